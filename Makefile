@@ -1,0 +1,40 @@
+# The two commands: `make bench` and `make test`. Both set up everything they need, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: bench test check format clean
+
+bench: $(READY)
+	@$(BIN)/python -m examples.compare
+
+test: $(READY)
+	@$(BIN)/python -m pytest
+
+check: $(READY)
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: $(READY)
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# An environment that does not start (its Python was removed, the folder was moved) is made anew.
+$(READY): pyproject.toml constraints.txt
+	@command -v '$(PYTHON)' > /dev/null || { \
+	  echo "make: there is no '$(PYTHON)' here. Install Python 3.10 or newer (Debian, Ubuntu: apt-get install python3 python3-venv), or name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "make: '$(PYTHON)' is too old: torchmark needs Python 3.10 or newer. Name one: make PYTHON=/path/to/python" >&2; exit 1; }
+	@'$(PYTHON)' -c 'import ensurepip, venv' 2> /dev/null || { \
+	  echo "make: '$(PYTHON)' cannot make virtual environments. Debian, Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(BIN)/python -c pass 2> /dev/null || { echo "Creating $(VENV)"; '$(PYTHON)' -m venv --clear $(VENV); }
+	@echo "Installing what torchmark needs into $(VENV) (torch is large: this takes a minute)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt hatchling
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	  --no-build-isolation --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,157 @@
+"""From facts about a machine to findings: what each means for measurements, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torchmark.model.machine import Finding, Machine, Status
+
+# Above this many runnable processes for each core we may use, something else competes with the measurement.
+BUSY_LOAD_PER_CORE = 0.3
+# One per cent of time stolen moves a median by as much as the changes people look for.
+VISIBLE_STEAL = 0.01
+
+NOT_TOLD = "this system does not tell"
+
+
+def diagnose(machine: Machine) -> tuple[Finding, ...]:
+    """One finding a topic, in the order a person would check them."""
+    return tuple(judge(machine) for judge in _JUDGES)
+
+
+def _python(machine: Machine) -> Finding:
+    return Finding("Python", Status.GOOD, f"{machine.python} on {machine.system}")
+
+
+def _torch(machine: Machine) -> Finding:
+    if machine.torch is None:
+        advice = "Install torch in this environment, or run torchmark in one that has it."
+        return Finding("torch", Status.PROBLEM, machine.torch_problem or "not found", advice)
+    build = machine.torch
+    where = build.accelerator or "CPU only"
+    fact = f"{build.version}, {where}, {build.num_threads} threads by default"
+    if build.debug:
+        return Finding("torch", Status.PROBLEM, f"{fact}, debug build", "Measure a release build.")
+    return Finding("torch", Status.GOOD, fact)
+
+
+def _capability(machine: Machine) -> Finding:
+    capability = machine.torch.cpu_capability if machine.torch else None
+    if capability is None:
+        return Finding("CPU capability", Status.NOTE, "not known without a working torch")
+    if "AVX512" in capability.upper():
+        advice = "Valgrind has no AVX-512: instruction counts describe the AVX2 kernels instead."
+        return Finding("CPU capability", Status.NOTE, f"torch uses {capability}", advice)
+    return Finding("CPU capability", Status.GOOD, f"torch uses {capability}")
+
+
+def _cores(machine: Machine) -> Finding:
+    allowed = machine.cores_allowed or machine.cores_online
+    if allowed is None:
+        return Finding("cores", Status.NOTE, NOT_TOLD)
+    fact = f"{allowed} of {machine.cores_online} usable"
+    if machine.cpu_model:
+        fact += f" ({machine.cpu_model})"
+    if machine.cpu_quota is not None and machine.cpu_quota < allowed:
+        fact += f", limited to {machine.cpu_quota:g} cores' time"
+        advice = "The container is paused when its share is used up; raise its CPU limit."
+        return Finding("cores", Status.PROBLEM, fact, advice)
+    if allowed == 1:
+        advice = "Everything else runs on the core that is measured; allow a second one."
+        return Finding("cores", Status.PROBLEM, fact, advice)
+    return Finding("cores", Status.GOOD, fact)
+
+
+def _frequency(machine: Machine) -> Finding:
+    if machine.governor is None:
+        return Finding("frequency governor", Status.NOTE, f"{NOT_TOLD} (usual in virtual machines)")
+    if machine.governor != "performance":
+        advice = "As root: cpupower frequency-set -g performance"
+        return Finding("frequency governor", Status.PROBLEM, machine.governor, advice)
+    return Finding("frequency governor", Status.GOOD, machine.governor)
+
+
+def _turbo(machine: Machine) -> Finding:
+    if machine.turbo is None:
+        return Finding("turbo", Status.NOTE, f"{NOT_TOLD} (usual in virtual machines)")
+    if machine.turbo:
+        advice = "Speed depends on temperature and on the other cores; switch it off for steady times."
+        return Finding("turbo", Status.NOTE, "on", advice)
+    return Finding("turbo", Status.GOOD, "off")
+
+
+def _load(machine: Machine) -> Finding:
+    cores = machine.cores_allowed or machine.cores_online
+    if machine.load is None or cores is None:
+        return Finding("load", Status.NOTE, NOT_TOLD)
+    fact = f"{machine.load:.2f} over the last minute"
+    if machine.load > BUSY_LOAD_PER_CORE * cores:
+        return Finding("load", Status.PROBLEM, fact, "Something else is busy: stop it, or wait until it is done.")
+    return Finding("load", Status.GOOD, fact)
+
+
+def _steal(machine: Machine) -> Finding:
+    if machine.steal_share is None:
+        return Finding("hypervisor", Status.NOTE, NOT_TOLD)
+    kind = {True: "virtual machine", False: "no hypervisor", None: "unknown"}[machine.virtual]
+    fact = f"{kind}, {machine.steal_share:.2%} of CPU time stolen since boot"
+    if machine.steal_share >= VISIBLE_STEAL:
+        advice = "Neighbours take CPU time away; use dedicated cores, or compare instruction counts."
+        return Finding("hypervisor", Status.PROBLEM, fact, advice)
+    if machine.virtual:
+        advice = "Neighbours may share caches and clock speed unseen: compare in pairs, not across days."
+        return Finding("hypervisor", Status.NOTE, fact, advice)
+    return Finding("hypervisor", Status.GOOD, fact)
+
+
+def _aslr(machine: Machine) -> Finding:
+    topic = "address randomisation"
+    if machine.aslr is None:
+        return Finding(topic, Status.NOTE, NOT_TOLD)
+    if not machine.aslr:
+        return Finding(topic, Status.GOOD, "off")
+    if machine.aslr_can_be_disabled:
+        return Finding(topic, Status.GOOD, "on, and can be switched off for a process")
+    advice = "Times differ from process to process by 1 to 3 %; allow personality() in the container's profile."
+    return Finding(topic, Status.PROBLEM, "on, and cannot be switched off for a process", advice)
+
+
+def _valgrind(machine: Machine) -> Finding:
+    if machine.valgrind is None:
+        advice = "Needed to count instructions. Debian, Ubuntu: apt-get install valgrind"
+        return Finding("Valgrind", Status.PROBLEM, "not found", advice)
+    if machine.valgrind.version is None:
+        advice = f"{machine.valgrind.path} --version fails: install it anew."
+        return Finding("Valgrind", Status.PROBLEM, "found, but it does not run", advice)
+    return Finding("Valgrind", Status.GOOD, f"{machine.valgrind.version} ({machine.valgrind.path})")
+
+
+def _compiler(machine: Machine) -> Finding:
+    if machine.compiler is None:
+        advice = "Needed for C++ statements. Debian, Ubuntu: apt-get install g++"
+        return Finding("C++ compiler", Status.PROBLEM, "not found", advice)
+    if machine.compiler.version is None:
+        advice = f"{machine.compiler.path} --version fails: install it anew, or name another in CXX."
+        return Finding("C++ compiler", Status.PROBLEM, "found, but it does not run", advice)
+    return Finding("C++ compiler", Status.GOOD, f"{machine.compiler.version} ({machine.compiler.path})")
+
+
+def _py_spy(machine: Machine) -> Finding:
+    if machine.py_spy is None:
+        return Finding("py-spy", Status.PROBLEM, "not found", "Needed for flame graphs. pip install py-spy")
+    return Finding("py-spy", Status.GOOD, f"{machine.py_spy.version or 'found'} ({machine.py_spy.path})")
+
+
+def _ptrace(machine: Machine) -> Finding:
+    if machine.ptrace_allowed is None:
+        return Finding("ptrace", Status.NOTE, NOT_TOLD)
+    if not machine.ptrace_allowed:
+        advice = "py-spy needs it. In a container: --cap-add SYS_PTRACE; else kernel.yama.ptrace_scope below 2."
+        return Finding("ptrace", Status.PROBLEM, "refused", advice)
+    return Finding("ptrace", Status.GOOD, "allowed for child processes")
+
+
+_JUDGES: tuple[Callable[[Machine], Finding], ...] = (
+    _python, _torch, _capability, _cores, _load, _steal, _frequency, _turbo, _aslr,
+    _valgrind, _compiler, _py_spy, _ptrace,
+)  # fmt: skip

@@ -1,0 +1,42 @@
+"""From raw times to caveats: the reasons to doubt them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchmark.analysis.summarise import summarise
+from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
+from torchmark.model.times import Times
+from torchmark.stats import order, shape
+
+# The fewest samples for which a 95 % interval of the median exists.
+ENOUGH_SAMPLES = 6
+# The interquartile range, as a share of the median, that makes a result suspect, and that makes it unreliable.
+SUSPECT_IQR = 0.1
+UNRELIABLE_IQR = 0.25
+# Block sizes are chosen for an overhead of a hundredth of this; at 1 % it shows in the digits people read.
+VISIBLE_OVERHEAD = 0.01
+
+
+def find_caveats(times: Times) -> tuple[Caveat, ...]:
+    """Every reason to doubt these times, the most basic first."""
+    return tuple(_caveats(times))
+
+
+def _caveats(times: Times) -> Iterator[Caveat]:
+    per_run = times.per_run
+    if len(per_run) < ENOUGH_SAMPLES:
+        yield FewSamples(len(per_run), ENOUGH_SAMPLES)
+    if not per_run:
+        return
+    summary = summarise(per_run)
+    if summary.iqr_share >= SUSPECT_IQR:
+        yield Variation(summary.iqr_share)
+    if trend := shape.find_trend(per_run):
+        yield Drift(trend.change)
+    if modes := shape.find_modes(per_run):
+        yield TwoModes(modes.fast, modes.slow, modes.slow_share)
+    if times.overhead_s is not None:
+        block = order.quantile(sorted(times.raw_times), 0.5)
+        if block > 0 and times.overhead_s / block >= VISIBLE_OVERHEAD:
+            yield HighOverhead(times.overhead_s / block)

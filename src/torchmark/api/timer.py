@@ -1,0 +1,228 @@
+"""`Timer`: times a statement. It only composes; clock, loop and block sizes live in `measure`."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+
+from torchmark.api.measurement import Measurement
+from torchmark.errors import UsageError
+from torchmark.measure import blocks
+from torchmark.measure.clock import choose_clock
+from torchmark.measure.clock import timer as default_timer
+from torchmark.measure.naming import name_callable
+from torchmark.measure.snippet import Engine, SnippetTimer, Statement
+from torchmark.measure.threads import set_torch_threads
+from torchmark.model.task import Language, TaskSpec
+from torchmark.model.times import Times
+
+# adaptive_autorange sizes its blocks for this long a measurement, whatever its arguments.
+ADAPTIVE_SIZING_S = 0.05
+# A block of autorange and the default of blocked_autorange: long enough to see past an interrupt or two.
+RUN_TIME_S = 0.2
+# autorange tries 1, 2, 5, 10, 20, 50, ... runs.
+PREFERRED_STEPS = (1, 2, 5)
+# How many blocks autorange and repeat take, as the command line of Python's timeit does.
+REPEATS = 5
+
+_LANGUAGES = {
+    Language.PYTHON: Language.PYTHON,
+    "py": Language.PYTHON,
+    "python": Language.PYTHON,
+    Language.CPP: Language.CPP,
+    "cpp": Language.CPP,
+    "c++": Language.CPP,
+}
+
+
+class Timer:
+    """Measures the time of a statement, as `timeit.Timer` does, minding what PyTorch needs.
+
+    Accelerators are synchronised before each clock read, torch runs with `num_threads` threads, the statement is
+    warmed up, and results come as a `Measurement` that knows when it is not to be trusted.
+
+    stmt: the statement, or a callable without arguments.
+    setup: runs before each block, or once for all blocks of a measurement with `setup_once=True`.
+    global_setup: for C++ only.
+    timer: the clock; the default synchronises where there is an accelerator, which is found out once.
+    globals: names the statement may use; `torch` is always among them.
+    label, sub_label, description, env: where the result stands in a `Compare` table.
+
+    >>> timer = Timer("x + y", setup="x, y = torch.ones(4), torch.ones(4)", label="add")
+    >>> timer.blocked_autorange(min_run_time=0.01).title
+    'add'
+    """
+
+    _timer_cls: ClassVar[Callable[..., Engine]] = SnippetTimer
+
+    def __init__(
+        self,
+        stmt: Statement = "pass",
+        setup: str = "pass",
+        global_setup: str = "",
+        timer: Callable[[], float] = default_timer,
+        globals: dict[str, Any] | None = None,
+        label: str | None = None,
+        sub_label: str | None = None,
+        description: str | None = None,
+        env: str | None = None,
+        num_threads: int = 1,
+        language: Language | str = Language.PYTHON,
+        *,
+        setup_once: bool = False,
+    ) -> None:
+        if not isinstance(stmt, str) and not callable(stmt):
+            raise UsageError(f"A statement is a `str` or a callable without arguments, not {type(stmt)}.")
+        _check_language(language, global_setup)
+        if isinstance(stmt, str):
+            stmt = _normalise(stmt)
+        setup = _normalise(setup)
+        self._task_spec = TaskSpec(
+            stmt=stmt if isinstance(stmt, str) else name_callable(stmt),
+            setup=setup,
+            global_setup=global_setup,
+            label=label,
+            sub_label=sub_label,
+            description=description,
+            env=env,
+            num_threads=num_threads,
+        )
+        self._engine = self._timer_cls(
+            stmt=stmt,
+            setup=setup,
+            timer=choose_clock() if timer is default_timer else timer,
+            globals={"torch": torch, **(globals or {})},
+            **({"setup_once": True} if setup_once else {}),
+        )
+
+    def timeit(self, number: int = 1_000_000) -> Measurement:
+        """Warm up, then time one block of `number` runs: a measurement of a single sample.
+
+        `repeat` and the autoranges give the scatter too.
+        """
+        self._check_count("number", number)
+        with set_torch_threads(self._task_spec.num_threads):
+            blocks.time_block(self._engine, max(number // 100, 2))
+            return self._measurement(Times(number, (blocks.time_block(self._engine, number),)))
+
+    def repeat(self, repeat: int = REPEATS, number: int = 1_000_000) -> Measurement:
+        """Warm up, then time `repeat` blocks of `number` runs and keep each: `repeat(100, 1)` times single runs."""
+        self._check_count("repeat", repeat)
+        self._check_count("number", number)
+        with set_torch_threads(self._task_spec.num_threads):
+            overhead = blocks.measure_overhead(self._engine)
+            blocks.time_block(self._engine, max(number // 100, 2))
+            times = tuple(blocks.time_block(self._engine, number) for _ in range(repeat))
+        return self._measurement(Times(number, times, overhead))
+
+    def autorange(self, callback: Callable[[int, float], object] | None = None) -> Measurement:
+        """What `python -m timeit` does: find a block that takes 0.2 s, time five of them, and keep all five.
+
+        The search goes 1, 2, 5, 10, 20, ... runs. `callback(number, seconds)` sees every block of it.
+        """
+        with set_torch_threads(self._task_spec.num_threads):
+            overhead = blocks.measure_overhead(self._engine)
+            number, t = self._search_preferred(callback)
+            rest = (blocks.time_block(self._engine, number) for _ in range(REPEATS - 1))
+            return self._measurement(Times(number, (t, *rest), overhead))
+
+    def _search_preferred(self, callback: Callable[[int, float], object] | None) -> tuple[int, float]:
+        decade = 1
+        while True:
+            for step in PREFERRED_STEPS:
+                number = step * decade
+                t = blocks.time_block(self._engine, number)
+                if callback is not None:
+                    callback(number, t)
+                if t >= RUN_TIME_S or number > blocks.LARGEST_NUMBER // 10:
+                    return number, t
+            decade *= 10
+
+    def blocked_autorange(
+        self,
+        callback: Callable[[int, float], object] | None = None,
+        min_run_time: float = RUN_TIME_S,
+        *,
+        max_run_time: float | None = None,
+    ) -> Measurement:
+        """Choose a block size, then time blocks until they add up to `min_run_time` seconds.
+
+        A block is long enough for the clock's overhead to be at most 0.01 % of it. `callback(number, seconds)` sees
+        each block. Without `max_run_time` block sizes are powers of ten and the sequence of blocks is that of
+        `torch.utils.benchmark`; a block may then be ten times longer than needed, and nothing bounds the time.
+
+        With `max_run_time` the block is no longer than needed, and no new one is started once that many seconds
+        have passed since the call, setup included. At least one block is always timed.
+        """
+        with set_torch_threads(self._task_spec.num_threads):
+            if max_run_time is None:
+                size = blocks.decade_block_size(self._engine, min_run_time)
+                times = blocks.measure(self._engine, size.number, min_run_time=min_run_time, callback=callback)
+                return self._measurement(Times(size.number, times, size.overhead_s))
+            end = self._now() + max_run_time
+            size = blocks.fitted_block_size(self._engine, min_run_time, lambda: end - self._now())
+            times = blocks.measure(
+                self._engine,
+                size.number,
+                min_run_time=min_run_time,
+                out_of_time=lambda _: self._now() >= end,
+                callback=callback,
+            )
+        return self._measurement(Times(size.number, times, size.overhead_s))
+
+    def adaptive_autorange(
+        self,
+        threshold: float = 0.1,
+        *,
+        min_run_time: float = 0.01,
+        max_run_time: float = 10.0,
+        callback: Callable[[int, float], object] | None = None,
+    ) -> Measurement:
+        """Time blocks until the interquartile range is below `threshold` of the median.
+
+        At least `min_run_time` seconds and four blocks, and not much more than `max_run_time` seconds.
+        """
+        with set_torch_threads(self._task_spec.num_threads):
+            size = blocks.decade_block_size(self._engine, ADAPTIVE_SIZING_S)
+            times = blocks.measure(
+                self._engine,
+                size.number,
+                min_run_time=min_run_time,
+                should_stop=blocks.SteadyEnough(size.number, threshold),
+                out_of_time=lambda total: bool(max_run_time) and total > max_run_time,
+                callback=callback,
+            )
+        return self._measurement(Times(size.number, times, size.overhead_s))
+
+    # Replaced in tests by a clock that stands still.
+    _now = staticmethod(time.perf_counter)
+
+    def _measurement(self, times: Times) -> Measurement:
+        return Measurement(times.number_per_run, list(times.raw_times), self._task_spec, overhead=times.overhead_s)
+
+    @staticmethod
+    def _check_count(name: str, value: int) -> None:
+        if value < 1:
+            raise UsageError(f"`{name}` must be at least 1, not {value}.")
+
+
+def _check_language(language: Language | str, global_setup: str) -> None:
+    known = _LANGUAGES.get(language)
+    if known is None:
+        raise UsageError(f"Invalid language `{language}`.")
+    if known is Language.CPP:
+        raise NotImplementedError("This version of torchmark times Python statements only.")
+    if global_setup:
+        raise UsageError(
+            f"global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be moved to `setup`."
+        )
+
+
+def _normalise(text: str) -> str:
+    """Without common indentation, a first empty line and trailing white space, so that code can stand indented."""
+    text = textwrap.dedent(text)
+    return text.removeprefix("\n").rstrip()

@@ -1,0 +1,27 @@
+"""`torchmark doctor`: what this machine has and lacks for good measurements."""
+
+from __future__ import annotations
+
+import json
+from typing import IO
+
+import click
+from rich.console import Console
+
+from torchmark.analysis.diagnose import diagnose
+from torchmark.report.findings import plain_findings, print_findings
+from torchmark.runner.machine import probe_machine
+
+
+@click.command("doctor")
+@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Write JSON; - is standard output.")
+def command(json_file: IO[str] | None) -> int:
+    """Say what this machine has and lacks for good measurements, each with what to do about it."""
+    machine = probe_machine()
+    findings = diagnose(machine)
+    if json_file is not None:
+        json.dump(plain_findings(machine, findings), json_file, indent=2)
+        json_file.write("\n")
+    if json_file is None or json_file.name != "<stdout>":
+        print_findings(findings, Console(highlight=False))
+    return 0

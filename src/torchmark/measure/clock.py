@@ -1,0 +1,52 @@
+"""The clock, and how to wait for an accelerator before reading it.
+
+Work on an accelerator goes on after the call returns; a clock read without a synchronise measures the launch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+Synchronise = Callable[[], Any]
+
+
+def find_synchronise() -> Synchronise | None:
+    """The function that waits for this process's accelerator; None where there is none."""
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is not None:
+        return accelerator.synchronize if accelerator.is_available() else None
+    for name, is_available in (
+        ("cuda", torch.cuda.is_available),
+        ("mps", torch.backends.mps.is_available),
+        ("xpu", getattr(getattr(torch, "xpu", None), "is_available", lambda: False)),
+    ):
+        synchronise: Synchronise | None = getattr(getattr(torch, name, None), "synchronize", None)
+        if synchronise is not None and is_available():
+            return synchronise
+    return None
+
+
+def choose_clock() -> Callable[[], float]:
+    """The clock to use from now on: bare on a machine without accelerators, else synchronising first."""
+    synchronise = find_synchronise()
+    if synchronise is None:
+        return time.perf_counter
+    wait = synchronise
+
+    def synchronised() -> float:
+        wait()
+        return time.perf_counter()
+
+    return synchronised
+
+
+def timer() -> float:
+    """Seconds on the performance counter, after the accelerator (if any) has finished its work.
+
+    Asks anew at every call whether there is an accelerator. A `Timer` whose clock this is asks once instead.
+    """
+    return choose_clock()()

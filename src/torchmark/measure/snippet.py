@@ -1,0 +1,150 @@
+"""From a statement and its setup to a loop that can be timed.
+
+The statement runs inside one function, so that what the setup assigns are fast local variables. That function
+is a generator: its frame, and with it everything the setup made, can outlive a block.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import itertools
+import linecache
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Optional, Protocol, Union
+
+from torchmark.measure.source import SourceFile, open_source
+
+Clock = Callable[[], float]
+Loop = Generator[float, Iterator[Any], None]
+Statement = Union[str, Callable[[], Any]]
+MakeLoop = Callable[[Clock, Optional[Callable[[], Any]]], Loop]
+
+
+class Engine(Protocol):
+    """What the loops in this folder need: run the statement `number` times and say how many seconds that took."""
+
+    def timeit(self, number: int) -> float:
+        """Time one block."""
+        ...
+
+
+# The names start with an underscore and are long, so that they do not meet the user's. Assigning the elapsed
+# time only after the second clock read keeps the timed region to the loop itself.
+_TEMPLATE = """
+def _torchmark_loop(_torchmark_clock, _torchmark_call):
+    _SETUP_GOES_HERE_
+    _torchmark_elapsed = 0.0
+    while True:
+        _torchmark_runs = yield _torchmark_elapsed
+        _torchmark_start = _torchmark_clock()
+        for _torchmark_run in _torchmark_runs:
+            _STMT_GOES_HERE_
+        _torchmark_elapsed = _torchmark_clock() - _torchmark_start
+"""
+
+# A callable reaches the loop as an argument: a fast local, like what a setup assigns.
+CALL_TEXT = "_torchmark_call()"
+
+
+class SnippetTimer:
+    """Times a statement, with the cyclic garbage collector off.
+
+    The setup runs anew before each block, or once for all blocks with `setup_once`.
+
+    >>> SnippetTimer("total += 1", "total = 0").timeit(1000) > 0
+    True
+    """
+
+    def __init__(
+        self,
+        stmt: Statement = "pass",
+        setup: str = "pass",
+        timer: Clock = time.perf_counter,
+        globals: dict[str, Any] | None = None,
+        *,
+        setup_once: bool = False,
+    ) -> None:
+        self._call = None if isinstance(stmt, str) else stmt
+        text = stmt if isinstance(stmt, str) else CALL_TEXT
+        # The source must live as long as the loop, or tracebacks lose their lines.
+        self._make_loop, self._source = compile_loop(text, setup, dict(globals or {}))
+        self._clock = timer
+        self._setup_once = setup_once
+        self._loop: Loop | None = None
+
+    def timeit(self, number: int) -> float:
+        """Seconds that `number` executions of the statement take."""
+        loop, self._loop = self._loop, None
+        try:
+            if loop is None:
+                loop = self._make_loop(self._clock, self._call)
+                next(loop)
+            elapsed = _run(loop, number)
+        except RuntimeError as error:
+            # Python reports a StopIteration that leaves a generator as a RuntimeError; give the user's back.
+            if isinstance(error.__cause__, StopIteration):
+                raise error.__cause__ from None
+            raise
+        if self._setup_once:
+            self._loop = loop
+        return elapsed
+
+
+def _run(loop: Loop, number: int) -> float:
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return loop.send(itertools.repeat(None, number))
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def compile_loop(stmt: str, setup: str, namespace: dict[str, Any]) -> tuple[MakeLoop, SourceFile]:
+    """Compile both texts into one generator function whose globals are `namespace`.
+
+    The texts are joined as syntax trees, never as strings: indentation inside a string literal survives, and
+    every line keeps its number. Whatever is not a complete module by itself (`return`, a stray `else`) is the
+    SyntaxError that Python gives for it.
+    """
+    parts = {"_SETUP_GOES_HERE_": _parse(setup, "<setup>"), "_STMT_GOES_HERE_": _parse(stmt, "<stmt>")}
+    source = open_source(setup, stmt)
+    ast.increment_lineno(parts["_STMT_GOES_HERE_"], source.stmt_offset)
+    tree = ast.fix_missing_locations(_Fill(parts).visit(ast.parse(_TEMPLATE)))
+    try:
+        code = compile(tree, source.name, "exec")
+    except SyntaxError as error:
+        # Fine as a module but not inside a function, such as `from x import *`.
+        if error.lineno is not None:
+            error.text = linecache.getline(source.name, error.lineno)
+            error.filename, error.lineno = source.locate(error.lineno)
+        raise
+    exec(code, namespace)
+    make_loop: MakeLoop = namespace.pop("_torchmark_loop")
+    return make_loop, source
+
+
+def _parse(text: str, name: str) -> ast.Module:
+    try:
+        compile(text, name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        # Found after parsing (`return` outside a function, say), when Python no longer has the text at hand.
+        if error.text is None and error.lineno is not None:
+            error.text = text.splitlines()[error.lineno - 1]
+        raise
+    return ast.parse(text, name)
+
+
+class _Fill(ast.NodeTransformer):
+    """Replaces each placeholder expression by the statements of the tree it stands for."""
+
+    def __init__(self, parts: dict[str, ast.Module]) -> None:
+        self._parts = parts
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        """Swap the placeholder; `pass` stands for a text without statements."""
+        if isinstance(node.value, ast.Name) and node.value.id in self._parts:
+            return self._parts[node.value.id].body or [ast.Pass()]
+        return node

@@ -1,0 +1,135 @@
+"""Results as HTML fragments for notebooks. Every text goes through the templates' autoescaping."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torchmark.analysis.arrange import Grid
+from torchmark.analysis.doubt import find_caveats
+from torchmark.analysis.summarise import find_median_interval, summarise
+from torchmark.model.summary import Summary
+from torchmark.model.task import TaskSpec
+from torchmark.model.times import Times
+from torchmark.report.table import Style, choose_unit, format_columns, rank_cells
+from torchmark.report.text import count
+from torchmark.report.units import decimals_for, select_unit, unit_to_english
+from torchmark.report.wording import word_caveat
+from torchmark.stats.shape import histogram
+
+# Size of the histogram in pixels.
+WIDTH, HEIGHT = 240, 48
+
+
+class Bar(NamedTuple):
+    """One bar of the histogram, in pixels, and the text shown when pointing at it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+@functools.cache
+def _templates() -> Any:
+    # Loaded at first use: most sessions never show HTML, and the template engine takes as long to import as
+    # all the rest of this package.
+    import jinja2
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("torchmark.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+def render_measurement(spec: TaskSpec, times: Times) -> str:
+    """One measurement: its statistics, a small histogram and its caveats."""
+    per_run = times.per_run
+    summary = summarise(per_run) if per_run else None
+    html: str = (
+        _templates()
+        .get_template("measurement.html")
+        .render(
+            title=spec.title,
+            description=spec.description,
+            setup=spec.setup_str(),
+            facts=_facts(summary, per_run) if summary else [],
+            sizes=f"{count(len(per_run), 'sample')} of {count(times.number_per_run, 'run')}, "
+            f"{count(spec.num_threads, 'thread')}",
+            bars=draw_histogram(per_run) if len(per_run) > 1 else [],
+            width=WIDTH,
+            height=HEIGHT,
+            caveats=[word_caveat(caveat) for caveat in find_caveats(times)],
+        )
+    )
+    return html
+
+
+def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
+    unit, scale = select_unit(summary.median)
+    digits = decimals_for(summary.median / scale)
+
+    def show(t: float) -> str:
+        return f"{t / scale:.{digits}f}"
+
+    facts = [("median", f"{show(summary.median)} {unit}")]
+    if interval := find_median_interval(per_run, 0.95):
+        facts.append(("95 % interval", f"{show(interval.low)} to {show(interval.high)} {unit}"))
+    if summary.std is not None:
+        facts.append(("mean ± std", f"{show(summary.mean)} ± {show(summary.std)} {unit}"))
+        facts.append(("range", f"{show(summary.minimum)} to {show(summary.maximum)} {unit}"))
+    return facts
+
+
+def draw_histogram(values: Sequence[float]) -> list[Bar]:
+    """The bars of a histogram of times, scaled to the drawing's size."""
+    bins = histogram(values)
+    unit, scale = select_unit(max(values))
+    tallest = max(b.samples for b in bins)
+    step = WIDTH / len(bins)
+    return [
+        Bar(
+            x=round(i * step, 2),
+            y=round(HEIGHT * (1 - b.samples / tallest), 2),
+            width=round(max(step - 1, 1), 2),
+            height=round(HEIGHT * b.samples / tallest, 2),
+            title=f"{b.low / scale:.4g} to {b.high / scale:.4g} {unit}: {b.samples}",
+        )
+        for i, b in enumerate(bins)
+    ]
+
+
+def render_grids(grids: Sequence[Grid], style: Style) -> str:
+    """Comparison tables, coloured as asked for."""
+    html: str = _templates().get_template("compare.html").render(tables=[_table(grid, style) for grid in grids])
+    return html
+
+
+def _table(grid: Grid, style: Style) -> dict[str, Any]:
+    unit, _ = choose_unit(grid)
+    texts = format_columns(grid, style)
+    ranks = rank_cells(grid, style.colour)
+    rows = [
+        {
+            "threads": row.num_threads,
+            "env": row.env,
+            "name": row.name,
+            "cells": [
+                (column[i].strip(), rank.name.lower() if rank else "")
+                for column, rank in zip(texts, ranks[i], strict=True)
+            ],
+        }
+        for i, row in enumerate(grid.rows)
+    ]
+    return {
+        "label": grid.label,
+        "columns": grid.columns,
+        "show_env": len({row.env for row in grid.rows}) > 1,
+        "rows": rows,
+        "unit": f"{unit_to_english(unit)}s ({unit})",
+    }

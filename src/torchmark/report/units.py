@@ -1,0 +1,52 @@
+"""Units and significant figures: the only place where seconds become something else."""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+_ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
+
+
+def select_unit(t: float) -> tuple[str, float]:
+    """The unit in which `t` seconds read best, and its length in seconds; nanoseconds for all that is shorter.
+
+    >>> select_unit(0.99)
+    ('ms', 0.001)
+    """
+    magnitude = abs(t)
+    return next(((unit, scale) for unit, scale in _UNITS if magnitude >= scale), _UNITS[-1])
+
+
+def unit_to_english(u: str) -> str:
+    """The name of a unit in full.
+
+    >>> unit_to_english("us")
+    'microsecond'
+    """
+    return _ENGLISH[u]
+
+
+def trim_sigfig(x: float, n: int) -> float:
+    """Round to `n` significant figures.
+
+    >>> trim_sigfig(3.14159, 2)
+    3.1
+    """
+    if n != int(n):
+        # An AssertionError because scripts written for torch.utils.benchmark may catch it.
+        raise AssertionError("Number of significant figures must be an integer")
+    if x == 0 or not math.isfinite(x):
+        return float(x)
+    return round(float(x), int(n) - math.ceil(math.log10(abs(x))))
+
+
+def decimals_for(value: float) -> int:
+    """Decimal places for a scaled number: two, or more where two would show nothing but zeros.
+
+    >>> decimals_for(12.3), decimals_for(0.0042)
+    (2, 4)
+    """
+    if value == 0 or abs(value) >= 0.1 or not math.isfinite(value):
+        return 2
+    return 1 - math.floor(math.log10(abs(value)))

@@ -1,0 +1,63 @@
+"""Caveats in words, with advice that fits how the measurement was made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+from torchmark.analysis.doubt import UNRELIABLE_IQR
+from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
+from torchmark.report.units import select_unit
+
+Face = Literal["python", "shell"]
+
+
+def word_caveat(caveat: Caveat, face: Face = "python", used: Collection[str] = ()) -> str:
+    """One sentence that says what was seen and one that says what to try.
+
+    `face` says how options are spelt; `used` names those already in use, which are not advised again.
+
+    >>> word_caveat(FewSamples(1, 6), "shell")
+    '1 sample; an interval of the median takes 6. Give --min-run-time a larger value.'
+    """
+    return f"{_fact(caveat)} {_advice(caveat, face, used)}"
+
+
+def _fact(caveat: Caveat) -> str:
+    if isinstance(caveat, FewSamples):
+        s = "" if caveat.samples == 1 else "s"
+        return f"{caveat.samples} sample{s}; an interval of the median takes {caveat.wanted}."
+    if isinstance(caveat, Variation):
+        degree = "unreliable" if caveat.iqr_share >= UNRELIABLE_IQR else "unsteady"
+        return f"The result is {degree}: the middle half of the samples spans {caveat.iqr_share:.0%} of the median."
+    if isinstance(caveat, Drift):
+        direction = "slower" if caveat.change > 0 else "faster"
+        return f"The statement became {abs(caveat.change):.0%} {direction} while it was measured."
+    if isinstance(caveat, TwoModes):
+        unit, scale = select_unit(caveat.fast_s)
+        return (
+            f"The samples fall into two groups, around {caveat.fast_s / scale:.3g} and "
+            f"{caveat.slow_s / scale:.3g} {unit} ({caveat.slow_share:.0%} in the slow one)."
+        )
+    return f"Starting the loop and reading the clock takes {caveat.share:.1%} of each block."
+
+
+def _advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
+    if isinstance(caveat, FewSamples):
+        if "number" in used:
+            return f"Leave out {_option('number', face)} to let the block size be chosen."
+        return f"Give {_option('min_run_time', face)} a larger value."
+    if isinstance(caveat, HighOverhead):
+        return "Run the statement more often in each block."
+    if isinstance(caveat, Drift):
+        return "Does it depend on what earlier runs left behind, or does the machine heat up or slow down?"
+    if isinstance(caveat, TwoModes):
+        return "The median may lie in either group: look at the quantiles, and at what else the machine does."
+    if "adaptive" in used:
+        return "Something else is using the machine; `torchmark doctor` may tell what."
+    how = "--adaptive" if face == "shell" else "adaptive_autorange()"
+    return f"Measure until it is steady with {how}, on a quieter machine."
+
+
+def _option(name: str, face: Face) -> str:
+    return f"--{name.replace('_', '-')}" if face == "shell" else f"{name}="
