@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from torchmark.model.summary import Summary
 from torchmark.model.task import TaskSpec
@@ -61,9 +61,9 @@ def name_row(spec: TaskSpec) -> str:
     return spec.sub_label or spec.stmt or UNKNOWN_ROW
 
 
-def name_env(spec: TaskSpec) -> str:
-    """What a task's environment is called."""
-    return UNSPECIFIED_ENV if spec.env is None else spec.env
+def name_env(env: str | None) -> str:
+    """What an environment is called."""
+    return UNSPECIFIED_ENV if env is None else env
 
 
 def arrange(entries: Sequence[Entry]) -> tuple[Grid, ...]:
@@ -75,26 +75,34 @@ def arrange(entries: Sequence[Entry]) -> tuple[Grid, ...]:
 def _arrange_one(label: str | None, entries: Sequence[Entry]) -> Grid:
     names = _name_rows([entry.spec for entry in entries])
     columns = ordered_unique(entry.spec.description for entry in entries)
-    cells = {(_row_key(e.spec, names), e.spec.description): e.summary for e in entries}
     keys = ordered_unique(_row_key(entry.spec, names) for entry in entries)
-    keys.sort(key=lambda key: (key[0], UNSPECIFIED_ENV if key[1] is None else key[1], key[1] is None))
+    keys.sort(key=lambda key: (key.num_threads, name_env(key.env), key.env is None))
+    cells = {(_row_key(entry.spec, names), entry.spec.description): entry.summary for entry in entries}
     rows = tuple(
-        Row(
-            num_threads=threads,
-            env=UNSPECIFIED_ENV if env is None else env,
-            name=name,
-            cells=tuple(cells.get(((threads, env, name), column)) for column in columns),
-        )
-        for threads, env, name in keys
+        Row(key.num_threads, name_env(key.env), key.name.text, tuple(cells.get((key, column)) for column in columns))
+        for key in keys
     )
     return Grid(label, tuple(columns), rows)
 
 
-def _row_key(spec: TaskSpec, names: dict[TaskSpec, str]) -> tuple[int, str | None, str]:
-    return spec.num_threads, spec.env, names[spec]
+class _Name(NamedTuple):
+    """A row's name, and where that alone would be ambiguous, the task's code beside it."""
+
+    text: str
+    code: tuple[str, ...] = ()
 
 
-def _name_rows(specs: Sequence[TaskSpec]) -> dict[TaskSpec, str]:
+class _RowKey(NamedTuple):
+    num_threads: int
+    env: str | None
+    name: _Name
+
+
+def _row_key(spec: TaskSpec, names: dict[TaskSpec, _Name]) -> _RowKey:
+    return _RowKey(spec.num_threads, spec.env, names[spec])
+
+
+def _name_rows(specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
     """A name for each task, so that no two tasks of one label meet in a cell."""
     seen: dict[tuple[int, str | None, str, str | None], TaskSpec] = {}
     ambiguous = set()
@@ -102,24 +110,26 @@ def _name_rows(specs: Sequence[TaskSpec]) -> dict[TaskSpec, str]:
         name = name_row(spec)
         if seen.setdefault((spec.num_threads, spec.env, name, spec.description), spec) != spec:
             ambiguous.add(name)
-    names = {spec: name_row(spec) for spec in specs}
+    names = {spec: _Name(name_row(spec)) for spec in specs}
     for name in ambiguous:
         names.update(_tell_apart(name, [spec for spec in specs if name_row(spec) == name]))
     return names
 
 
-def _tell_apart(name: str, specs: Sequence[TaskSpec]) -> dict[TaskSpec, str]:
+def _tell_apart(name: str, specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
     """Name tasks by the first of statement and setup that differs for all of them, else by number."""
     codes = ordered_unique(map(_code, specs))
-    for field, pattern in (("stmt", "{}: {}"), ("setup", "{} (setup: {})")):
-        texts = {_code(spec): getattr(spec, field) for spec in specs}
-        if len(set(texts.values())) == len(codes) and all(map(_is_short, texts.values())):
-            return {spec: pattern.format(name, texts[_code(spec)]) for spec in specs}
-    return {spec: f"{name} [{codes.index(_code(spec)) + 1}]" for spec in specs}
+    texts = [f"{name} [{i + 1}]" for i in range(len(codes))]
+    for field, pattern in ((1, "{} (setup: {})"), (0, "{}: {}")):
+        parts = [code[field] for code in codes]
+        if len(set(parts)) == len(codes) and all(map(_is_short, parts)):
+            texts = [pattern.format(name, part) for part in parts]
+    named = {code: _Name(text, code) for code, text in zip(codes, texts, strict=True)}
+    return {spec: named[_code(spec)] for spec in specs}
 
 
 def _code(spec: TaskSpec) -> tuple[str, ...]:
-    return spec.stmt, spec.setup, spec.global_setup, spec.sub_label or ""
+    return spec.stmt, spec.setup, spec.global_setup, repr(spec.sub_label)
 
 
 def _is_short(text: str) -> bool:

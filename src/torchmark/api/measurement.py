@@ -80,7 +80,7 @@ class Measurement:
     @property
     def env(self) -> str:
         """The environment it ran in; a fixed text where none was given."""
-        return name_env(self.task_spec)
+        return name_env(self.task_spec.env)
 
     @property
     def num_threads(self) -> int:

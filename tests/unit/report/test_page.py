@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from torchmark import Compare, Measurement, TaskSpec
+
+EVIL = "<script>alert('x')</script> & \"q\""
+
+
+class Outline(HTMLParser):
+    """Collects tags and text, and checks that every tag is closed in order."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def html_of(shown: Measurement | Compare) -> Outline:
+    return Outline(shown._repr_html_())
+
+
+def test_a_measurement_shows_its_numbers_and_a_histogram() -> None:
+    times = [1e-6 * t for t in (1.0, 1.1, 1.05, 1.02, 1.2, 1.07, 1.03, 1.01, 1.09)]
+    outline = html_of(Measurement(1, times, TaskSpec("x + y", "x = 1", label="add", description="small")))
+    assert outline.tags.count("svg") == 1
+    assert outline.tags.count("rect") == 3
+    for text in ("add", "small", "setup: x = 1", "1.05 us", "95 % interval", "9 samples of 1 run, 1 thread"):
+        assert text in outline.text
+
+
+def test_caveats_are_shown_in_words() -> None:
+    assert "an interval of the median takes 6" in html_of(Measurement(1, [1.0, 2.0], TaskSpec("x", ""))).text
+
+
+@pytest.mark.parametrize("times", [[], [1.0], [0.0, 0.0], [1.0, 1.0]])
+def test_few_and_equal_samples_are_shown_too(times: list[float]) -> None:
+    assert "x" in html_of(Measurement(1, times, TaskSpec("x", ""))).text
+
+
+def test_nobody_can_smuggle_in_markup() -> None:
+    spec = TaskSpec(EVIL, EVIL, label=EVIL, sub_label=EVIL, description=EVIL, env=EVIL)
+    for shown in (Measurement(1, [1.0], spec), Compare([Measurement(1, [1.0], spec)])):
+        outline = html_of(shown)
+        assert "script" not in outline.tags
+        assert EVIL in outline.text
+
+
+def test_a_comparison_is_a_table_a_label() -> None:
+    results = [
+        Measurement(1, [t], TaskSpec(name, "", label=label, env=env))
+        for label in ("a", "b")
+        for name, t, env in (("x", 1.0, "e"), ("y", 9.0, None))
+    ]
+    comparison = Compare(results)
+    comparison.colorize()
+    outline = html_of(comparison)
+    assert outline.tags.count("table") == 2
+    assert "Unspecified env" in outline.text
+    html = comparison._repr_html_()
+    assert html.count("color: #1a7f37") == 2
+    assert html.count("color: #cf222e") == 2

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
+from torchmark.report.wording import word_caveat
+
+
+@pytest.mark.parametrize(
+    ("caveat", "fact"),
+    [
+        (FewSamples(1, 6), "1 sample; an interval of the median takes 6."),
+        (FewSamples(3, 6), "3 samples; an interval of the median takes 6."),
+        (Variation(0.12), "The result is unsteady: the middle half of the samples spans 12% of the median."),
+        (Variation(0.3), "The result is unreliable: the middle half of the samples spans 30% of the median."),
+        (Drift(0.08), "The statement became 8% slower while it was measured."),
+        (Drift(-0.5), "The statement became 50% faster while it was measured."),
+        (TwoModes(1e-6, 1.9e-6, 0.64), "The samples fall into two groups, around 1 and 1.9 us (64% in the slow one)."),
+        (HighOverhead(0.034), "Starting the loop and reading the clock takes 3.4% of each block."),
+    ],
+)
+def test_every_caveat_is_a_fact_followed_by_advice(caveat: Caveat, fact: str) -> None:
+    text = word_caveat(caveat)
+    assert text.startswith(fact + " ")
+    assert len(text) > len(fact) + 10
+
+
+def test_options_are_spelt_as_where_they_are_used() -> None:
+    assert "min_run_time=" in word_caveat(FewSamples(1, 6), "python")
+    assert "--min-run-time" in word_caveat(FewSamples(1, 6), "shell")
+    assert "adaptive_autorange()" in word_caveat(Variation(0.2), "python")
+    assert "--adaptive" in word_caveat(Variation(0.2), "shell")
+
+
+def test_what_is_in_use_is_not_advised() -> None:
+    assert "--adaptive" not in word_caveat(Variation(0.2), "shell", {"adaptive"})
+    assert "--min-run-time" not in word_caveat(FewSamples(1, 6), "shell", {"number"})
