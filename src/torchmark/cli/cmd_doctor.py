@@ -9,12 +9,13 @@ import click
 from rich.console import Console
 
 from torchmark.analysis.diagnose import diagnose
+from torchmark.cli.parameters import is_standard_output, json_option
 from torchmark.report.findings import plain_findings, print_findings
 from torchmark.runner.machine import probe_machine
 
 
 @click.command("doctor")
-@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Write JSON; - is standard output.")
+@json_option
 def command(json_file: IO[str] | None) -> int:
     """Say what this machine has and lacks for good measurements, each with what to do about it."""
     machine = probe_machine()
@@ -22,6 +23,6 @@ def command(json_file: IO[str] | None) -> int:
     if json_file is not None:
         json.dump(plain_findings(machine, findings), json_file, indent=2)
         json_file.write("\n")
-    if json_file is None or json_file.name != "<stdout>":
+    if not is_standard_output(json_file):
         print_findings(findings, Console(highlight=False))
     return 0

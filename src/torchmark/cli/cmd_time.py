@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -12,11 +13,12 @@ import click
 
 from torchmark.api.compare import Compare
 from torchmark.api.measurement import Measurement
-from torchmark.cli.parameters import PositiveIntegers
+from torchmark.cli.parameters import PositiveIntegers, is_standard_output, json_option
 from torchmark.errors import SetupError, UsageError
 from torchmark.measure.source import has_user_frames, user_traceback
 from torchmark.model.caveat import Variation
 from torchmark.report.export import plain_caveat, plain_summary
+from torchmark.report.text import count
 from torchmark.report.units import decimals_for, select_unit
 from torchmark.report.wording import word_caveat
 
@@ -42,7 +44,7 @@ STATEMENT_FAILED = 1
 @click.option("--min-run-time", type=click.FloatRange(min=0), metavar="S", help="Seconds to measure for.  [0.2]")
 @click.option("--adaptive", is_flag=True, help="Measure until the result is steady (10 s at the most).")
 @click.option("--number", type=click.IntRange(min=1), metavar="N", help="Runs per block, instead of choosing.")
-@click.option("--json", "json_file", type=click.File("w"), metavar="FILE", help="Write JSON; - is standard output.")
+@json_option
 def command(
     stmts: tuple[str, ...],
     setup: str,
@@ -58,14 +60,17 @@ def command(
     Each STMT is Python; torch is imported already. Several statements, or several thread counts, give a table.
 
     \b
-    torchmark time "x + y" --setup "x, y = torch.ones(8), torch.ones(8)"
-    torchmark time "x @ x" "torch.mm(x, x)" --setup "x = torch.ones(64, 64)" --threads 1,2
+    torchmark time "x + 1" --setup "x = torch.ones(8)"
+    torchmark time "x @ x" "x.mm(x)" --setup "x = torch.ones(9, 9)" --threads 1,2
     """
     method = choose_method(min_run_time, adaptive, number)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
+    json_only = is_standard_output(json_file)
     try:
-        results = [_time(stmt, setup, label, n, method) for n in threads for stmt in stmts]
+        # What a statement prints must not end up inside the JSON.
+        with contextlib.redirect_stdout(sys.stderr) if json_only else contextlib.nullcontext():
+            results = [_time(stmt, setup, label, n, method) for n in threads for stmt in stmts]
     except (Exception, SystemExit) as error:
         if not has_user_frames(error) and not isinstance(error, SyntaxError):
             raise
@@ -74,7 +79,7 @@ def command(
     if json_file is not None:
         json.dump(as_json(results), json_file, indent=2)
         json_file.write("\n")
-    if json_file is None or json_file.name != "<stdout>":
+    if not json_only:
         used = {name for name, is_used in (("adaptive", adaptive), ("number", number)) if is_used}
         show(results, used)
     return 0
@@ -142,7 +147,7 @@ def show(results: Sequence[Measurement], used: set[str]) -> None:
     for result in results:
         # The text above shows this one already.
         for caveat in (c for c in result.caveats if not isinstance(c, Variation)):
-            where = f"{result.as_row_name}, {result.num_threads} threads: " if len(results) > 1 else ""
+            where = f"{result.as_row_name}, {count(result.num_threads, 'thread')}: " if len(results) > 1 else ""
             click.echo(f"  NOTE: {where}{word_caveat(caveat, 'shell', used)}")
 
 

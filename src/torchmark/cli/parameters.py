@@ -1,8 +1,20 @@
-"""Kinds of option values that several commands take."""
+"""Options and kinds of values that several commands take."""
 
 from __future__ import annotations
 
+from typing import IO
+
 import click
+
+# Opened at once: a file that cannot be written is told before anything is measured.
+json_option = click.option(
+    "--json", "json_file", type=click.File("w", lazy=False), metavar="FILE", help="Write JSON; - is standard output."
+)
+
+
+def is_standard_output(file: IO[str] | None) -> bool:
+    """Whether JSON goes where text for people would, which then has to stay away."""
+    return file is not None and file.name == "<stdout>"
 
 
 class PositiveIntegers(click.ParamType):  # type: ignore[type-arg, unused-ignore]

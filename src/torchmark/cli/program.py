@@ -9,7 +9,7 @@ from importlib import import_module
 import click
 
 from torchmark import __version__
-from torchmark.cli.main import COMMANDS, overview
+from torchmark.cli.overview import COMMANDS, overview
 from torchmark.errors import TorchmarkError
 
 INTERRUPTED = 130

@@ -47,14 +47,17 @@ def mean(values: Sequence[float]) -> float:
 
 def population_std(values: Sequence[float]) -> float:
     """Root mean squared distance from the mean."""
-    centre = mean(values)
-    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / len(values))
+    return math.sqrt(_squared_distances(values) / len(values))
 
 
 def sample_std(values: Sequence[float]) -> float | None:
     """Standard deviation with n−1 in the denominator; None for fewer than two values."""
-    n = len(values)
-    return population_std(values) * math.sqrt(n / (n - 1)) if n > 1 else None
+    return math.sqrt(_squared_distances(values) / (len(values) - 1)) if len(values) > 1 else None
+
+
+def _squared_distances(values: Sequence[float]) -> float:
+    centre = mean(values)
+    return math.fsum((v - centre) ** 2 for v in values)
 
 
 def median_ranks(n: int, confidence: float = 0.95) -> RankInterval | None:

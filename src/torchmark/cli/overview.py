@@ -1,0 +1,31 @@
+"""The commands at a glance: the help of the whole program, without loading any of it."""
+
+from __future__ import annotations
+
+# Name, module with its click command in `command`, and the line that describes it.
+COMMANDS = {
+    "time": ("torchmark.cli.cmd_time", "Time one or more statements; several give a table."),
+    "doctor": ("torchmark.cli.cmd_doctor", "Say what this machine has and lacks for good measurements."),
+}
+
+
+def overview() -> str:
+    """The help of the whole program."""
+    lines = [f"  {name:<8}  {about}" for name, (_, about) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Usage: torchmark COMMAND [OPTIONS] [ARGUMENTS]",
+            "",
+            "  Measure PyTorch code: how long it takes, and whether the number can be",
+            "  trusted.",
+            "",
+            "Commands:",
+            *lines,
+            "",
+            "Options:",
+            "  --version  Show the version and exit.",
+            "  --help     Show this text and exit.",
+            "",
+            "'torchmark COMMAND --help' tells more of each command.",
+        ]
+    )

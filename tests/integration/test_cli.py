@@ -1,0 +1,165 @@
+"""The command line as a user runs it, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import torchmark
+
+CONSOLE_SCRIPT = Path(sys.executable).with_name("torchmark")
+QUICK = ["--min-run-time", "0.01"]
+
+
+def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "torchmark", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **variables},
+    )
+
+
+@pytest.mark.parametrize("program", [[str(CONSOLE_SCRIPT)], [sys.executable, "-m", "torchmark"]])
+def test_both_ways_to_start_are_the_same_program(program: list[str]) -> None:
+    done = subprocess.run([*program, "--version"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stdout == f"torchmark, version {torchmark.__version__}\n"
+
+
+def test_help_loads_neither_torch_nor_numpy_nor_click() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "torchmark", "--help"], capture_output=True, text=True
+    )
+    assert done.stdout.startswith("Usage: torchmark")
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "torchmark.cli.main" in loaded
+    assert not loaded & {"torch", "numpy", "click", "rich"}
+
+
+@pytest.mark.parametrize("command", ["time", "doctor"])
+def test_the_help_of_a_command_loads_neither_torch_nor_numpy(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "torchmark", command, "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert f"Usage: torchmark {command}" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert not loaded & {"torch", "numpy"}
+
+
+def test_one_statement_is_described() -> None:
+    done = run("time", "x + y", "--setup", "x, y = torch.ones(4), torch.ones(4)", "--label", "add", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("add\nsetup: x, y = torch.ones(4), torch.ones(4)\n  Median: ")
+
+
+def test_several_statements_and_thread_counts_make_a_table() -> None:
+    done = run("time", "x + x", "x * x", "--setup", "x = torch.ones(4)", "--threads", "1,2", *QUICK)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line[:11] for line in lines if "threads: -" in line] == ["1 threads: ", "2 threads: "]
+    assert sum("x + x" in line and "|" in line for line in lines) == 2
+    assert "\033" not in done.stdout
+
+
+@pytest.mark.parametrize(("options", "samples"), [(["--number", "5"], 7), (["--adaptive"], None), (QUICK, None)])
+def test_json_on_standard_output_is_nothing_but_json(options: list[str], samples: int | None) -> None:
+    done = run("time", "x = 1; print(x)" if "--number" in options else "x = 1", "--json", "-", *options)
+    data = json.loads(done.stdout)
+    assert (data["schema"], data["schema_version"]) == ("torchmark.time", 1)
+    (entry,) = data["measurements"]
+    m = torchmark.Measurement.from_dict({k: v for k, v in entry.items() if k not in ("summary", "caveats")})
+    assert m.median == entry["summary"]["median_s"]
+    if samples:
+        assert (m.number_per_run, len(m.raw_times)) == (5, samples)
+    else:
+        assert len(m.raw_times) >= 4
+
+
+def test_json_in_a_file_leaves_the_text_on_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    done = run("time", "pass", "--json", str(file), *QUICK)
+    assert done.stdout.startswith("pass\n  Median: ")
+    assert json.loads(file.read_text())["measurements"]
+
+
+def test_a_statement_can_import_what_lies_here(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def f(): return 1\n")
+    done = subprocess.run(
+        [str(CONSOLE_SCRIPT), "time", "mine.f()", "--setup", "import mine", *QUICK],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ["x = 1\nx.foo()"],
+            'Traceback (most recent call last):\n  File "<stmt>", line 2, in <module>\n    x.foo()\n'
+            "AttributeError: 'int' object has no attribute 'foo'\n",
+        ),
+        (
+            ["pass", "--setup", "import nowhere"],
+            'Traceback (most recent call last):\n  File "<setup>", line 1, in <module>\n    import nowhere\n'
+            "ModuleNotFoundError: No module named 'nowhere'\n",
+        ),
+        (["pass", "x +* 2"], '  File "<stmt>", line 1\n    x +* 2\n       ^\nSyntaxError: invalid syntax\n'),
+        (
+            ["raise SystemExit(7)"],
+            'Traceback (most recent call last):\n  File "<stmt>", line 1, in <module>\n    raise SystemExit(7)\n'
+            "SystemExit: 7\n",
+        ),
+    ],
+)
+def test_a_bad_statement_gives_the_users_own_traceback(arguments: list[str], expected: str) -> None:
+    done = run("time", *arguments, *QUICK)
+    assert done.returncode == 1
+    assert done.stderr == expected
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["time", "pass", "--bogus"], "No such option"),
+        (["time"], "Missing argument"),
+        (["time", "pass", "--threads", "0"], "such as 1,2,4"),
+        (["time", "pass", "--number", "0"], "--number"),
+        (["time", "pass", "--number", "5", "--adaptive"], "--number fixes the work"),
+        (["time", "pass", "--json", "/nowhere/at/all.json"], "/nowhere/at/all.json"),
+        (["tmie"], "tmie"),
+    ],
+)
+def test_wrong_usage_exits_with_two_and_says_why(arguments: list[str], message: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_torch_there_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    done = run("time", "pass", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert "has no torch. Install it" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error_message() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m torchmark time pass pass --number 1 | true", shell=True, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -1,0 +1,58 @@
+"""What `make` says when a machine lacks something. Setting up for real is what runs these tests."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def make(folder: Path, python: str) -> subprocess.CompletedProcess[str]:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder)
+    return subprocess.run(["make", "test", f"PYTHON={python}"], cwd=folder, capture_output=True, text=True)
+
+
+def fake_python(folder: Path, refuses: str) -> str:
+    """An interpreter that fails wherever its arguments contain a text."""
+    file = folder / "fake-python"
+    file.write_text(f'#!/bin/sh\ncase "$*" in *"{refuses}"*) exit 1;; esac\nexit 0\n')
+    file.chmod(0o755)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "message"),
+    [("version_info", "needs Python 3.10 or newer"), ("ensurepip", "apt-get install python3-venv")],
+)
+def test_an_unfit_python_is_told_with_what_to_install(tmp_path: Path, refuses: str, message: str) -> None:
+    done = make(tmp_path, fake_python(tmp_path, refuses))
+    assert done.returncode != 0
+    assert message in done.stderr
+
+
+def test_no_python_at_all_is_told_with_what_to_install(tmp_path: Path) -> None:
+    done = make(tmp_path, "/nowhere/python3")
+    assert done.returncode != 0
+    assert "apt-get install python3" in done.stderr
+
+
+def test_nothing_is_set_up_twice(tmp_path: Path) -> None:
+    # An interpreter whose environments are a copy of itself, and to which every command is fine.
+    python = tmp_path / "fake-python"
+    python.write_text('#!/bin/sh\ncase "$*" in *"-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python;; esac\n')
+    python.chmod(0o755)
+    first = make(tmp_path, str(python))
+    assert first.returncode == 0, first.stderr
+    assert "Creating .venv" in first.stdout
+    assert "Installing" in first.stdout
+    second = subprocess.run(["make", "test", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True)
+    assert (second.returncode, second.stdout) == (0, "")
+    (tmp_path / "constraints.txt").touch()
+    third = subprocess.run(["make", "test", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True)
+    assert "Creating" not in third.stdout
+    assert "Installing" in third.stdout

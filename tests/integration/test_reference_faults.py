@@ -1,0 +1,363 @@
+"""What is wrong in torch.utils.benchmark is right here: each claim holds for torchmark and fails for the reference.
+
+A claim that stops failing for the reference is a test that shows nothing any more, and fails as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.utils.benchmark as reference
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+import torchmark
+
+Claim = Callable[[Any], None]
+CLAIMS: list[Claim] = []
+
+
+def claim(function: Claim) -> Claim:
+    CLAIMS.append(function)
+    return function
+
+
+def fixed_timer(benchmark: Any, seconds_per_run: float) -> Any:
+    """A Timer of either kind whose every run takes the same time, or what a sequence gives."""
+
+    class Engine:
+        def __init__(self, **_: Any) -> None: ...
+
+        def timeit(self, number: int) -> float:
+            return seconds_per_run * number
+
+    return type("FixedTimer", (benchmark.Timer,), {"_timer_cls": Engine})
+
+
+def measured(benchmark: Any, times: list[float], stmt: str = "x", **labels: Any) -> Any:
+    return benchmark.Measurement(1, times, benchmark.TaskSpec(stmt, "pass", **labels))
+
+
+# --- Measurement ------------------------------------------------------------------------------------------
+
+
+@claim
+def an_env_that_was_not_given_is_called_unspecified(benchmark: Any) -> None:
+    assert measured(benchmark, [1.0]).env == "Unspecified env"
+
+
+@claim
+def times_below_a_nanosecond_are_shown_as_such(benchmark: Any) -> None:
+    assert "0.30 ns" in repr(measured(benchmark, [3e-10]))
+
+
+@claim
+def a_time_of_zero_can_be_shown(benchmark: Any) -> None:
+    assert "0.00" in repr(measured(benchmark, [0.0, 0.0]))
+
+
+@claim
+def a_measurement_without_samples_can_be_shown(benchmark: Any) -> None:
+    assert "0 measurements" in repr(measured(benchmark, []))
+
+
+@claim
+def the_median_of_nothing_is_not_minus_one(benchmark: Any) -> None:
+    with pytest.raises(ValueError, match="without samples"):
+        _ = measured(benchmark, []).median
+
+
+@claim
+def units_exist_for_all_times(benchmark: Any) -> None:
+    assert benchmark.select_unit(1e-10)[0] == "ns"
+    assert benchmark.select_unit(0.0)[0] == "ns"
+
+
+@claim
+def zero_has_significant_figures(benchmark: Any) -> None:
+    assert benchmark.trim_sigfig(0.0, 3) == 0.0
+
+
+@claim
+def trimming_is_done_in_double_precision(benchmark: Any) -> None:
+    assert benchmark.trim_sigfig(3.14159, 2) == 3.1
+    assert benchmark.trim_sigfig(123456789.0, 9) == 123456789.0
+
+
+@claim
+def a_single_sample_is_described_in_good_english(benchmark: Any) -> None:
+    assert "1 measurement, 5 runs, 1 thread" in repr(benchmark.Timer("pass").timeit(5))
+
+
+@claim
+def a_measurement_goes_through_json(benchmark: Any) -> None:
+    m = measured(benchmark, [0.1, 0.2])
+    assert benchmark.Measurement.from_dict(json.loads(json.dumps(m.to_dict()))) == m
+
+
+@claim
+def the_median_has_a_confidence_interval(benchmark: Any) -> None:
+    interval = measured(benchmark, [float(i) for i in range(9)]).median_interval()
+    assert (interval.low, interval.high) == (1.0, 7.0)
+
+
+@claim
+def spread_and_extremes_are_at_hand(benchmark: Any) -> None:
+    m = measured(benchmark, [1.0, 2.0, 3.0])
+    assert (m.std, m.min, m.max, m.quantile(0.75)) == (1.0, 1.0, 3.0, 2.5)
+
+
+@claim
+def drift_is_noticed(benchmark: Any) -> None:
+    caveats = measured(benchmark, [1 + i / 20 for i in range(20)]).caveats
+    assert "drift" in {caveat.kind for caveat in caveats}
+
+
+@claim
+def two_modes_are_noticed(benchmark: Any) -> None:
+    caveats = measured(benchmark, [1.0, 1.9] * 15).caveats
+    assert "two_modes" in {caveat.kind for caveat in caveats}
+
+
+@claim
+def outliers_are_reported(benchmark: Any) -> None:
+    assert measured(benchmark, [1.0, 1.1, 1.2, 1.1, 9.0]).outliers == [9.0]
+
+
+@claim
+def attributes_that_do_not_exist_are_not_swallowed(benchmark: Any) -> None:
+    assert "__getattr__" not in vars(benchmark.Measurement)
+
+
+# --- Compare ----------------------------------------------------------------------------------------------
+
+
+@claim
+def results_without_description_can_be_compared(benchmark: Any) -> None:
+    assert "1.0" in str(benchmark.Compare([measured(benchmark, [1.0])]))
+
+
+@claim
+def results_with_and_without_env_can_be_compared(benchmark: Any) -> None:
+    results = [measured(benchmark, [1.0], env=env, description="d") for env in ("branch", None)]
+    assert "(branch)" in str(benchmark.Compare(results))
+
+
+@claim
+def different_statements_do_not_overwrite_each_other(benchmark: Any) -> None:
+    results = [
+        measured(benchmark, [1.0], "f()", sub_label="s", description="d"),
+        measured(benchmark, [2.0], "g()", sub_label="s", description="d"),
+    ]
+    table = str(benchmark.Compare(results))
+    assert "1.0" in table
+    assert "2.0" in table
+
+
+@claim
+def different_setups_do_not_overwrite_each_other(benchmark: Any) -> None:
+    results = [
+        benchmark.Measurement(1, [t], benchmark.TaskSpec("f(x)", f"x = {t}", description="d")) for t in (1.0, 2.0)
+    ]
+    table = str(benchmark.Compare(results))
+    assert re.search(r"x = 1\.0.*\b1\.0\b", table)
+    assert re.search(r"x = 2\.0.*\b2\.0\b", table)
+
+
+@claim
+def tables_can_be_exported(benchmark: Any) -> None:
+    comparison = benchmark.Compare([measured(benchmark, [1.0], description="d")])
+    assert "| 1.0 |" in comparison.to_markdown()
+    assert "median_s" in comparison.to_csv()
+    assert json.dumps(comparison.to_dict())
+    assert "<table" in comparison._repr_html_()
+
+
+@claim
+def colours_stay_out_of_files(benchmark: Any) -> None:
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    comparison = benchmark.Compare([measured(benchmark, [1.0], description="d")])
+    comparison.colorize()
+    with redirect_stdout(StringIO()) as out:
+        comparison.print()
+    assert "\033" not in out.getvalue()
+
+
+# --- Timer ------------------------------------------------------------------------------------------------
+
+
+@claim
+def a_meta_default_device_does_not_matter(benchmark: Any) -> None:
+    with torch.device("meta"):
+        m = benchmark.Timer("pass").blocked_autorange(min_run_time=0.001)
+        assert m.median > 0
+
+
+@claim
+def fake_tensors_do_not_matter(benchmark: Any) -> None:
+    with FakeTensorMode():
+        assert benchmark.Timer("pass").timeit(10).median > 0
+        assert benchmark.select_unit(1e-6) == ("us", 1e-6)
+
+
+@claim
+def a_half_precision_default_does_not_matter(benchmark: Any) -> None:
+    torch.set_default_dtype(torch.float16)
+    try:
+        assert benchmark.select_unit(1e-8) == ("ns", 1e-9)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@claim
+def whether_there_is_an_accelerator_is_asked_once(benchmark: Any) -> None:
+    asked = []
+    original = torch.accelerator.is_available
+    torch.accelerator.is_available = lambda: bool(asked.append(1))
+    try:
+        benchmark.Timer("pass").timeit(10)
+    finally:
+        torch.accelerator.is_available = original
+    assert len(asked) <= 1
+
+
+@claim
+def a_setup_can_run_once(benchmark: Any) -> None:
+    runs: list[int] = []
+    task = benchmark.Timer("pass", "runs.append(1)", globals={"runs": runs}, setup_once=True)
+    assert len(task.blocked_autorange(min_run_time=0.001).raw_times) >= 1
+    assert len(runs) == 1
+
+
+@claim
+def blocked_autorange_has_an_upper_limit(benchmark: Any) -> None:
+    clock = [0.0]
+
+    class Engine:
+        def __init__(self, **_: Any) -> None: ...
+
+        def timeit(self, number: int) -> float:
+            clock[0] += 10.0
+            return 1e-6 * number
+
+    timer_cls = type("SlowTimer", (benchmark.Timer,), {"_timer_cls": Engine, "_now": staticmethod(lambda: clock[0])})
+    timer_cls().blocked_autorange(min_run_time=1.0, max_run_time=100.0)
+    assert clock[0] <= 120.0
+
+
+@claim
+def a_block_need_not_be_ten_times_too_long(benchmark: Any) -> None:
+    # 1.1 us a run: a thousandth of 0.1 s takes 91 runs; the next power of ten is 1000 with the overhead rule.
+    m = fixed_timer(benchmark, 1.1e-6)().blocked_autorange(min_run_time=1.0, max_run_time=100.0)
+    assert m.number_per_run < 5000
+
+
+@claim
+def every_sample_can_be_kept(benchmark: Any) -> None:
+    assert len(benchmark.Timer("pass").repeat(10, 1).raw_times) == 10
+
+
+@claim
+def autorange_works(benchmark: Any) -> None:
+    assert len(fixed_timer(benchmark, 0.3)().autorange().raw_times) == 5
+
+
+@claim
+def adaptive_autorange_does_not_start_its_statistics_anew_after_each_block(benchmark: Any) -> None:
+    made: list[int] = []
+    original = benchmark.Measurement.__post_init__
+
+    def counted(self: Any) -> None:
+        made.append(1)
+        original(self)
+
+    benchmark.Measurement.__post_init__ = counted
+    try:
+        m = fixed_timer(benchmark, 1e-3)().adaptive_autorange(threshold=0.0, max_run_time=5.0)
+    finally:
+        benchmark.Measurement.__post_init__ = original
+    assert len(m.raw_times) > 10
+    assert len(made) == 1
+
+
+@claim
+def the_documentation_tells_the_overhead_that_the_code_demands(benchmark: Any) -> None:
+    assert "0.01 %" in benchmark.Timer.blocked_autorange.__doc__
+
+
+@claim
+def the_documentation_of_adaptive_autorange_speaks_of_the_median(benchmark: Any) -> None:
+    text = benchmark.Timer.adaptive_autorange.__doc__
+    assert "of the median" in text
+    assert "mean" not in text
+
+
+@claim
+def a_callable_can_be_timed(benchmark: Any) -> None:
+    calls: list[int] = []
+    benchmark.Timer(lambda: calls.append(1)).timeit(10)
+    assert len(calls) == 12
+
+
+@claim
+def the_overhead_of_short_blocks_is_noticed(benchmark: Any) -> None:
+    caveats = benchmark.Timer("pass").repeat(10, 1).caveats
+    assert "high_overhead" in {caveat.kind for caveat in caveats}
+
+
+@claim
+def indented_lines_of_a_string_stay_as_they_are(benchmark: Any) -> None:
+    seen: list[str] = []
+    benchmark.Timer('seen.append("""a\nb""")', globals={"seen": seen}).timeit(1)
+    assert set(seen) == {"a\nb"}
+
+
+@claim
+def nothing_leaks_out_of_the_package(benchmark: Any) -> None:
+    assert not {"Number", "math", "torch"} & set(dir(benchmark))
+
+
+@claim
+def the_thread_count_is_left_alone_where_it_is_right(benchmark: Any) -> None:
+    set_to: list[int] = []
+    original = torch.set_num_threads
+    torch.set_num_threads = set_to.append
+    try:
+        with benchmark.set_torch_threads(torch.get_num_threads()):
+            pass
+    finally:
+        torch.set_num_threads = original
+    assert set_to == []
+
+
+def names(claims: list[Claim]) -> list[str]:
+    return [c.__name__ for c in claims]
+
+
+@pytest.mark.parametrize("holds", CLAIMS, ids=names(CLAIMS))
+def test_here(holds: Claim) -> None:
+    holds(torchmark)
+
+
+@pytest.mark.parametrize("holds", CLAIMS, ids=names(CLAIMS))
+def test_not_in_the_reference(holds: Claim) -> None:
+    # pytest's own failures derive from BaseException
+    with pytest.raises(BaseException) as caught:  # noqa: PT011
+        holds(reference)
+    assert not isinstance(caught.value, (KeyboardInterrupt, SystemExit))
+
+
+def test_the_clock_of_a_timer_on_a_cpu_is_not_wrapped() -> None:
+    """The reference asks for an accelerator at each read; a Timer here reads the bare clock."""
+    read: list[float] = []
+    task = torchmark.Timer("read.append(1)", globals={"read": read}, timer=timeit.default_timer)
+    assert task._engine._clock is time.perf_counter  # type: ignore[attr-defined]
+    assert torchmark.Timer()._engine._clock is time.perf_counter  # type: ignore[attr-defined]

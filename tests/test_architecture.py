@@ -1,0 +1,166 @@
+"""The rooms of the house: which folder may import which, and what else must stay true of all files."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "torchmark"
+FILES = sorted(SOURCE.rglob("*.py"))
+FOLDERS = sorted(path for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__")
+
+# A folder (or top-level module) and what it may import of torchmark, besides itself.
+LOWER = {"errors", "model", "stats", "measure", "analysis", "report", "runner"}
+MAY_IMPORT = {
+    "errors": set(),
+    "model": {"errors"},
+    "stats": {"errors"},
+    "measure": {"errors", "model", "stats"},
+    "runner": {"errors", "model"},
+    "analysis": {"errors", "stats", "model"},
+    "report": {"errors", "stats", "model", "analysis"},
+    "api": LOWER,
+    "cli": LOWER | {"api", "__init__"},
+    "utils": {"analysis", "api", "measure", "model", "report"},
+    "__init__": LOWER | {"api", "utils"},
+    "__main__": {"cli"},
+}
+
+# What may be imported from outside the standard library, and where.
+THIRD_PARTY = {
+    "torch": {"measure/clock.py", "measure/threads.py", "api/timer.py"},
+    "click": {"cli/*"},
+    "rich": {"cli/*", "report/findings.py"},
+    "jinja2": {"report/page.py"},
+}
+
+# Runs inside any interpreter the user points at: Python 3.9, the standard library and that interpreter's torch.
+PORTABLE = ("errors.py", "model", "measure", "stats/order.py")
+
+UNTELLING = {"util", "utils", "common", "helpers", "misc", "base", "manager", "data"}
+# Import paths of torch.utils.benchmark, kept for its users' scripts.
+KEPT_FOR_COMPATIBILITY = {"utils", "utils/common.py"}
+
+
+def room(path: Path) -> str:
+    relative = path.relative_to(SOURCE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module
+            # `from torchmark.measure import blocks` names a module; `from torchmark import Timer` names the package.
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_portable(path: Path) -> bool:
+    return any((SOURCE / part) in (path, *path.parents) for part in PORTABLE)
+
+
+def test_every_folder_has_a_row_in_the_table() -> None:
+    assert {room(path) for path in FILES} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_stay_within_the_table(path: Path) -> None:
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "torchmark":
+            target = parts[1] if parts[1] in MAY_IMPORT else "__init__"
+            assert target in MAY_IMPORT[room(path)] | {room(path)}, f"{name} is not for {room(path)}"
+        elif parts[0] not in sys.stdlib_module_names:
+            relative = path.relative_to(SOURCE)
+            allowed = THIRD_PARTY.get(parts[0], set())
+            assert any(relative.match(pattern) for pattern in allowed), f"{parts[0]} is not for {relative}"
+
+
+def test_there_are_no_import_cycles() -> None:
+    modules = {path: ".".join(("torchmark", *path.relative_to(SOURCE).with_suffix("").parts)) for path in FILES}
+    by_name = {name: path for path, name in modules.items()}
+    graph = {
+        path: {by_name[m] for name in imports(path) for m in (name, name.rpartition(".")[0]) if m in by_name} - {path}
+        for path in FILES
+        if path.name != "__init__.py"
+    }
+    done: set[Path] = set()
+    while ready := {path for path, needs in graph.items() if path not in done and needs <= done}:
+        done |= ready
+    assert set(graph) == done, f"in a cycle: {sorted(modules[p] for p in set(graph) - done)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_names_say_what_lives_there(path: Path) -> None:
+    relative = str(path.relative_to(SOURCE))
+    if relative not in KEPT_FOR_COMPATIBILITY:
+        assert path.stem not in UNTELLING
+    assert path.stem.startswith("__") or path.stem not in sys.stdlib_module_names
+
+
+def test_folders_say_what_lives_there() -> None:
+    assert {folder.name for folder in FOLDERS} & UNTELLING <= KEPT_FOR_COMPATIBILITY
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
+def test_folder_init_files_are_empty(folder: Path) -> None:
+    if folder.name not in KEPT_FOR_COMPATIBILITY:
+        assert (folder / "__init__.py").read_text() == ""
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.read_text()], ids=lambda p: str(p.relative_to(SOURCE)))
+def test_every_module_opens_with_what_lives_there(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text()))
+    assert text
+    assert len(text.splitlines()) <= 10
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if is_portable(p)], ids=lambda p: str(p.relative_to(SOURCE)))
+def test_portable_modules_are_python_3_9_and_need_nothing_but_torch(path: Path) -> None:
+    tree = ast.parse(path.read_text(), feature_version=(3, 9))
+    newer = {"strict", "slots", "kw_only"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            assert not newer & {keyword.arg for keyword in node.keywords}
+    for name in imports(path):
+        first = name.split(".")[0]
+        if first == "torchmark":
+            files = [SOURCE.joinpath(*m.split(".")[1:]).with_suffix(".py") for m in (name, name.rpartition(".")[0])]
+            assert any(file.exists() and is_portable(file) for file in files), f"{name} is not portable"
+        else:
+            assert first == "torch" or first in sys.stdlib_module_names
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("torchmark", {"torch", "numpy", "click", "rich", "jinja2", "typing", "dataclasses"}),
+        ("torchmark.cli.main", {"torch", "numpy", "click", "rich", "jinja2", "typing", "dataclasses"}),
+        ("torchmark.cli.cmd_time", {"torch", "numpy", "jinja2"}),
+        ("torchmark.cli.cmd_doctor", {"torch", "numpy", "jinja2"}),
+        ("torchmark.api.compare", {"torch", "numpy", "jinja2"}),
+    ],
+)
+def test_importing_loads_no_more_than_it_needs(module: str, absent: set[str]) -> None:
+    code = f"import {module}, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not absent & set(done.stdout.split())
+
+
+def test_the_projects_files_speak_of_the_project_alone() -> None:
+    root = SOURCE.parents[1]
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if name == "tests/test_architecture.py" or not (root / name).is_file():
+            continue
+        text = (root / name).read_text().lower()
+        for word in ("../shared", "defects.md", "reference.md", "measuring.md", "guide.md", "/work/"):
+            assert word not in text, f"{name} mentions {word}"

@@ -1,0 +1,46 @@
+"""The README's examples run, and the commands it names exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("code", blocks("python"), ids=lambda code: code.splitlines()[0])
+def test_python_examples_run(code: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+TORCHMARK_LINES = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("torchmark ")]
+
+
+@pytest.mark.parametrize("line", TORCHMARK_LINES)
+def test_command_lines_run(line: str, tmp_path: Path) -> None:
+    _, *arguments = shlex.split(line, comments=True)
+    done = subprocess.run([sys.executable, "-m", "torchmark", *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_examples_to_run() -> None:
+    assert blocks("python")
+    assert TORCHMARK_LINES
+
+
+def test_make_targets_exist() -> None:
+    named = set(re.findall(r"^make (\w+)", "\n".join(blocks("sh")), re.MULTILINE))
+    assert {"bench", "test"} <= named
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert named <= targets

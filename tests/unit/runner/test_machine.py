@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchmark.runner import machine
+
+
+def write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def program(folder: Path, name: str, body: str) -> Path:
+    file = folder / name
+    file.write_text(f"#!{sys.executable}\n{body}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({}, None),
+        ({"sys/fs/cgroup/cpu.max": "150000 100000\n"}, 1.5),
+        ({"sys/fs/cgroup/cpu.max": "max 100000\n"}, None),
+        ({"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/cpu.max": "50000 100000"}, 0.5),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/cpu.max": "200000 100000",
+                "sys/fs/cgroup/a/b/cpu.max": "300000 100000",
+            },
+            2.0,
+        ),
+        ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, None),
+        ({"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "25000", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 0.25),
+        ({"sys/fs/cgroup/cpu.max": "garbage"}, None),
+    ],
+)
+def test_the_tightest_cpu_limit_is_found(tmp_path: Path, files: dict[str, str], quota: float | None) -> None:
+    for path, text in files.items():
+        write(tmp_path, path, text)
+    assert machine.read_cpu_quota(tmp_path) == quota
+
+
+@pytest.mark.parametrize(
+    ("files", "turbo"),
+    [
+        ({}, None),
+        ({"intel_pstate/no_turbo": "0\n"}, True),
+        ({"intel_pstate/no_turbo": "1\n"}, False),
+        ({"cpufreq/boost": "1\n"}, True),
+        ({"cpufreq/boost": "0\n"}, False),
+    ],
+)
+def test_turbo_on_intel_and_others(tmp_path: Path, files: dict[str, str], turbo: bool | None) -> None:
+    for path, text in files.items():
+        write(tmp_path, f"sys/devices/system/cpu/{path}", text)
+    assert machine.read_turbo(tmp_path) is turbo
+
+
+@pytest.mark.parametrize(
+    ("stat_line", "share"),
+    [
+        ("cpu  50 0 20 20 0 0 0 10 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n", 0.1),
+        ("cpu  0 0 0 0 0 0 0 0 0 0\n", None),
+        ("cpu  1 2 3\n", None),
+        ("", None),
+    ],
+)
+def test_steal_is_a_share_of_all_time(tmp_path: Path, stat_line: str, share: float | None) -> None:
+    write(tmp_path, "proc/stat", stat_line)
+    assert machine.read_steal_share(tmp_path) == share
+
+
+def test_a_tool_is_found_with_the_first_line_of_its_version(tmp_path: Path) -> None:
+    file = program(tmp_path, "tool", "print('tool 1.2\\nmore')")
+    assert machine.find_tool(["absent", "tool"], str(tmp_path)) == machine.Tool(str(file), "tool 1.2")
+    assert machine.find_tool(["absent"], str(tmp_path)) is None
+
+
+def test_a_tool_that_fails_is_found_without_a_version(tmp_path: Path) -> None:
+    file = program(tmp_path, "tool", "raise SystemExit(1)")
+    assert machine.find_tool(["tool"], str(tmp_path)) == machine.Tool(str(file), None)
+
+
+def test_an_interpreter_that_is_not_there_has_no_torch() -> None:
+    torch, problem = machine.probe_torch("/nowhere/python")
+    assert torch is None
+    assert problem
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "No module named 'torch'"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "signal 11"),
+        ("raise SystemExit(3)", "exit code 3"),
+    ],
+)
+def test_a_broken_torch_is_a_reason_and_not_an_error(tmp_path: Path, body: str, problem: str) -> None:
+    torch, why = machine.probe_torch(str(program(tmp_path, "python", body)))
+    assert torch is None
+    assert problem in (why or "")
+
+
+def test_a_machine_without_proc_and_sys_and_programs_is_probed_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "probe_torch", lambda python: (None, "not looked for"))
+    found = machine.probe_machine(tmp_path, {"PATH": str(tmp_path)})
+    assert (found.governor, found.load, found.steal_share, found.virtual, found.aslr) == (None,) * 5
+    assert (found.valgrind, found.compiler) == (None, None)
+
+
+def test_a_compiler_named_by_the_user_is_the_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "probe_torch", lambda python: (None, "not looked for"))
+    mine = program(tmp_path, "my-c++", "print('mine 1')")
+    found = machine.probe_machine(tmp_path, {"PATH": os.defpath, "CXX": str(mine)})
+    assert found.compiler == machine.Tool(str(mine), "mine 1")
