@@ -124,7 +124,7 @@ def both(times: list[float], number: int, **fields: Any) -> tuple[Any, Any]:
 
 
 def random_results(rng: random.Random) -> list[tuple[Any, Any]]:
-    envs = rng.choice([[None], ["a", "master"], ["z"]])
+    envs: list[str | None] = rng.choice([[None], ["a", "master"], ["z"]])
     label = rng.choice(["L", None, "a long label for a table"])
     pairs = []
     for _ in range(rng.randint(1, 12)):
@@ -172,7 +172,7 @@ def test_random_results_look_the_same_under_either_package(seed: int) -> None:
             for warnings in (False, True):
                 tables = []
                 for package, results in ((reference, [p[0] for p in pairs]), (torchmark, [p[1] for p in pairs])):
-                    comparison: Any = package.Compare(results)  # type: ignore[attr-defined]
+                    comparison: Any = package.Compare(results)
                     if trim:
                         comparison.trim_significant_figures()
                     if rowwise is not None:
@@ -206,7 +206,7 @@ def test_either_timer_calls_its_engine_in_the_same_sequence(
             engines.append(engine(**fields))
             return engines[-1]
 
-        timer_cls: Any = type("Mocked", (package.Timer,), {"_timer_cls": staticmethod(make)})  # type: ignore[attr-defined]
+        timer_cls: Any = type("Mocked", (package.Timer,), {"_timer_cls": staticmethod(make)})
         raw.append(getattr(timer_cls(stmt), method)(**arguments).raw_times)
         calls.append(engines[0].calls)
     assert calls[1] == calls[0]

@@ -11,6 +11,7 @@ import time
 import timeit
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -219,14 +220,9 @@ def a_half_precision_default_does_not_matter(benchmark: Any) -> None:
 
 @claim
 def whether_there_is_an_accelerator_is_asked_once(benchmark: Any) -> None:
-    asked = []
-    original = torch.accelerator.is_available
-    torch.accelerator.is_available = lambda: bool(asked.append(1))
-    try:
+    with patch.object(torch.accelerator, "is_available", return_value=False) as is_available:
         benchmark.Timer("pass").timeit(10)
-    finally:
-        torch.accelerator.is_available = original
-    assert len(asked) <= 1
+    assert is_available.call_count <= 1
 
 
 @claim
@@ -327,15 +323,10 @@ def nothing_leaks_out_of_the_package(benchmark: Any) -> None:
 
 @claim
 def the_thread_count_is_left_alone_where_it_is_right(benchmark: Any) -> None:
-    set_to: list[int] = []
-    original = torch.set_num_threads
-    torch.set_num_threads = set_to.append
-    try:
-        with benchmark.set_torch_threads(torch.get_num_threads()):
-            pass
-    finally:
-        torch.set_num_threads = original
-    assert set_to == []
+    now = torch.get_num_threads()
+    with patch.object(torch, "set_num_threads") as set_num_threads, benchmark.set_torch_threads(now):
+        pass
+    assert set_num_threads.call_count == 0
 
 
 def names(claims: list[Claim]) -> list[str]:

@@ -25,10 +25,13 @@ class Compare:
     >>> results = [Measurement(1, [t], TaskSpec(s, "", label="add", description="4x4"))
     ...            for s, t in (("x + y", 2e-6), ("x.add(y)", 3e-6))]
     >>> print("\\n".join(line.rstrip() for line in str(Compare(results)).splitlines()))
-    [------- add -------]
-                    | 4x4
-    1 threads: ----------
+    [------- add --------]
+                    |  4x4
+    1 threads: -----------
           x + y     |  2.0
+          x.add(y)  |  3.0
+    <BLANKLINE>
+    Times are in microseconds (us).
     """
 
     def __init__(self, results: list[Measurement]) -> None:

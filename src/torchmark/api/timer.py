@@ -155,8 +155,9 @@ class Timer:
         each block. Without `max_run_time` block sizes are powers of ten and the sequence of blocks is that of
         `torch.utils.benchmark`; a block may then be ten times longer than needed, and nothing bounds the time.
 
-        With `max_run_time` the block is no longer than needed, and no new one is started once that many seconds
-        have passed since the call, setup included. At least one block is always timed.
+        With `max_run_time` the block is no longer than needed, slow statements run several times in it (the first run
+        after a setup is a cold one), and no new block is started once that many seconds have passed since the call,
+        setup included. At least one block is always timed.
         """
         with set_torch_threads(self._task_spec.num_threads):
             if max_run_time is None:

@@ -22,6 +22,10 @@ OVERHEAD_SHARE = 1e-4
 BLOCKS_AT_MOST = 1000
 # The largest count that a 32-bit loop counter of a compiled engine takes.
 LARGEST_NUMBER = 2**31 - 1
+# The first run after a setup finds caches and heap cold: a block of at least this many dilutes it,
+DILUTING_RUNS = 10
+# unless that would leave fewer blocks than this in the time asked for.
+BLOCKS_AT_LEAST = 10
 # Aim this much above the goal, so that the next try reaches it in spite of noise.
 FIT_MARGIN = 1.2
 
@@ -64,6 +68,7 @@ def fitted_block_size(engine: Engine, min_run_time: float, time_left: Callable[[
     """Like `decade_block_size`, but no larger than needed, and settled before the time left is used up.
 
     A block counts as long enough only if it is so twice: an interrupt can make one too short a block look good.
+    Slow statements run several times in a block too, while there is time for ten blocks.
     """
     overhead = measure_overhead(engine)
     goal = min(max(overhead / OVERHEAD_SHARE, min_run_time / BLOCKS_AT_MOST), min_run_time)
@@ -78,6 +83,9 @@ def fitted_block_size(engine: Engine, min_run_time: float, time_left: Callable[[
         if t * growth > time_left():
             break
         number = min(math.ceil(number * growth), LARGEST_NUMBER)
+    if number < DILUTING_RUNS:
+        affordable = int(min(min_run_time, time_left()) / BLOCKS_AT_LEAST / (t / number))
+        number = max(number, min(affordable, DILUTING_RUNS))
     return BlockSize(number, overhead)
 
 

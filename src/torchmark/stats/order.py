@@ -56,8 +56,10 @@ def sample_std(values: Sequence[float]) -> float | None:
 
 
 def _squared_distances(values: Sequence[float]) -> float:
+    """Sum of squared distances from the mean, corrected for the mean's own rounding: 0 for equal values."""
     centre = mean(values)
-    return math.fsum((v - centre) ** 2 for v in values)
+    distances = [v - centre for v in values]
+    return max(0.0, math.fsum(d * d for d in distances) - math.fsum(distances) ** 2 / len(values))
 
 
 def median_ranks(n: int, confidence: float = 0.95) -> RankInterval | None:

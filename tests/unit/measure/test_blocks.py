@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.measure import blocks
+from torchmark.stats import order
 
 
 class FixedCost:
@@ -81,6 +82,19 @@ def test_a_fitted_block_satisfies_what_a_decade_block_does(run: float, start: fl
     assert size.number <= max(decade.number * 1.3, 10)
 
 
+@pytest.mark.parametrize(
+    ("run", "number"),
+    [
+        (1e-3, 10),  # one run would be long enough, but ten dilute the first
+        (4e-3, 5),  # 0.2 s leave room for ten blocks of five
+        (0.03, 1),
+        (5.0, 1),
+    ],
+)
+def test_slow_statements_run_several_times_in_a_block_while_ten_blocks_fit(run: float, number: int) -> None:
+    assert blocks.fitted_block_size(FixedCost(run), 0.2, lambda: NEVER).number == number
+
+
 def test_one_interrupted_block_does_not_end_the_search() -> None:
     class Interrupted(FixedCost):
         def timeit(self, number: int) -> float:
@@ -129,5 +143,5 @@ def test_steady_enough_agrees_with_quartiles_of_all_samples(threshold: float) ->
     rule = blocks.SteadyEnough(10, threshold)
     for i, t in enumerate(times, start=1):
         ordered = sorted(times[:i])
-        low, middle, high = (blocks.order.quantile(ordered, q) for q in (0.25, 0.5, 0.75))
+        low, middle, high = (order.quantile(ordered, q) for q in (0.25, 0.5, 0.75))
         assert rule(t) == (i > 3 and (high - low) / middle < threshold)

@@ -35,7 +35,7 @@ def accelerator(monkeypatch: pytest.MonkeyPatch) -> FakeAccelerator:
         fake.events.append("read")
         return float(next(ticks))
 
-    monkeypatch.setattr(clock.time, "perf_counter", read)
+    monkeypatch.setattr(time, "perf_counter", read)
     return fake
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from torchmark.model.machine import Tool
 from torchmark.runner import machine
 
 
@@ -81,13 +82,13 @@ def test_steal_is_a_share_of_all_time(tmp_path: Path, stat_line: str, share: flo
 
 def test_a_tool_is_found_with_the_first_line_of_its_version(tmp_path: Path) -> None:
     file = program(tmp_path, "tool", "print('tool 1.2\\nmore')")
-    assert machine.find_tool(["absent", "tool"], str(tmp_path)) == machine.Tool(str(file), "tool 1.2")
+    assert machine.find_tool(["absent", "tool"], str(tmp_path)) == Tool(str(file), "tool 1.2")
     assert machine.find_tool(["absent"], str(tmp_path)) is None
 
 
 def test_a_tool_that_fails_is_found_without_a_version(tmp_path: Path) -> None:
     file = program(tmp_path, "tool", "raise SystemExit(1)")
-    assert machine.find_tool(["tool"], str(tmp_path)) == machine.Tool(str(file), None)
+    assert machine.find_tool(["tool"], str(tmp_path)) == Tool(str(file), None)
 
 
 def test_an_interpreter_that_is_not_there_has_no_torch() -> None:
@@ -123,4 +124,4 @@ def test_a_compiler_named_by_the_user_is_the_one(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(machine, "probe_torch", lambda python: (None, "not looked for"))
     mine = program(tmp_path, "my-c++", "print('mine 1')")
     found = machine.probe_machine(tmp_path, {"PATH": os.defpath, "CXX": str(mine)})
-    assert found.compiler == machine.Tool(str(mine), "mine 1")
+    assert found.compiler == Tool(str(mine), "mine 1")
