@@ -115,7 +115,7 @@ def test_a_statement_can_import_what_lies_here(tmp_path: Path) -> None:
             'Traceback (most recent call last):\n  File "<setup>", line 1, in <module>\n    import nowhere\n'
             "ModuleNotFoundError: No module named 'nowhere'\n",
         ),
-        (["pass", "x +* 2"], '  File "<stmt>", line 1\n    x +* 2\n       ^\nSyntaxError: invalid syntax\n'),
+        (["x +* 2"], '  File "<stmt>", line 1\n    x +* 2\n       ^\nSyntaxError: invalid syntax\n'),
         (
             ["raise SystemExit(7)"],
             'Traceback (most recent call last):\n  File "<stmt>", line 1, in <module>\n    raise SystemExit(7)\n'
@@ -128,6 +128,24 @@ def test_a_bad_statement_gives_the_users_own_traceback(arguments: list[str], exp
     assert done.returncode == 1
     assert done.stderr == expected
     assert done.stdout == ""
+
+
+def test_a_bad_statement_costs_the_others_nothing() -> None:
+    done = run("time", "x = 1", "1 / 0", "x = 2", "--threads", "1,2", *QUICK)
+    assert done.returncode == 1
+    assert sum("x = " in line and "|" in line for line in done.stdout.splitlines()) == 4
+    assert done.stderr.startswith("Failed: 1 / 0\nTraceback")
+    assert done.stderr.count("ZeroDivisionError") == 1
+
+
+def test_a_bad_setup_is_told_once() -> None:
+    done = run("time", "x = 1", "x = 2", "--setup", "import nowhere", "--json", "-", *QUICK)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Failed: x = 1, x = 2\nTraceback")
+    assert done.stderr.count("ModuleNotFoundError") == 1
+    data = json.loads(done.stdout)
+    assert data["measurements"] == []
+    assert [failure["stmt"] for failure in data["failures"]] == ["x = 1", "x = 2"]
 
 
 @pytest.mark.parametrize(

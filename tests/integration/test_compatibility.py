@@ -42,7 +42,7 @@ for threads in (1, 4):
         for stmt in ("fast()", "slow()"):
             t = MyTimer(stmt, "x = 1", "", timer, None, "calls", None, "none", env, threads, Language.PYTHON)
             m = t.blocked_autorange(min_run_time=0.5)
-            print(repr(m).partition("\\n")[2])
+            print(repr(m).partition("\\n")[2], str(m) == repr(m))
             results.append(pickle.loads(pickle.dumps(m)))
             results.append(t.adaptive_autorange(threshold=0.2, min_run_time=0.1))
 

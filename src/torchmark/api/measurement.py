@@ -238,11 +238,9 @@ class Measurement:
             raise StoreError(f"This measurement has a field of the wrong form: {error}") from error
 
     def __repr__(self) -> str:
-        return f"<torchmark.Measurement object at {id(self):#x}>\n{self}"
-
-    def __str__(self) -> str:
         summary = self.summary if self.raw_times else None
-        return describe_measurement(self.task_spec, summary, self.number_per_run)
+        text = describe_measurement(self.task_spec, summary, self.number_per_run)
+        return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 
     def _repr_html_(self) -> str:
         return render_measurement(self.task_spec, self._as_times())

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -18,9 +18,14 @@ from torchmark.errors import SetupError, UsageError
 from torchmark.measure.source import has_user_frames, user_traceback
 from torchmark.model.caveat import Variation
 from torchmark.report.export import plain_caveat, plain_summary
-from torchmark.report.text import count
+from torchmark.report.text import count, describe_measurement
 from torchmark.report.units import decimals_for, select_unit
 from torchmark.report.wording import word_caveat
+
+if TYPE_CHECKING:
+    from torchmark.api.timer import Timer
+
+Method: TypeAlias = "Callable[[Timer], Measurement]"
 
 SCHEMA = "torchmark.time"
 SCHEMA_VERSION = 1
@@ -41,7 +46,9 @@ STATEMENT_FAILED = 1
 @click.option("--setup", default="pass", metavar="CODE", help="Runs before each block of the statement.")
 @click.option("--threads", type=PositiveIntegers(), default="1", help="torch threads, such as 1 or 1,2,4.")
 @click.option("--label", metavar="TEXT", help="Title of the result.")
-@click.option("--min-run-time", type=click.FloatRange(min=0), metavar="S", help="Seconds to measure for.  [0.2]")
+@click.option(
+    "--min-run-time", type=click.FloatRange(min=0), metavar="S", help="Seconds to measure for (0.2 by default)."
+)
 @click.option("--adaptive", is_flag=True, help="Measure until the result is steady (10 s at the most).")
 @click.option("--number", type=click.IntRange(min=1), metavar="N", help="Runs per block, instead of choosing.")
 @json_option
@@ -67,25 +74,23 @@ def command(
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     json_only = is_standard_output(json_file)
-    try:
-        # What a statement prints must not end up inside the JSON.
-        with contextlib.redirect_stdout(sys.stderr) if json_only else contextlib.nullcontext():
-            results = [_time(stmt, setup, label, n, method) for n in threads for stmt in stmts]
-    except (Exception, SystemExit) as error:
-        if not has_user_frames(error) and not isinstance(error, SyntaxError):
-            raise
-        click.echo(user_traceback(error), err=True, nl=False)
-        return STATEMENT_FAILED
+    # What a statement prints must not end up inside the JSON.
+    with contextlib.redirect_stdout(sys.stderr) if json_only else contextlib.nullcontext():
+        results, tracebacks = time_all(stmts, setup, label, threads, method)
     if json_file is not None:
-        json.dump(as_json(results), json_file, indent=2)
+        json.dump(as_json(results, tracebacks), json_file, indent=2)
         json_file.write("\n")
-    if not json_only:
+    if results and not json_only:
         used = {name for name, is_used in (("adaptive", adaptive), ("number", number)) if is_used}
         show(results, used)
-    return 0
+    for text, whose in _group_by_value(tracebacks).items():
+        # A single statement's traceback needs no heading.
+        heading = f"Failed: {', '.join(whose)}\n" if len(stmts) > 1 else ""
+        click.echo(f"{heading}{text}", err=True, nl=False)
+    return STATEMENT_FAILED if tracebacks else 0
 
 
-def choose_method(min_run_time: float | None, adaptive: bool, number: int | None) -> Callable[[Any], Measurement]:
+def choose_method(min_run_time: float | None, adaptive: bool, number: int | None) -> Method:
     """How to measure, given the options; options that contradict each other are refused."""
     if number is not None and (adaptive or min_run_time is not None):
         raise UsageError("--number fixes the work to do: leave out --adaptive and --min-run-time with it.")
@@ -100,11 +105,36 @@ def choose_method(min_run_time: float | None, adaptive: bool, number: int | None
     return lambda timer: timer.blocked_autorange(min_run_time=run_time, max_run_time=limit)
 
 
-def _time(stmt: str, setup: str, label: str | None, threads: int, method: Callable[[Any], Measurement]) -> Measurement:
-    return method(_load_timer()(stmt, setup, label=label, num_threads=threads))
+def time_all(
+    stmts: Sequence[str], setup: str, label: str | None, threads: Sequence[int], method: Method
+) -> tuple[list[Measurement], dict[str, str]]:
+    """Time every statement with every thread count; one that fails costs the others nothing.
+
+    Gives the results, and the user's own traceback for each statement that failed.
+    """
+    timer_cls = _load_timer()
+    results: list[Measurement] = []
+    tracebacks: dict[str, str] = {}
+    for n in threads:
+        for stmt in (stmt for stmt in stmts if stmt not in tracebacks):
+            try:
+                results.append(method(timer_cls(stmt, setup, label=label, num_threads=n)))
+            except (Exception, SystemExit) as error:
+                if not has_user_frames(error) and not isinstance(error, SyntaxError):
+                    raise
+                tracebacks[stmt] = user_traceback(error)
+    return results, tracebacks
 
 
-def _load_timer() -> Any:
+def _group_by_value(texts: dict[str, str]) -> dict[str, list[str]]:
+    """Which keys have each value: a broken setup fails every statement in the same way, and is told once."""
+    groups: dict[str, list[str]] = {}
+    for key, value in texts.items():
+        groups.setdefault(value, []).append(key)
+    return groups
+
+
+def _load_timer() -> type[Timer]:
     try:
         from torchmark.api.timer import Timer
     except ModuleNotFoundError as error:
@@ -118,8 +148,8 @@ def _load_timer() -> Any:
     return Timer
 
 
-def as_json(results: Sequence[Measurement]) -> dict[str, Any]:
-    """Raw times with their statistics and caveats."""
+def as_json(results: Sequence[Measurement], tracebacks: dict[str, str]) -> dict[str, Any]:
+    """Raw times with their statistics and caveats, and what failed."""
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -131,14 +161,16 @@ def as_json(results: Sequence[Measurement]) -> dict[str, Any]:
             }
             for result in results
         ],
+        "failures": [{"stmt": stmt, "traceback": text} for stmt, text in tracebacks.items()],
     }
 
 
 def show(results: Sequence[Measurement], used: set[str]) -> None:
     """One result in full, several as a table; caveats below."""
     if len(results) == 1:
-        click.echo(str(results[0]))
-        _show_interval(results[0])
+        (result,) = results
+        click.echo(describe_measurement(result.task_spec, result.summary, result.number_per_run))
+        _show_interval(result)
     else:
         table = Compare(list(results))
         table.colorize()

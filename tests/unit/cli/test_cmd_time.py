@@ -66,7 +66,9 @@ def test_several_results_are_a_table_with_notes_that_say_whose_they_are(capsys: 
 
 
 def test_json_has_raw_times_statistics_and_caveats() -> None:
-    (entry,) = as_json([Measurement(2, [4.0], TaskSpec("x", "pass"))])["measurements"]
+    data = as_json([Measurement(2, [4.0], TaskSpec("x", "pass"))], {"y": "Traceback"})
+    assert data["failures"] == [{"stmt": "y", "traceback": "Traceback"}]
+    (entry,) = data["measurements"]
     assert entry["raw_times"] == [4.0]
     assert entry["summary"]["median_s"] == 2.0
     assert entry["caveats"] == [{"kind": "few_samples", "samples": 1, "wanted": 6}]
