@@ -41,6 +41,18 @@ def trim_sigfig(x: float, n: int) -> float:
     return round(float(x), int(n) - math.ceil(math.log10(abs(x))))
 
 
+def format_time(t: float) -> str:
+    """A time on its own, to three figures.
+
+    >>> format_time(998e-9), format_time(1.9e-6), format_time(72.0)
+    ('998 ns', '1.90 us', '72.0 s')
+    """
+    unit, scale = select_unit(t)
+    value = t / scale
+    figures_before_point = len(str(int(abs(value))))
+    return f"{value:.{max(3 - figures_before_point, 0)}f} {unit}"
+
+
 def decimals_for(value: float) -> int:
     """Decimal places for a scaled number: two, or more where two would show nothing but zeros.
 

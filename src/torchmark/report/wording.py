@@ -7,7 +7,7 @@ from typing import Literal
 
 from torchmark.analysis.doubt import UNRELIABLE_IQR
 from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
-from torchmark.report.units import select_unit
+from torchmark.report.units import format_time
 
 Face = Literal["python", "shell"]
 
@@ -18,7 +18,7 @@ def word_caveat(caveat: Caveat, face: Face = "python", used: Collection[str] = (
     `face` says how options are spelt; `used` names those already in use, which are not advised again.
 
     >>> word_caveat(FewSamples(1, 6), "shell")
-    '1 sample; an interval of the median takes 6. Give --min-run-time a larger value.'
+    '1 sample; an interval of the median takes 6. Take more with a larger --min-run-time.'
     """
     return f"{_fact(caveat)} {_advice(caveat, face, used)}"
 
@@ -34,19 +34,17 @@ def _fact(caveat: Caveat) -> str:
         direction = "slower" if caveat.change > 0 else "faster"
         return f"The statement became {abs(caveat.change):.0%} {direction} while it was measured."
     if isinstance(caveat, TwoModes):
-        unit, scale = select_unit(caveat.fast_s)
-        return (
-            f"The samples fall into two groups, around {caveat.fast_s / scale:.3g} and "
-            f"{caveat.slow_s / scale:.3g} {unit} ({caveat.slow_share:.0%} in the slow one)."
-        )
+        fast, slow = format_time(caveat.fast_s), format_time(caveat.slow_s)
+        return f"The samples fall into two groups, around {fast} and {slow} ({caveat.slow_share:.0%} in the slow one)."
     return f"Starting the loop and reading the clock takes {caveat.share:.1%} of each block."
 
 
 def _advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
     if isinstance(caveat, FewSamples):
         if "number" in used:
-            return f"Leave out {_option('number', face)} to let the block size be chosen."
-        return f"Give {_option('min_run_time', face)} a larger value."
+            return "Leave out --number to let the block size be chosen."
+        more = "repeat() or a larger min_run_time=" if face == "python" else "a larger --min-run-time"
+        return f"Take more with {more}."
     if isinstance(caveat, HighOverhead):
         return "Run the statement more often in each block."
     if isinstance(caveat, Drift):
@@ -57,7 +55,3 @@ def _advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
         return "Something else is using the machine; `torchmark doctor` may tell what."
     how = "--adaptive" if face == "shell" else "adaptive_autorange()"
     return f"Measure until it is steady with {how}, on a quieter machine."
-
-
-def _option(name: str, face: Face) -> str:
-    return f"--{name.replace('_', '-')}" if face == "shell" else f"{name}="

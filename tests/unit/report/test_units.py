@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.units import decimals_for, select_unit, trim_sigfig, unit_to_english
+from torchmark.report.units import decimals_for, format_time, select_unit, trim_sigfig, unit_to_english
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,22 @@ def test_a_broken_number_of_figures_is_refused() -> None:
 def test_trimming_moves_a_number_by_at_most_half_of_its_last_figure(x: float, n: int) -> None:
     step = 10.0 ** (math.ceil(math.log10(x)) - n)
     assert abs(trim_sigfig(x, n) - x) <= step / 2 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("t", "text"),
+    [
+        (0.0, "0.00 ns"),
+        (3e-10, "0.30 ns"),
+        (998e-9, "998 ns"),
+        (1.9e-6, "1.90 us"),
+        (12.34e-3, "12.3 ms"),
+        (4321.0, "4321 s"),
+        (-2e-3, "-2.00 ms"),
+    ],
+)
+def test_a_time_on_its_own_has_three_figures(t: float, text: str) -> None:
+    assert format_time(t) == text
 
 
 @pytest.mark.parametrize(("value", "decimals"), [(0.0, 2), (1.0, 2), (0.1, 2), (0.05, 3), (0.0042, 4), (math.inf, 2)])

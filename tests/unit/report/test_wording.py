@@ -15,7 +15,10 @@ from torchmark.report.wording import word_caveat
         (Variation(0.3), "The result is unreliable: the middle half of the samples spans 30% of the median."),
         (Drift(0.08), "The statement became 8% slower while it was measured."),
         (Drift(-0.5), "The statement became 50% faster while it was measured."),
-        (TwoModes(1e-6, 1.9e-6, 0.64), "The samples fall into two groups, around 1 and 1.9 us (64% in the slow one)."),
+        (
+            TwoModes(1e-6, 1.9e-6, 0.64),
+            "The samples fall into two groups, around 1.00 us and 1.90 us (64% in the slow one).",
+        ),
         (HighOverhead(0.034), "Starting the loop and reading the clock takes 3.4% of each block."),
     ],
 )
