@@ -25,6 +25,10 @@ clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # An environment that does not start (its Python was removed, the folder was moved) is made anew.
+ifneq ($(shell $(BIN)/python -c pass 2> /dev/null && echo fine),fine)
+.PHONY: $(READY)
+endif
+
 $(READY): pyproject.toml constraints.txt
 	@command -v '$(PYTHON)' > /dev/null || { \
 	  echo "make: there is no '$(PYTHON)' here. Install Python 3.10 or newer (Debian, Ubuntu: apt-get install python3 python3-venv), or name one: make PYTHON=/path/to/python" >&2; exit 1; }

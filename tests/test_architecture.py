@@ -15,13 +15,14 @@ FILES = sorted(SOURCE.rglob("*.py"))
 FOLDERS = sorted(path for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__")
 
 # A folder (or top-level module) and what it may import of torchmark, besides itself.
-LOWER = {"errors", "model", "stats", "measure", "analysis", "report", "runner"}
+LOWER = {"errors", "model", "stats", "measure", "analysis", "report", "runner", "store"}
 MAY_IMPORT = {
     "errors": set(),
     "model": {"errors"},
     "stats": {"errors"},
     "measure": {"errors", "model", "stats"},
     "runner": {"errors", "model"},
+    "store": {"errors", "model"},
     "analysis": {"errors", "stats", "model"},
     "report": {"errors", "stats", "model", "analysis"},
     "api": LOWER,

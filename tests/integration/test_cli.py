@@ -154,7 +154,11 @@ def test_a_bad_setup_is_told_once() -> None:
         (["time", "pass", "--bogus"], "No such option"),
         (["time"], "Missing argument"),
         (["time", "pass", "--threads", "0"], "such as 1,2,4"),
+        (["time", "pass", "--threads", "99999999999"], "from 1 to 4096"),
         (["time", "pass", "--number", "0"], "--number"),
+        (["time", "pass", "--number", "99999999999999999999999"], "--number"),
+        (["time", "pass", "--min-run-time", "nan"], "is not a number of seconds"),
+        (["time", "pass", "--min-run-time", "inf"], "is not a number of seconds"),
         (["time", "pass", "--number", "5", "--adaptive"], "--number fixes the work"),
         (["time", "pass", "--json", "/nowhere/at/all.json"], "/nowhere/at/all.json"),
         (["tmie"], "tmie"),
@@ -175,9 +179,73 @@ def test_without_torch_there_is_a_sentence(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_leaves_early_is_no_error_message() -> None:
-    done = subprocess.run(
-        f"{sys.executable} -m torchmark time pass pass --number 1 | true", shell=True, capture_output=True, text=True
-    )
+def test_a_folder_called_torch_is_not_taken_for_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('this is a source tree')\n")
+    command = [str(CONSOLE_SCRIPT), "time", "pass", *QUICK]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_torch_that_does_not_load_is_told_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise OSError('libtorch.so: cannot open shared object file')\n")
+    done = run("time", "pass", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 3
+    assert "does not load: libtorch.so: cannot open" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "BrokenPipe" not in done.stderr
+
+
+def shell(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    line = command.replace("torchmark", f"{sys.executable} -m torchmark")
+    return subprocess.run(line, shell=True, capture_output=True, text=True, env={**os.environ, **variables})
+
+
+@pytest.mark.parametrize("command", ["torchmark --help", "torchmark time pass pass --number 1", "torchmark doctor"])
+def test_a_reader_that_leaves_early_is_no_error_message(command: str) -> None:
+    done = shell(f"{command} | true")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["torchmark --help", "torchmark time pass --number 1", "torchmark doctor"])
+def test_a_full_disk_is_told(command: str) -> None:
+    done = shell(f"{command} > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "torchmark: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("command", ["torchmark time pass --number 1", "torchmark doctor"])
+def test_json_that_could_not_be_written_is_told(command: str) -> None:
+    done = shell(f"{command} --json /dev/full")
+    assert done.returncode == 4
+    assert done.stderr == "torchmark: Cannot write /dev/full: No space left on device.\n"
+
+
+def test_what_other_programs_print_stays_out_of_the_json() -> None:
+    done = run("time", "os.system('echo hello')", "--setup", "import os", "--number", "1", "--json", "-")
+    assert json.loads(done.stdout)["measurements"]
+    assert "hello" in done.stderr
+
+
+def test_standard_output_by_its_other_name_is_standard_output() -> None:
+    done = shell("torchmark time pass --number 1 --json /dev/stdout | cat")
+    assert json.loads(done.stdout)["measurements"]
+
+
+def test_a_terminal_that_lacks_characters_shows_the_others() -> None:
+    done = run("time", "s = 'é'", "pass", "--number", "1", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "s = '?'" in done.stdout
+
+
+def test_a_text_that_is_no_text_is_the_users_error() -> None:
+    done = subprocess.run([sys.executable, "-m", "torchmark", "time", b'x = "\xff"'], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("SyntaxError: <stmt> cannot be compiled")
+
+
+def test_a_slow_setup_does_not_run_without_end(tmp_path: Path) -> None:
+    # Each of the five empty blocks and of the search would otherwise run it once more.
+    setup = "import time; open('log', 'a').write('x'); time.sleep(0.1)"
+    done = run("time", "pass", "--setup", setup, "--min-run-time", "0.000001", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "log").read_text()) <= 4

@@ -101,6 +101,20 @@ try:
     Timer("missing").timeit(1)
 except NameError as error:
     print(error)
+
+import gc
+collector = []
+Timer("collector.append(gc.isenabled())", "import gc; gc.enable()", globals={{"collector": collector}}).timeit(1)
+Timer("collector.append(gc.isenabled())", globals={{"collector": collector, "gc": gc}}).timeit(1)
+Timer("pass", "import gc; gc.disable()").timeit(1)
+print(collector, gc.isenabled())
+torch.set_num_threads(2)
+Timer("torch.set_num_threads(1)", num_threads=2).timeit(1)
+print(torch.get_num_threads())
+try:
+    Timer("raise RuntimeError('mine') from StopIteration()").timeit(1)
+except RuntimeError as error:
+    print(error)
 '''
 
 
@@ -123,7 +137,8 @@ def both(times: list[float], number: int, **fields: Any) -> tuple[Any, Any]:
     return theirs, torchmark.Measurement(number, times, torchmark.TaskSpec(**fields))
 
 
-def random_results(rng: random.Random) -> list[tuple[Any, Any]]:
+def random_results(rng: random.Random, *, is_round: bool) -> list[tuple[Any, Any]]:
+    """Results with scatter, or round numbers: those are where rounding is decided by the last bit."""
     envs: list[str | None] = rng.choice([[None], ["a", "master"], ["z"]])
     label = rng.choice(["L", None, "a long label for a table"])
     pairs = []
@@ -131,7 +146,9 @@ def random_results(rng: random.Random) -> list[tuple[Any, Any]]:
         setup = rng.choice(["pass", "", "q=1", "q\nr"])
         stmt = rng.choice(["x", "yy()", "a\nb"])
         scale, noise = 10 ** rng.uniform(-6, -2.5), rng.choice([0.001, 0.05, 0.2, 0.6])
-        number = rng.choice([1, 10, 1000])
+        if is_round:
+            scale, noise = rng.choice([1, 2, 2.5, 5]) * 10.0 ** rng.randint(-6, -3), 0.0
+        number = rng.choice([1, 10, 123, 1000])
         times = [
             max(scale * number * rng.gauss(1, noise), 1.1e-9 * number) for _ in range(rng.choice([1, 2, 3, 4, 7, 30]))
         ]
@@ -157,9 +174,10 @@ def body(measurement: Any) -> str:
     return text.replace(" runs , ", " runs, ").replace("1 measurement, 1 runs,", "1 measurement, 1 run,")
 
 
+@pytest.mark.parametrize("is_round", [False, True])
 @pytest.mark.parametrize("seed", range(60))
-def test_random_results_look_the_same_under_either_package(seed: int) -> None:
-    pairs = random_results(random.Random(seed))
+def test_random_results_look_the_same_under_either_package(seed: int, is_round: bool) -> None:
+    pairs = random_results(random.Random(seed), is_round=is_round)
     for theirs, ours in pairs:
         assert body(ours) == body(theirs)
         assert ours.significant_figures == theirs.significant_figures

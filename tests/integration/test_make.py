@@ -64,3 +64,7 @@ def test_nothing_is_set_up_twice(tmp_path: Path) -> None:
     third = make_again(tmp_path, str(python))
     assert "Creating" not in third.stdout
     assert "Installing" in third.stdout
+    (tmp_path / ".venv/bin/python").unlink()
+    fourth = make_again(tmp_path, str(python))
+    assert "Creating .venv" in fourth.stdout
+    assert "Installing" in fourth.stdout

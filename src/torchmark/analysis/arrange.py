@@ -33,7 +33,7 @@ class Row:
     """One alternative, under one environment and thread count; a cell a column, None where nothing was measured."""
 
     num_threads: int
-    env: str
+    env: str | None
     name: str
     cells: tuple[Summary | None, ...]
 
@@ -66,6 +66,11 @@ def name_env(env: str | None) -> str:
     return UNSPECIFIED_ENV if env is None else env
 
 
+def has_several_envs(grid: Grid) -> bool:
+    """Whether environments have to be shown to tell the rows apart."""
+    return len({row.env for row in grid.rows}) > 1
+
+
 def arrange(entries: Sequence[Entry]) -> tuple[Grid, ...]:
     """A grid for each label, in the order the labels first occur. Tasks must be distinct: merge replicates first."""
     labels = ordered_unique(entry.spec.label for entry in entries)
@@ -79,7 +84,7 @@ def _arrange_one(label: str | None, entries: Sequence[Entry]) -> Grid:
     keys.sort(key=lambda key: (key.num_threads, name_env(key.env), key.env is None))
     cells = {(_row_key(entry.spec, names), entry.spec.description): entry.summary for entry in entries}
     rows = tuple(
-        Row(key.num_threads, name_env(key.env), key.name.text, tuple(cells.get((key, column)) for column in columns))
+        Row(key.num_threads, key.env, key.name.text, tuple(cells.get((key, column)) for column in columns))
         for key in keys
     )
     return Grid(label, tuple(columns), rows)

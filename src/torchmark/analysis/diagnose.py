@@ -12,6 +12,8 @@ BUSY_LOAD_PER_CORE = 0.3
 VISIBLE_STEAL = 0.01
 
 NOT_TOLD = "this system does not tell"
+HOST_DECIDES = "The host decides, and may change it at any time: compare in pairs, not across days."
+LOOK_YOURSELF = "torchmark reads it from Linux's /proc and /sys: look by other means."
 
 
 def diagnose(machine: Machine) -> tuple[Finding, ...]:
@@ -38,7 +40,7 @@ def _torch(machine: Machine) -> Finding:
 def _capability(machine: Machine) -> Finding:
     capability = machine.torch.cpu_capability if machine.torch else None
     if capability is None:
-        return Finding("CPU capability", Status.NOTE, "not known without a working torch")
+        return Finding("CPU capability", Status.NOTE, "not known", "A torch that works would tell.")
     if "AVX512" in capability.upper():
         advice = "Valgrind has no AVX-512: instruction counts describe the AVX2 kernels instead."
         return Finding("CPU capability", Status.NOTE, f"torch uses {capability}", advice)
@@ -48,7 +50,7 @@ def _capability(machine: Machine) -> Finding:
 def _cores(machine: Machine) -> Finding:
     allowed = machine.cores_allowed or machine.cores_online
     if allowed is None:
-        return Finding("cores", Status.NOTE, NOT_TOLD)
+        return Finding("cores", Status.NOTE, NOT_TOLD, LOOK_YOURSELF)
     fact = f"{allowed} of {machine.cores_online} usable"
     if machine.cpu_model:
         fact += f" ({machine.cpu_model})"
@@ -64,7 +66,8 @@ def _cores(machine: Machine) -> Finding:
 
 def _frequency(machine: Machine) -> Finding:
     if machine.governor is None:
-        return Finding("frequency governor", Status.NOTE, f"{NOT_TOLD} (usual in virtual machines)")
+        fact = f"{NOT_TOLD} (usual in virtual machines)"
+        return Finding("frequency governor", Status.NOTE, fact, HOST_DECIDES if machine.virtual else LOOK_YOURSELF)
     if machine.governor != "performance":
         advice = "As root: cpupower frequency-set -g performance"
         return Finding("frequency governor", Status.PROBLEM, machine.governor, advice)
@@ -73,7 +76,8 @@ def _frequency(machine: Machine) -> Finding:
 
 def _turbo(machine: Machine) -> Finding:
     if machine.turbo is None:
-        return Finding("turbo", Status.NOTE, f"{NOT_TOLD} (usual in virtual machines)")
+        fact = f"{NOT_TOLD} (usual in virtual machines)"
+        return Finding("turbo", Status.NOTE, fact, HOST_DECIDES if machine.virtual else LOOK_YOURSELF)
     if machine.turbo:
         advice = "Speed depends on temperature and on the other cores; switch it off for steady times."
         return Finding("turbo", Status.NOTE, "on", advice)
@@ -83,7 +87,7 @@ def _turbo(machine: Machine) -> Finding:
 def _load(machine: Machine) -> Finding:
     cores = machine.cores_allowed or machine.cores_online
     if machine.load is None or cores is None:
-        return Finding("load", Status.NOTE, NOT_TOLD)
+        return Finding("load", Status.NOTE, NOT_TOLD, LOOK_YOURSELF)
     fact = f"{machine.load:.2f} over the last minute"
     if machine.load > BUSY_LOAD_PER_CORE * cores:
         return Finding("load", Status.PROBLEM, fact, "Something else is busy: stop it, or wait until it is done.")
@@ -92,7 +96,7 @@ def _load(machine: Machine) -> Finding:
 
 def _steal(machine: Machine) -> Finding:
     if machine.steal_share is None:
-        return Finding("hypervisor", Status.NOTE, NOT_TOLD)
+        return Finding("hypervisor", Status.NOTE, NOT_TOLD, LOOK_YOURSELF)
     kind = {True: "virtual machine", False: "no hypervisor", None: "unknown"}[machine.virtual]
     fact = f"{kind}, {machine.steal_share:.2%} of CPU time stolen since boot"
     if machine.steal_share >= VISIBLE_STEAL:
@@ -107,7 +111,7 @@ def _steal(machine: Machine) -> Finding:
 def _aslr(machine: Machine) -> Finding:
     topic = "address randomisation"
     if machine.aslr is None:
-        return Finding(topic, Status.NOTE, NOT_TOLD)
+        return Finding(topic, Status.NOTE, NOT_TOLD, LOOK_YOURSELF)
     if not machine.aslr:
         return Finding(topic, Status.GOOD, "off")
     if machine.aslr_can_be_disabled:
@@ -144,7 +148,7 @@ def _py_spy(machine: Machine) -> Finding:
 
 def _ptrace(machine: Machine) -> Finding:
     if machine.ptrace_allowed is None:
-        return Finding("ptrace", Status.NOTE, NOT_TOLD)
+        return Finding("ptrace", Status.NOTE, NOT_TOLD, LOOK_YOURSELF)
     if not machine.ptrace_allowed:
         advice = "py-spy needs it. In a container: --cap-add SYS_PTRACE; else kernel.yama.ptrace_scope below 2."
         return Finding("ptrace", Status.PROBLEM, "refused", advice)

@@ -39,4 +39,4 @@ def _caveats(times: Times) -> Iterator[Caveat]:
     if times.overhead_s is not None:
         block = order.quantile(sorted(times.raw_times), 0.5)
         if block > 0 and times.overhead_s / block >= VISIBLE_OVERHEAD:
-            yield HighOverhead(times.overhead_s / block)
+            yield HighOverhead(min(times.overhead_s / block, 1.0))

@@ -63,10 +63,12 @@ class Compare:
 
     def print(self) -> None:
         """Print the tables; in colour only on a terminal, and never where NO_COLOR is set."""
-        print(self._render(in_colour=_wants_colour()))
+        on_terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        print(self._render(in_colour=on_terminal and _colours_allowed()))
 
     def __str__(self) -> str:
-        return self._render(in_colour=True)
+        # Where the text will go is not known here: it has the colours that were asked for.
+        return self._render(in_colour=_colours_allowed())
 
     def _render(self, *, in_colour: bool) -> str:
         style = self._style if in_colour else Style(self._trim, Colorize.NONE, self._warnings)
@@ -96,6 +98,6 @@ class Compare:
         return arrange([Entry(m.task_spec, m.summary if m.raw_times else None) for m in merged])
 
 
-def _wants_colour() -> bool:
+def _colours_allowed() -> bool:
     # https://no-color.org: any value that is not empty switches colours off.
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return not os.environ.get("NO_COLOR")

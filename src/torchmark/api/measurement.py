@@ -17,6 +17,7 @@ from torchmark.model.times import Times
 from torchmark.report.page import render_measurement
 from torchmark.report.text import describe_measurement
 from torchmark.stats import order, shape
+from torchmark.store.fields import check_schema, take, take_times
 
 SCHEMA = "torchmark.measurement"
 SCHEMA_VERSION = 1
@@ -199,6 +200,8 @@ class Measurement:
     def to_dict(self) -> dict[str, Any]:
         """A form that survives JSON unchanged, down to the last bit of every time.
 
+        `metadata` goes in as it is, and survives as far as it is made of what JSON has.
+
         >>> m = Measurement(10, [2.0], TaskSpec("x + y", "pass"))
         >>> Measurement.from_dict(m.to_dict()) == m
         True
@@ -216,26 +219,20 @@ class Measurement:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
         """The measurement that `to_dict` gave this for; StoreError says what is wrong with anything else."""
-        if data.get("schema") != SCHEMA:
-            raise StoreError(f"Not a measurement: its schema is {data.get('schema')!r}, not {SCHEMA!r}.")
-        version = data.get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise StoreError(
-                f"This measurement has schema version {version!r}; this torchmark reads version {SCHEMA_VERSION}. "
-                "Read it with the torchmark that wrote it, or a newer one."
-            )
-        try:
-            return cls(
-                number_per_run=int(data["number_per_run"]),
-                raw_times=[float(t) for t in data["raw_times"]],
-                task_spec=TaskSpec(**data["task_spec"]),
-                metadata=data["metadata"],
-                overhead=data["overhead"],
-            )
-        except KeyError as error:
-            raise StoreError(f"This measurement lacks its field {error}.") from error
-        except (TypeError, ValueError) as error:
-            raise StoreError(f"This measurement has a field of the wrong form: {error}") from error
+        check_schema(data, SCHEMA, SCHEMA_VERSION)
+        spec = take(data, "task_spec", dict)
+        texts = {name: take(spec, name, str) for name in ("stmt", "setup", "global_setup")}
+        labels = {name: take(spec, name, str, None) for name in ("label", "sub_label", "description", "env")}
+        number = take(data, "number_per_run", int)
+        if number < 1:
+            raise StoreError(f"The field 'number_per_run' is {number}; a block runs its statement at least once.")
+        return cls(
+            number_per_run=number,
+            raw_times=take_times(data, "raw_times"),
+            task_spec=TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int)),
+            metadata=take(data, "metadata", dict, None),
+            overhead=take(data, "overhead", float, None),
+        )
 
     def __repr__(self) -> str:
         summary = self.summary if self.raw_times else None

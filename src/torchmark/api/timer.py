@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -96,8 +98,17 @@ class Timer:
             setup=setup,
             timer=choose_clock() if timer is default_timer else timer,
             globals={"torch": torch, **(globals or {})},
-            **({"setup_once": True} if setup_once else {}),
         )
+        if setup_once and not hasattr(self._engine, "one_setup"):
+            raise UsageError(f"{type(self._engine)} runs the setup before each block: leave out `setup_once`.")
+        self._setup_once = setup_once
+
+    @contextlib.contextmanager
+    def _measuring(self) -> Iterator[None]:
+        """Thread count and setup as asked for, for the length of one measurement."""
+        sharing = blocks.share_setup(self._engine) if self._setup_once else contextlib.nullcontext()
+        with set_torch_threads(self._task_spec.num_threads), sharing:
+            yield
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """Warm up, then time one block of `number` runs: a measurement of a single sample.
@@ -105,7 +116,7 @@ class Timer:
         `repeat` and the autoranges give the scatter too.
         """
         self._check_count("number", number)
-        with set_torch_threads(self._task_spec.num_threads):
+        with self._measuring():
             blocks.time_block(self._engine, max(number // 100, 2))
             return self._measurement(Times(number, (blocks.time_block(self._engine, number),)))
 
@@ -113,24 +124,25 @@ class Timer:
         """Warm up, then time `repeat` blocks of `number` runs and keep each: `repeat(100, 1)` times single runs."""
         self._check_count("repeat", repeat)
         self._check_count("number", number)
-        with set_torch_threads(self._task_spec.num_threads):
+        with self._measuring():
             overhead = blocks.measure_overhead(self._engine)
             blocks.time_block(self._engine, max(number // 100, 2))
             times = tuple(blocks.time_block(self._engine, number) for _ in range(repeat))
         return self._measurement(Times(number, times, overhead))
 
-    def autorange(self, callback: Callable[[int, float], object] | None = None) -> Measurement:
-        """What `python -m timeit` does: find a block that takes 0.2 s, time five of them, and keep all five.
+    def autorange(self, callback: blocks.Callback | None = None) -> Measurement:
+        """As `python -m timeit` does, find a block that takes 0.2 s; then time five of them and keep all five.
 
-        The search goes 1, 2, 5, 10, 20, ... runs. `callback(number, seconds)` sees every block of it.
+        The search goes 1, 2, 5, 10, 20, ... runs, and its last block is the first of the five.
+        `callback(number, seconds)` sees every block of the search.
         """
-        with set_torch_threads(self._task_spec.num_threads):
+        with self._measuring():
             overhead = blocks.measure_overhead(self._engine)
             number, t = self._search_preferred(callback)
             rest = (blocks.time_block(self._engine, number) for _ in range(REPEATS - 1))
             return self._measurement(Times(number, (t, *rest), overhead))
 
-    def _search_preferred(self, callback: Callable[[int, float], object] | None) -> tuple[int, float]:
+    def _search_preferred(self, callback: blocks.Callback | None) -> tuple[int, float]:
         decade = 1
         while True:
             for step in PREFERRED_STEPS:
@@ -144,7 +156,7 @@ class Timer:
 
     def blocked_autorange(
         self,
-        callback: Callable[[int, float], object] | None = None,
+        callback: blocks.Callback | None = None,
         min_run_time: float = RUN_TIME_S,
         *,
         max_run_time: float | None = None,
@@ -157,23 +169,32 @@ class Timer:
 
         With `max_run_time` the block is no longer than needed, slow statements run several times in it (the first run
         after a setup is a cold one), and no new block is started once that many seconds have passed since the call,
-        setup included. At least one block is always timed.
+        setup included. However little that is, the setup runs at least twice: to find the block size, and for the
+        one block that is always timed.
         """
-        with set_torch_threads(self._task_spec.num_threads):
+        self._check_seconds("min_run_time", min_run_time)
+        with self._measuring():
             if max_run_time is None:
                 size = blocks.decade_block_size(self._engine, min_run_time)
                 times = blocks.measure(self._engine, size.number, min_run_time=min_run_time, callback=callback)
-                return self._measurement(Times(size.number, times, size.overhead_s))
-            end = self._now() + max_run_time
-            size = blocks.fitted_block_size(self._engine, min_run_time, lambda: end - self._now())
-            times = blocks.measure(
-                self._engine,
-                size.number,
-                min_run_time=min_run_time,
-                out_of_time=lambda _: self._now() >= end,
-                callback=callback,
-            )
+            else:
+                self._check_seconds("max_run_time", max_run_time)
+                size, times = self._measure_within(max_run_time, min_run_time, callback)
         return self._measurement(Times(size.number, times, size.overhead_s))
+
+    def _measure_within(
+        self, max_run_time: float, min_run_time: float, callback: blocks.Callback | None
+    ) -> tuple[blocks.BlockSize, tuple[float, ...]]:
+        end = self._now() + max_run_time
+        size = blocks.fitted_block_size(self._engine, min_run_time, lambda: end - self._now())
+        times = blocks.measure(
+            self._engine,
+            size.number,
+            min_run_time=min_run_time,
+            out_of_time=lambda _: self._now() >= end,
+            callback=callback,
+        )
+        return size, times
 
     def adaptive_autorange(
         self,
@@ -181,13 +202,14 @@ class Timer:
         *,
         min_run_time: float = 0.01,
         max_run_time: float = 10.0,
-        callback: Callable[[int, float], object] | None = None,
+        callback: blocks.Callback | None = None,
     ) -> Measurement:
         """Time blocks until the interquartile range is below `threshold` of the median.
 
         At least `min_run_time` seconds and four blocks, and not much more than `max_run_time` seconds.
         """
-        with set_torch_threads(self._task_spec.num_threads):
+        self._check_seconds("min_run_time", min_run_time)
+        with self._measuring():
             size = blocks.decade_block_size(self._engine, ADAPTIVE_SIZING_S)
             times = blocks.measure(
                 self._engine,
@@ -209,6 +231,11 @@ class Timer:
     def _check_count(name: str, value: int) -> None:
         if value < 1:
             raise UsageError(f"`{name}` must be at least 1, not {value}.")
+
+    @staticmethod
+    def _check_seconds(name: str, value: float) -> None:
+        if math.isnan(value):
+            raise UsageError(f"`{name}` must be a number of seconds, not {value}.")
 
 
 def _check_language(language: Language | str, global_setup: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import IO
 
 import click
 from rich.console import Console
 
 from torchmark.analysis.diagnose import diagnose
-from torchmark.cli.parameters import is_standard_output, json_option
+from torchmark.cli.parameters import is_standard_output, json_option, write_json
 from torchmark.report.findings import plain_findings, print_findings
 from torchmark.runner.machine import probe_machine
 
@@ -21,8 +20,7 @@ def command(json_file: IO[str] | None) -> int:
     machine = probe_machine()
     findings = diagnose(machine)
     if json_file is not None:
-        json.dump(plain_findings(machine, findings), json_file, indent=2)
-        json_file.write("\n")
+        write_json(plain_findings(machine, findings), json_file)
     if not is_standard_output(json_file):
         print_findings(findings, Console(highlight=False))
     return 0

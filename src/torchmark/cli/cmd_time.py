@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from torchmark.api.compare import Compare
 from torchmark.api.measurement import Measurement
-from torchmark.cli.parameters import PositiveIntegers, is_standard_output, json_option
+from torchmark.cli.parameters import Seconds, ThreadCounts, is_standard_output, json_option, output_aside, write_json
 from torchmark.errors import SetupError, UsageError
+from torchmark.measure.blocks import LARGEST_NUMBER
 from torchmark.measure.source import has_user_frames, user_traceback
 from torchmark.model.caveat import Variation
 from torchmark.report.export import plain_caveat, plain_summary
-from torchmark.report.text import count, describe_measurement
+from torchmark.report.text import count, describe_measurement, one_line
 from torchmark.report.units import decimals_for, select_unit
 from torchmark.report.wording import word_caveat
 
@@ -31,6 +32,7 @@ SCHEMA = "torchmark.time"
 SCHEMA_VERSION = 1
 
 DEFAULT_RUN_TIME_S = 0.2
+DEFAULT_ADAPTIVE_RUN_TIME_S = 0.01
 # The setup runs before every block and may take far longer than what is timed: stop after this many times the
 # run time asked for, and at ten seconds at the earliest.
 LIMIT_FACTOR = 10
@@ -44,13 +46,13 @@ STATEMENT_FAILED = 1
 @click.command("time")
 @click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
 @click.option("--setup", default="pass", metavar="CODE", help="Runs before each block of the statement.")
-@click.option("--threads", type=PositiveIntegers(), default="1", help="torch threads, such as 1 or 1,2,4.")
+@click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
 @click.option("--label", metavar="TEXT", help="Title of the result.")
+@click.option("--min-run-time", type=Seconds(), help="Seconds to measure for (0.2 by default).")
+@click.option("--adaptive", is_flag=True, help="Measure until the result is steady, or for about 10 s.")
 @click.option(
-    "--min-run-time", type=click.FloatRange(min=0), metavar="S", help="Seconds to measure for (0.2 by default)."
+    "--number", type=click.IntRange(1, LARGEST_NUMBER), metavar="N", help="Runs per block, instead of choosing."
 )
-@click.option("--adaptive", is_flag=True, help="Measure until the result is steady (10 s at the most).")
-@click.option("--number", type=click.IntRange(min=1), metavar="N", help="Runs per block, instead of choosing.")
 @json_option
 def command(
     stmts: tuple[str, ...],
@@ -71,54 +73,48 @@ def command(
     torchmark time "x @ x" "x.mm(x)" --setup "x = torch.ones(9, 9)" --threads 1,2
     """
     method = choose_method(min_run_time, adaptive, number)
-    # As `python -m` does, so that a setup can import what lies here.
+    timer_cls = _load_timer()
+    # As `python -m` does, so that a setup can import what lies here; after torch, which does not lie here.
     sys.path.insert(0, os.getcwd())
     json_only = is_standard_output(json_file)
-    # What a statement prints must not end up inside the JSON.
-    with contextlib.redirect_stdout(sys.stderr) if json_only else contextlib.nullcontext():
-        results, tracebacks = time_all(stmts, setup, label, threads, method)
+    with output_aside() if json_only else contextlib.nullcontext():
+        timers = [partial(timer_cls, setup=setup, label=label, num_threads=n) for n in threads]
+        results, tracebacks = time_all(stmts, timers, method)
     if json_file is not None:
-        json.dump(as_json(results, tracebacks), json_file, indent=2)
-        json_file.write("\n")
+        write_json(as_json(results, tracebacks), json_file)
     if results and not json_only:
-        used = {name for name, is_used in (("adaptive", adaptive), ("number", number)) if is_used}
-        show(results, used)
-    for text, whose in _group_by_value(tracebacks).items():
-        # A single statement's traceback needs no heading.
-        heading = f"Failed: {', '.join(whose)}\n" if len(stmts) > 1 else ""
-        click.echo(f"{heading}{text}", err=True, nl=False)
+        show(results, {name for name, used in (("adaptive", adaptive), ("number", number)) if used})
+    show_failures(tracebacks, with_names=len(stmts) > 1)
     return STATEMENT_FAILED if tracebacks else 0
 
 
 def choose_method(min_run_time: float | None, adaptive: bool, number: int | None) -> Method:
     """How to measure, given the options; options that contradict each other are refused."""
-    if number is not None and (adaptive or min_run_time is not None):
-        raise UsageError("--number fixes the work to do: leave out --adaptive and --min-run-time with it.")
     if number is not None:
+        if adaptive or min_run_time is not None:
+            raise UsageError("--number fixes the work to do: leave out --adaptive and --min-run-time with it.")
         return lambda timer: timer.repeat(BLOCKS_OF_FIXED_SIZE, number)
-    if adaptive and min_run_time is not None:
-        return lambda timer: timer.adaptive_autorange(min_run_time=min_run_time)
-    if adaptive:
-        return lambda timer: timer.adaptive_autorange()
-    run_time = DEFAULT_RUN_TIME_S if min_run_time is None else min_run_time
+    default = DEFAULT_ADAPTIVE_RUN_TIME_S if adaptive else DEFAULT_RUN_TIME_S
+    run_time = default if min_run_time is None else min_run_time
     limit = max(run_time * LIMIT_FACTOR, SHORTEST_LIMIT_S)
+    if adaptive:
+        return lambda timer: timer.adaptive_autorange(min_run_time=run_time, max_run_time=limit)
     return lambda timer: timer.blocked_autorange(min_run_time=run_time, max_run_time=limit)
 
 
 def time_all(
-    stmts: Sequence[str], setup: str, label: str | None, threads: Sequence[int], method: Method
+    stmts: Sequence[str], timers: Sequence[Callable[[str], Timer]], method: Method
 ) -> tuple[list[Measurement], dict[str, str]]:
-    """Time every statement with every thread count; one that fails costs the others nothing.
+    """Time every statement with every kind of timer; one that fails costs the others nothing.
 
     Gives the results, and the user's own traceback for each statement that failed.
     """
-    timer_cls = _load_timer()
     results: list[Measurement] = []
     tracebacks: dict[str, str] = {}
-    for n in threads:
+    for make_timer in timers:
         for stmt in (stmt for stmt in stmts if stmt not in tracebacks):
             try:
-                results.append(method(timer_cls(stmt, setup, label=label, num_threads=n)))
+                results.append(method(make_timer(stmt)))
             except (Exception, SystemExit) as error:
                 if not has_user_frames(error) and not isinstance(error, SyntaxError):
                     raise
@@ -126,22 +122,14 @@ def time_all(
     return results, tracebacks
 
 
-def _group_by_value(texts: dict[str, str]) -> dict[str, list[str]]:
-    """Which keys have each value: a broken setup fails every statement in the same way, and is told once."""
-    groups: dict[str, list[str]] = {}
-    for key, value in texts.items():
-        groups.setdefault(value, []).append(key)
-    return groups
-
-
 def _load_timer() -> type[Timer]:
     try:
         from torchmark.api.timer import Timer
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
+    except (ImportError, OSError) as error:
+        # A shared library of torch's that cannot be loaded is an OSError.
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
         raise SetupError(
-            f"{sys.executable} has no torch.",
+            f"{sys.executable} has no torch." if missing else f"torch of {sys.executable} does not load: {error}.",
             missing="torch",
             advice="Install it there, or run torchmark in the environment that has it.",
         ) from error
@@ -179,8 +167,17 @@ def show(results: Sequence[Measurement], used: set[str]) -> None:
     for result in results:
         # The text above shows this one already.
         for caveat in (c for c in result.caveats if not isinstance(c, Variation)):
-            where = f"{result.as_row_name}, {count(result.num_threads, 'thread')}: " if len(results) > 1 else ""
+            whose = f"{one_line(result.as_row_name)}, {count(result.num_threads, 'thread')}"
+            where = f"{whose}: " if len(results) > 1 else ""
             click.echo(f"  NOTE: {where}{word_caveat(caveat, 'shell', used)}")
+
+
+def show_failures(tracebacks: dict[str, str], *, with_names: bool) -> None:
+    """Each traceback once: a broken setup fails every statement in the same way."""
+    for text in dict.fromkeys(tracebacks.values()):
+        whose = ", ".join(one_line(stmt) for stmt, own in tracebacks.items() if own == text)
+        heading = f"Failed: {whose}\n" if with_names else ""
+        click.echo(f"{heading}{text}", err=True, nl=False)
 
 
 def _show_interval(result: Measurement) -> None:

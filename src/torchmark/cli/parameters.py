@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import IO
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterator
+from typing import IO, Any
 
 import click
+
+from torchmark.errors import StoreError
+
+# More threads than this no machine has; a slip of the finger should not start them.
+MOST_THREADS = 4096
 
 # Opened at once: a file that cannot be written is told before anything is measured.
 json_option = click.option(
@@ -12,13 +23,8 @@ json_option = click.option(
 )
 
 
-def is_standard_output(file: IO[str] | None) -> bool:
-    """Whether JSON goes where text for people would, which then has to stay away."""
-    return file is not None and file.name == "<stdout>"
-
-
-class PositiveIntegers(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Whole numbers above zero, separated by commas."""
+class ThreadCounts(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """Thread counts separated by commas."""
 
     name = "N[,N...]"
 
@@ -32,6 +38,56 @@ class PositiveIntegers(click.ParamType):  # type: ignore[type-arg, unused-ignore
             numbers = tuple(int(part) for part in value.split(","))
         except ValueError:
             numbers = ()
-        if not numbers or min(numbers) < 1:
-            self.fail(f"{value!r} is not a list of whole numbers above 0, such as 1,2,4.", param, ctx)
+        if not numbers or min(numbers) < 1 or max(numbers) > MOST_THREADS:
+            self.fail(f"{value!r} is not a list of whole numbers from 1 to {MOST_THREADS}, such as 1,2,4.", param, ctx)
         return numbers
+
+
+class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A length of time that ends."""
+
+    name = "S"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse, or say what was expected."""
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not 0 <= seconds < math.inf:
+            self.fail(f"{value!r} is not a number of seconds, such as 0.5.", param, ctx)
+        return seconds
+
+
+def is_standard_output(file: IO[str] | None) -> bool:
+    """Whether JSON goes where text for people would, which then has to stay away."""
+    if file is None:
+        return False
+    try:
+        return os.path.sameopenfile(file.fileno(), sys.stdout.fileno())
+    except (OSError, ValueError):  # a stream that is no file
+        return file is sys.stdout
+
+
+def write_json(data: dict[str, Any], file: IO[str]) -> None:
+    """Write it all, now, or say that it could not be written."""
+    try:
+        json.dump(data, file, indent=2)
+        file.write("\n")
+        file.flush()
+    except OSError as error:
+        raise StoreError(f"Cannot write {file.name}: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def output_aside() -> Iterator[None]:
+    """Send to standard error what the user's code writes to standard output, in whatever language it does so."""
+    sys.stdout.flush()
+    saved = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(saved, sys.stdout.fileno())
+        os.close(saved)

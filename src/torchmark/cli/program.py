@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from importlib import import_module
 
 import click
@@ -54,7 +52,3 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("torchmark: interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has enough of it. Without this, Python complains once more while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1

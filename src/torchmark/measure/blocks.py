@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from torchmark.measure.snippet import Engine
@@ -68,25 +69,45 @@ def fitted_block_size(engine: Engine, min_run_time: float, time_left: Callable[[
     """Like `decade_block_size`, but no larger than needed, and settled before the time left is used up.
 
     A block counts as long enough only if it is so twice: an interrupt can make one too short a block look good.
-    Slow statements run several times in a block too, while there is time for ten blocks.
+    Slow statements run several times in a block too, while there is time for ten blocks; and where the setup is slow,
+    blocks are long enough for those that there is time for to add up to `min_run_time`.
     """
-    overhead = measure_overhead(engine)
-    goal = min(max(overhead / OVERHEAD_SHARE, min_run_time / BLOCKS_AT_MOST), min_run_time)
-    number = 1
-    while True:
+    available = time_left()
+    overhead = time_block(engine, 0)
+    setup_s = max(available - time_left() - overhead, 0.0)
+    with share_setup(engine):
+        if time_left() > setup_s:
+            overhead = measure_overhead(engine)
+        goal = max(
+            overhead / OVERHEAD_SHARE,
+            min_run_time / BLOCKS_AT_MOST,
+            min_run_time * setup_s / max(time_left(), SHORTEST_S),
+        )
+        number, t = _search(engine, min(goal, min_run_time), min_run_time, time_left)
+    if number < DILUTING_RUNS:
+        affordable = int(min(min_run_time, max(time_left(), 0.0)) / BLOCKS_AT_LEAST / (t / number))
+        number = max(number, min(affordable, DILUTING_RUNS))
+    return BlockSize(number, overhead)
+
+
+def _search(engine: Engine, goal: float, min_run_time: float, time_left: Callable[[], float]) -> tuple[int, float]:
+    """How many runs take `goal` seconds, and how long they took."""
+    number, t = 1, SHORTEST_S
+    while time_left() > 0:
         t = time_block(engine, number)
         if goal <= t < min_run_time:
             t = min(t, time_block(engine, number))
-        if t >= goal or number >= LARGEST_NUMBER:
-            break
         growth = min(max(goal / t * FIT_MARGIN, 1.01), 10.0)
-        if t * growth > time_left():
+        if t >= goal or number >= LARGEST_NUMBER or t * growth > time_left():
             break
         number = min(math.ceil(number * growth), LARGEST_NUMBER)
-    if number < DILUTING_RUNS:
-        affordable = int(min(min_run_time, time_left()) / BLOCKS_AT_LEAST / (t / number))
-        number = max(number, min(affordable, DILUTING_RUNS))
-    return BlockSize(number, overhead)
+    return number, t
+
+
+def share_setup(engine: Engine) -> AbstractContextManager[None]:
+    """Let blocks share one run of the setup where the engine can do that; an engine of the user's may not."""
+    one_setup: Callable[[], AbstractContextManager[None]] = getattr(engine, "one_setup", nullcontext)
+    return one_setup()
 
 
 def measure(

@@ -7,14 +7,16 @@ is a generator: its frame, and with it everything the setup made, can outlive a 
 from __future__ import annotations
 
 import ast
+import contextlib
 import gc
 import itertools
 import linecache
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, Optional, Protocol, Union
+from typing import Any, NamedTuple, Optional, Protocol, Union
 
-from torchmark.measure.source import SourceFile, open_source
+from torchmark.measure.source import LOOP_NAME, SourceFile, has_user_frames, open_source
 
 Clock = Callable[[], float]
 Loop = Generator[float, Iterator[Any], None]
@@ -32,8 +34,8 @@ class Engine(Protocol):
 
 # The names start with an underscore and are long, so that they do not meet the user's. The last `pass` of the
 # loop, as timeit has it, gives the jump back a line of its own: a statement that is `pass` costs what it costs there.
-_TEMPLATE = """
-def _torchmark_loop(_torchmark_clock, _torchmark_call):
+_TEMPLATE = f"""
+def {LOOP_NAME}(_torchmark_clock, _torchmark_call):
     _SETUP_GOES_HERE_
     _torchmark_elapsed = 0.0
     while True:
@@ -49,10 +51,17 @@ def _torchmark_loop(_torchmark_clock, _torchmark_call):
 CALL_TEXT = "_torchmark_call()"
 
 
-class SnippetTimer:
-    """Times a statement, with the cyclic garbage collector off.
+class _Ready(NamedTuple):
+    """A loop whose setup has run, and whether that setup left the garbage collector on."""
 
-    The setup runs anew before each block, or once for all blocks with `setup_once`.
+    loop: Loop
+    collecting: bool
+
+
+class SnippetTimer:
+    """Times a statement, with the cyclic garbage collector off unless the setup switches it on.
+
+    The setup runs anew before each block, except inside `one_setup`.
 
     >>> SnippetTimer("total += 1", "total = 0").timeit(1000) > 0
     True
@@ -64,43 +73,62 @@ class SnippetTimer:
         setup: str = "pass",
         timer: Clock = time.perf_counter,
         globals: dict[str, Any] | None = None,
-        *,
-        setup_once: bool = False,
     ) -> None:
         self._call = None if isinstance(stmt, str) else stmt
         text = stmt if isinstance(stmt, str) else CALL_TEXT
         # The source must live as long as the loop, or tracebacks lose their lines.
         self._make_loop, self._source = compile_loop(text, setup, dict(globals or {}))
         self._clock = timer
-        self._setup_once = setup_once
-        self._loop: Loop | None = None
+        self._keeping = False
+        self._kept: _Ready | None = None
+
+    @contextlib.contextmanager
+    def one_setup(self) -> Iterator[None]:
+        """All blocks timed inside share one run of the setup; what it made is let go at the end."""
+        if self._keeping:
+            yield
+            return
+        self._keeping = True
+        try:
+            yield
+        finally:
+            self._keeping, self._kept = False, None
 
     def timeit(self, number: int) -> float:
         """Seconds that `number` executions of the statement take."""
-        loop, self._loop = self._loop, None
+        collecting = gc.isenabled()
+        gc.disable()
         try:
-            if loop is None:
-                loop = self._make_loop(self._clock, self._call)
-                next(loop)
-            elapsed = _run(loop, number)
+            return self._timeit(number)
         except RuntimeError as error:
-            # Python reports a StopIteration that leaves a generator as a RuntimeError; give the user's back.
-            if isinstance(error.__cause__, StopIteration):
+            # Python reports a StopIteration that leaves a generator as a RuntimeError raised where the generator
+            # was resumed; give the user's back. A RuntimeError of the user's has passed through the snippet.
+            if isinstance(error.__cause__, StopIteration) and not has_user_frames(error):
                 raise error.__cause__ from None
             raise
-        if self._setup_once:
-            self._loop = loop
+        finally:
+            _switch_collector(collecting)
+
+    def _timeit(self, number: int) -> float:
+        # Taken out while it runs: a loop that raised cannot be resumed.
+        ready, self._kept = self._kept or self._prepare(), None
+        _switch_collector(ready.collecting)
+        elapsed = ready.loop.send(itertools.repeat(None, number))
+        if self._keeping:
+            self._kept = ready
         return elapsed
 
+    def _prepare(self) -> _Ready:
+        loop = self._make_loop(self._clock, self._call)
+        next(loop)
+        return _Ready(loop, gc.isenabled())
 
-def _run(loop: Loop, number: int) -> float:
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        return loop.send(itertools.repeat(None, number))
-    finally:
-        if collecting:
-            gc.enable()
+
+def _switch_collector(on: bool) -> None:
+    if on:
+        gc.enable()
+    else:
+        gc.disable()
 
 
 def compile_loop(stmt: str, setup: str, namespace: dict[str, Any]) -> tuple[MakeLoop, SourceFile]:
@@ -115,7 +143,8 @@ def compile_loop(stmt: str, setup: str, namespace: dict[str, Any]) -> tuple[Make
     ast.increment_lineno(parts["_STMT_GOES_HERE_"], source.stmt_offset)
     tree = ast.fix_missing_locations(_Fill(parts).visit(ast.parse(_TEMPLATE)))
     try:
-        code = compile(tree, source.name, "exec")
+        with _warned_already():
+            code = compile(tree, source.name, "exec")
     except SyntaxError as error:
         # Fine as a module but not inside a function, such as `from x import *`.
         if error.lineno is not None:
@@ -123,7 +152,7 @@ def compile_loop(stmt: str, setup: str, namespace: dict[str, Any]) -> tuple[Make
             error.filename, error.lineno = source.locate(error.lineno)
         raise
     exec(code, namespace)
-    make_loop: MakeLoop = namespace.pop("_torchmark_loop")
+    make_loop: MakeLoop = namespace.pop(LOOP_NAME)
     return make_loop, source
 
 
@@ -135,7 +164,19 @@ def _parse(text: str, name: str) -> ast.Module:
         if error.text is None and error.lineno is not None:
             error.text = text.splitlines()[error.lineno - 1]
         raise
-    return ast.parse(text, name)
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        # Null bytes, lone surrogates, nesting without end: not a text that Python can compile either.
+        raise SyntaxError(f"{name} cannot be compiled: {error}") from None
+    with _warned_already():
+        return ast.parse(text, name)
+
+
+@contextlib.contextmanager
+def _warned_already() -> Iterator[None]:
+    """For compiling a text once more: its warnings have been given with the user's own line numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 class _Fill(ast.NodeTransformer):

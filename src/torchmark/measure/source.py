@@ -11,6 +11,9 @@ import linecache
 import traceback
 import weakref
 
+# What the function that a snippet is compiled into is called; for the user it is the top level of a module.
+LOOP_NAME = "_torchmark_loop"
+
 _numbers = itertools.count(1)
 _files: weakref.WeakValueDictionary[str, SourceFile] = weakref.WeakValueDictionary()
 
@@ -56,10 +59,9 @@ def user_traceback(error: BaseException) -> str:
     An error with no frame of the user's (a syntax error, say) is given without any frames.
     """
     summary = traceback.TracebackException.from_exception(error)
-    part: traceback.TracebackException | None = summary
-    while part is not None:
-        part.stack = traceback.StackSummary.from_list(_user_frames(part.stack))
-        part = part.__cause__ or part.__context__
+    first = _first_user_frame(summary.stack)
+    del summary.stack[: len(summary.stack) if first is None else first]
+    _relocate(summary)
     return "".join(summary.format())
 
 
@@ -68,15 +70,23 @@ def has_user_frames(error: BaseException) -> bool:
     return any(frame.f_code.co_filename in _files for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
-def _user_frames(stack: traceback.StackSummary) -> list[traceback.FrameSummary]:
-    names = [frame.filename for frame in stack]
-    first = next((i for i, name in enumerate(names) if name in _files), len(names))
-    return [_relocate(frame) for frame in list(stack)[first:]]
+def _first_user_frame(stack: traceback.StackSummary) -> int | None:
+    return next((i for i, frame in enumerate(stack) if frame.filename in _files), None)
 
 
-def _relocate(frame: traceback.FrameSummary) -> traceback.FrameSummary:
+def _relocate(summary: traceback.TracebackException) -> None:
+    """Give all frames of snippets, also those of causes and of grouped errors, the names that the user knows."""
+    summary.stack[:] = [_relocate_frame(frame) for frame in summary.stack]
+    parts = [summary.__cause__, summary.__context__, *(getattr(summary, "exceptions", None) or ())]
+    for part in parts:
+        if part is not None:
+            del part.stack[: _first_user_frame(part.stack) or 0]
+            _relocate(part)
+
+
+def _relocate_frame(frame: traceback.FrameSummary) -> traceback.FrameSummary:
     source = _files.get(frame.filename)
     if source is None or frame.lineno is None:
         return frame
     name, line = source.locate(frame.lineno)
-    return traceback.FrameSummary(name, line, "<module>", line=frame.line)
+    return traceback.FrameSummary(name, line, "<module>" if frame.name == LOOP_NAME else frame.name, line=frame.line)

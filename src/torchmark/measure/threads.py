@@ -15,11 +15,13 @@ def set_torch_threads(n: int) -> Iterator[None]:
     Nothing is set when `n` is the current number: some thread pools can be sized only once.
     """
     before = torch.get_num_threads()
-    if n == before:
-        yield
-        return
-    torch.set_num_threads(n)
+    _ensure(n)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _ensure(before)
+
+
+def _ensure(n: int) -> None:
+    if torch.get_num_threads() != n:
+        torch.set_num_threads(n)

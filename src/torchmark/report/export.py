@@ -8,11 +8,10 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from torchmark.analysis.arrange import Grid, Row
+from torchmark.analysis.arrange import Grid, Row, has_several_envs, name_env
 from torchmark.model.caveat import Caveat
 from torchmark.model.summary import Summary
-from torchmark.report.table import Rank, Style, choose_unit, format_columns, rank_cells
-from torchmark.report.units import unit_to_english
+from torchmark.report.table import Rank, Style, explain, format_columns, rank_cells
 
 SCHEMA = "torchmark.compare"
 SCHEMA_VERSION = 1
@@ -29,20 +28,19 @@ def export_markdown(grids: Sequence[Grid], style: Style) -> str:
 
 
 def _markdown_table(grid: Grid, style: Style) -> str:
-    several = len({row.env for row in grid.rows}) > 1
+    several = has_several_envs(grid)
     texts = format_columns(grid, style)
     ranks = rank_cells(grid, style.colour)
-    unit, _ = choose_unit(grid)
     head = ["threads", *(["env"] if several else []), "", *(column or "" for column in grid.columns)]
     lines = [f"**{_escape(grid.label)}**", ""] if grid.label else []
     lines.append(_markdown_row([_escape(text) for text in head]))
     lines.append(_markdown_row(["---:", *(["---"] if several else []), "---", *("---:" for _ in grid.columns)]))
     for i, row in enumerate(grid.rows):
-        keys = [str(row.num_threads), *([_escape(row.env)] if several else []), _escape(row.name)]
+        keys = [str(row.num_threads), *([_escape(name_env(row.env))] if several else []), _escape(row.name)]
         values = (column[i].strip() for column in texts)
         bold = (f"**{v}**" if rank is Rank.BEST else v for v, rank in zip(values, ranks[i], strict=True))
         lines.append(_markdown_row([*keys, *bold]))
-    return "\n".join([*lines, "", f"Times are in {unit_to_english(unit)}s ({unit}).", ""])
+    return "\n".join([*lines, "", "  \n".join(explain(grid, style)), ""])
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

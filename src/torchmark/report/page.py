@@ -6,15 +6,15 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from torchmark.analysis.arrange import Grid
+from torchmark.analysis.arrange import Grid, has_several_envs, name_env
 from torchmark.analysis.doubt import find_caveats
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.summary import Summary
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
-from torchmark.report.table import Style, choose_unit, format_columns, rank_cells
+from torchmark.report.table import Style, explain, format_columns, rank_cells
 from torchmark.report.text import count
-from torchmark.report.units import decimals_for, select_unit, unit_to_english
+from torchmark.report.units import decimals_for, select_unit
 from torchmark.report.wording import word_caveat
 from torchmark.stats.shape import histogram
 
@@ -111,13 +111,12 @@ def render_grids(grids: Sequence[Grid], style: Style) -> str:
 
 
 def _table(grid: Grid, style: Style) -> dict[str, Any]:
-    unit, _ = choose_unit(grid)
     texts = format_columns(grid, style)
     ranks = rank_cells(grid, style.colour)
     rows = [
         {
             "threads": row.num_threads,
-            "env": row.env,
+            "env": name_env(row.env),
             "name": row.name,
             "cells": [
                 (column[i].strip(), rank.name.lower() if rank else "")
@@ -129,7 +128,7 @@ def _table(grid: Grid, style: Style) -> dict[str, Any]:
     return {
         "label": grid.label,
         "columns": grid.columns,
-        "show_env": len({row.env for row in grid.rows}) > 1,
+        "show_env": has_several_envs(grid),
         "rows": rows,
-        "unit": f"{unit_to_english(unit)}s ({unit})",
+        "legend": explain(grid, style),
     }

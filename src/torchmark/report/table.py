@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import itertools
-import math
 from collections.abc import Sequence
 
-from torchmark.analysis.arrange import Grid, Row
+from torchmark.analysis.arrange import Grid, Row, has_several_envs, name_env
 from torchmark.analysis.doubt import SUSPECT_IQR
 from torchmark.model.summary import Summary
-from torchmark.report.units import select_unit, trim_sigfig, unit_to_english
+from torchmark.report.text import one_line
+from torchmark.report.units import count_integer_digits, select_unit, trim_sigfig, unit_to_english
 
 BEST = "\033[92m"
 GOOD = "\033[34m"
@@ -112,7 +112,7 @@ def format_columns(grid: Grid, style: Style) -> list[list[str]]:
 
 def _format_column(cells: Sequence[Summary | None], scale: float, style: Style) -> list[str]:
     measured = [cell for cell in cells if cell is not None]
-    digits = [_integer_digits(cell.median / scale) for cell in measured]
+    digits = [count_integer_digits(cell.median / scale) for cell in measured]
     decimals = 1
     if style.trim:
         decimals = min((max(c.significant_figures - d, 0) for c, d in zip(measured, digits, strict=True)), default=0)
@@ -129,10 +129,6 @@ def _format_column(cells: Sequence[Summary | None], scale: float, style: Style) 
         return f"{value:>{width}.{decimals}f}{warning:>{warning_width}}"
 
     return [show(cell) for cell in cells]
-
-
-def _integer_digits(value: float) -> int:
-    return math.ceil(math.log10(value)) if value > 0 else 0
 
 
 def render_table(grid: Grid, style: Style) -> str:
@@ -155,30 +151,27 @@ def render_table(grid: Grid, style: Style) -> str:
         lines.append(SEPARATOR.join([names[i + 1].ljust(widths[0]), *cells]))
 
     title = f"[{f' {grid.label or str()} '.center(width - 2, '-')}]"
-    return "\n".join([title, *lines, "", *_legend(grid, style), ""])
+    return "\n".join([title, *lines, "", *explain(grid, style), ""])
 
 
 def _name_column(grid: Grid) -> list[str]:
-    several = len({row.env for row in grid.rows}) > 1
-    pad = 4 + (max(len(row.env) for row in grid.rows) if several else 0)
+    several = has_several_envs(grid)
+    pad = 4 + (max(len(name_env(row.env)) for row in grid.rows) if several else 0)
     names = []
     for _, group in itertools.groupby(grid.rows, key=lambda row: (row.num_threads, row.env)):
         for i, row in enumerate(group):
-            tag = f"({row.env})" if several and i == 0 else ""
-            names.append(f"  {tag:<{pad}}{_one_line(row.name)}")
+            env = name_env(row.env)
+            tag = f"({env})" if env and several and i == 0 else ""
+            names.append(f"  {tag:<{pad}}{one_line(row.name)}")
     return names
-
-
-def _one_line(name: str) -> str:
-    first, *rest = name.splitlines() or [""]
-    return f"{first} ..." if rest else first
 
 
 def _paint(text: str, rank: Rank | None) -> str:
     return text if rank is None or not rank.value else f"{rank.value}{text}{TERMINATE * 2}"
 
 
-def _legend(grid: Grid, style: Style) -> list[str]:
+def explain(grid: Grid, style: Style) -> list[str]:
+    """What stands below a table: its unit, and what its warnings mean."""
     unit, _ = choose_unit(grid)
     lines = [f"Times are in {unit_to_english(unit)}s ({unit})."]
     if style.warnings and any(is_suspect(cell) for row in grid.rows for cell in row.cells):

@@ -60,3 +60,13 @@ def count(n: int, noun: str) -> str:
     ('1 thread', '2 threads')
     """
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def one_line(text: str) -> str:
+    """A text as far as it fits on a line.
+
+    >>> one_line("x = 1"), one_line("x = 1\\ny = 2")
+    ('x = 1', 'x = 1 ...')
+    """
+    first, *rest = text.splitlines() or [""]
+    return f"{first} ..." if rest else first

@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+# Times are quotients of floats: a microsecond may come out a hair short of one. What is this close to a power of ten,
+# as a share, counts as having reached it; single precision, which torch.utils.benchmark computes with, does the same.
+HAIR = 5e-8
+# Figures of a number that a hair does not touch.
+SAFE_FIGURES = 7
+
 _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 
 
@@ -14,7 +20,7 @@ def select_unit(t: float) -> tuple[str, float]:
     >>> select_unit(0.99)
     ('ms', 0.001)
     """
-    magnitude = abs(t)
+    magnitude = abs(t) * (1 + HAIR)
     return next(((unit, scale) for unit, scale in _UNITS if magnitude >= scale), _UNITS[-1])
 
 
@@ -38,7 +44,18 @@ def trim_sigfig(x: float, n: int) -> float:
         raise AssertionError("Number of significant figures must be an integer")
     if x == 0 or not math.isfinite(x):
         return float(x)
-    return round(float(x), int(n) - math.ceil(math.log10(abs(x))))
+    # Without its hair, what lies halfway is rounded to even, as it should be.
+    plain = float(f"{x:.{max(SAFE_FIGURES, int(n) + 2)}g}")
+    return round(plain, int(n) - count_integer_digits(abs(plain)))
+
+
+def count_integer_digits(value: float) -> int:
+    """Figures before the decimal point of a positive number; 0 or less for what is not above 1.
+
+    >>> count_integer_digits(17.4), count_integer_digits(1.0), count_integer_digits(0.05)
+    (2, 0, -1)
+    """
+    return math.ceil(math.log10(value * (1 - HAIR))) if value > 0 else 0
 
 
 def format_time(t: float) -> str:

@@ -41,11 +41,11 @@ def _fact(caveat: Caveat) -> str:
 
 def _advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
     if isinstance(caveat, FewSamples):
-        if "number" in used:
-            return "Leave out --number to let the block size be chosen."
         more = "repeat() or a larger min_run_time=" if face == "python" else "a larger --min-run-time"
         return f"Take more with {more}."
     if isinstance(caveat, HighOverhead):
+        if "number" in used:
+            return "Give --number a larger value, or leave it out to let the block size be chosen."
         return "Run the statement more often in each block."
     if isinstance(caveat, Drift):
         return "Does it depend on what earlier runs left behind, or does the machine heat up or slow down?"

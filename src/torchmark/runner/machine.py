@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -81,7 +82,7 @@ def probe_machine(root: Path = Path("/"), environ: Mapping[str, str] = os.enviro
         aslr=_aslr(root),
         aslr_can_be_disabled=_can_disable_aslr(),
         valgrind=find_tool(["valgrind"], path),
-        compiler=find_tool([environ["CXX"]] if environ.get("CXX") else COMPILERS, path),
+        compiler=find_tool([environ["CXX"]] if environ.get("CXX", "").strip() else COMPILERS, path),
         # Installed beside the interpreter, but not on the path unless the environment is activated.
         py_spy=find_tool(["py-spy"], f"{os.path.dirname(sys.executable)}{os.pathsep}{path}"),
         ptrace_allowed=_may_ptrace(),
@@ -181,11 +182,15 @@ def _may_ptrace() -> bool | None:
 
 
 def find_tool(names: Sequence[str], path: str) -> Tool | None:
-    """The first of these programs on the path, with the first line it prints for --version."""
-    found = next((f for name in names if (f := shutil.which(name, path=path))), None)
+    """The first of these programs on the path, with the first line it prints for --version.
+
+    A name may be a command with arguments, such as a user's `CXX="ccache g++"`.
+    """
+    commands = ([shutil.which(first, path=path), *rest] for first, *rest in map(shlex.split, names))
+    found, *rest = next((command for command in commands if command[0]), [None])
     if found is None:
         return None
-    done = _run([found, "--version"], TOOL_TIMEOUT_S)
+    done = _run([found, *rest, "--version"], TOOL_TIMEOUT_S)
     lines = done.stdout.splitlines() if done is not None and done.returncode == 0 else []
     return Tool(found, lines[0].strip() if lines else None)
 

@@ -14,8 +14,8 @@ from torchmark.stats import order
 # A rank correlation of n independent samples has a standard deviation of 1/sqrt(n-1); 3.29 of them are
 # exceeded by chance once in a thousand series.
 DRIFT_SCORE = 3.29
-# Ten samples are the fewest for which that normal approximation holds to a few per cent.
-DRIFT_MIN_SAMPLES = 10
+# With fewer samples not even a perfect rise reaches that score: it is sqrt(n-1).
+DRIFT_MIN_SAMPLES = 12
 # Half of the variation warning's 10 %: a trend smaller than this does not change what a reader concludes.
 DRIFT_MIN_CHANGE = 0.05
 
@@ -25,7 +25,7 @@ MODES_MIN_SAMPLES = 20
 MODES_MIN_SHARE = 0.15
 # Distance of the groups' means in pooled standard deviations. Simulated series of 20 samples from a normal,
 # uniform or exponential distribution exceed it at most once in a hundred, longer ones hardly ever (the parts
-# of 200 normal samples lie 2.7 apart, of exponential ones 3.4).
+# of 200 normal samples lie 2.7 apart, of exponential ones 3.5).
 MODES_MIN_SEPARATION = 7.0
 # Modes closer than this, as a share of the fast one, do not mislead anybody.
 MODES_MIN_CHANGE = 0.05

@@ -39,7 +39,7 @@ def test_rows_are_sorted_by_threads_and_env_but_not_by_name() -> None:
         (1, "a", "z"),
         (1, "a", "a"),
         (1, "b", "z"),
-        (2, "Unspecified env", "z"),
+        (2, None, "z"),
     ]
 
 

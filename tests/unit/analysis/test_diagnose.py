@@ -42,6 +42,7 @@ def test_a_machine_that_tells_nothing_gets_findings_and_no_error() -> None:
     findings = diagnose(Machine(system="Plan 9", python="CPython 3.11"))
     assert len(findings) == len(diagnose(GOOD))
     assert all(f.fact for f in findings)
+    assert all(f.advice for f in findings if f.status is not Status.GOOD)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,11 @@ def test_overhead_is_a_share_of_a_block_and_not_of_a_run() -> None:
     assert caveat == HighOverhead(0.01)
 
 
+def test_overhead_is_never_more_than_all_of_a_block() -> None:
+    (caveat,) = find_caveats(Times(1, STEADY, overhead_s=5.0))
+    assert caveat == HighOverhead(1.0)
+
+
 def test_unknown_overhead_is_not_doubted() -> None:
     assert kinds(Times(1, STEADY, overhead_s=None)) == []
 

@@ -58,6 +58,11 @@ def test_text_has_the_colours_that_were_asked_for() -> None:
     assert "\033[92m" in str(coloured())
 
 
+def test_text_has_no_colours_where_the_user_wants_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\033" not in str(coloured())
+
+
 def test_printing_elsewhere_than_on_a_terminal_has_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
     coloured().print()
     assert "\033" not in capsys.readouterr().out

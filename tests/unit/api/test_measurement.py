@@ -138,14 +138,33 @@ def test_json_keeps_every_bit(times: list[float], number: int) -> None:
         ({"schema": "other"}, "its schema is 'other'"),
         ({"schema_version": 99}, "schema version 99"),
         ({"schema_version": None}, "schema version None"),
-        ({"raw_times": ["soon"]}, "wrong form"),
-        ({"task_spec": {"statement": "x"}}, "wrong form"),
+        ({"raw_times": ["soon"]}, "'raw_times' contains 'soon'"),
+        ({"raw_times": "123"}, "'raw_times' is '123'; expected a list"),
+        ({"raw_times": [float("nan")]}, "'raw_times' contains nan"),
+        ({"task_spec": {"statement": "x"}}, "'stmt' is missing"),
+        ({"task_spec": None}, "'task_spec' is None; expected a mapping"),
         ({"number_per_run": 0}, "at least once"),
+        ({"number_per_run": 1.9}, "'number_per_run' is 1.9; expected a whole number"),
+        ({"number_per_run": True}, "'number_per_run' is True"),
+        ({"overhead": "x"}, "'overhead' is 'x'; expected a finite number"),
+        ({"metadata": [1]}, "'metadata' is"),
     ],
 )
 def test_what_is_no_measurement_is_refused_with_a_reason(change: dict[str, object], message: str) -> None:
     with pytest.raises(StoreError, match=message):
         Measurement.from_dict({**made([1.0]).to_dict(), **change})
+
+
+def test_what_is_not_even_a_mapping_is_refused() -> None:
+    with pytest.raises(StoreError, match="its schema is 'list'"):
+        Measurement.from_dict([1])  # type: ignore[arg-type]
+
+
+def test_task_fields_are_checked() -> None:
+    data = made([1.0]).to_dict()
+    data["task_spec"]["stmt"] = 5
+    with pytest.raises(StoreError, match="'stmt' is 5; expected a text"):
+        Measurement.from_dict(data)
 
 
 def test_a_missing_field_is_named() -> None:

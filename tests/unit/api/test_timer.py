@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import timeit
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.mock_engine import MULTI_LINE, MockAcceleratorTimer, MockEngine, MockTimer
-from torchmark import Language, Measurement, Timer, UsageError
+from torchmark import Compare, Language, Measurement, Timer, UsageError
 
 Method = Callable[[Timer], Measurement]
 
@@ -134,6 +135,26 @@ def test_blocks_fit_where_a_limit_is_given() -> None:
     assert MockTimer("cheap_fn()").blocked_autorange(min_run_time=10).number_per_run == 10_000
 
 
+def test_a_setup_can_run_once_for_each_measurement() -> None:
+    runs: list[int] = []
+    timer = Timer("pass", "runs.append(1)", globals={"runs": runs}, setup_once=True)
+    for name, arguments in (("repeat", {"number": 2}), ("blocked_autorange", {"min_run_time": 1e-3}), ("timeit", {})):
+        runs.clear()
+        getattr(timer, name)(**arguments)
+        assert len(runs) == 1
+
+
+def test_an_engine_that_cannot_share_a_setup_is_told() -> None:
+    with pytest.raises(UsageError, match="leave out `setup_once`"):
+        MockTimer("pass", setup_once=True)
+
+
+@pytest.mark.parametrize("name", ["min_run_time", "max_run_time"])
+def test_a_time_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"`{name}` must be a number of seconds"):
+        Timer().blocked_autorange(**{name: float("nan")})  # type: ignore[arg-type]
+
+
 def test_no_run_time_gives_one_run() -> None:
     m = Timer("pass").blocked_autorange(min_run_time=0)
     assert (m.number_per_run, len(m.raw_times)) == (1, 1)
@@ -199,6 +220,24 @@ def test_a_callable_is_timed_and_named() -> None:
     m = Timer(work).timeit(5)
     assert len(calls) == 7
     assert m.stmt.startswith("test_a_callable_is_timed_and_named.work() at test_timer.py:")
+
+
+def test_different_callables_have_rows_of_their_own() -> None:
+    x, y = [1], [2]
+    results = [Timer(f).timeit(1) for f in (lambda: x + x, lambda: y + y)]
+    results += [Timer(functools.partial(sum, v)).timeit(1) for v in (x, y)]
+    (table,) = Compare(results).to_dict()["tables"]
+    assert len(table["results"]) == 4
+
+
+def test_replicates_of_a_callable_are_merged() -> None:
+    def one() -> None: ...
+
+    def two() -> None: ...
+
+    results = [Timer(f).timeit(1) for _ in range(3) for f in (one, two)]
+    (table,) = Compare(results).to_dict()["tables"]
+    assert [entry["samples"] for entry in table["results"]] == [3, 3]
 
 
 def test_what_is_neither_text_nor_callable_is_refused() -> None:

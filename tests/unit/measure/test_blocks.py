@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -105,10 +107,45 @@ def test_one_interrupted_block_does_not_end_the_search() -> None:
     assert blocks.decade_block_size(Interrupted(run=1e-6), 0.2).number == 10
 
 
-def test_the_fitted_search_ends_when_the_time_does() -> None:
-    engine = FixedCost(run=1e-6, setup=1.0)
-    blocks.fitted_block_size(engine, 0.2, lambda: 6.5 - engine.now)
-    assert engine.now < 10
+class SlowSetup(FixedCost):
+    """Pays its setup once where blocks share it."""
+
+    sharing = False
+    paid = False
+
+    def timeit(self, number: int) -> float:
+        setup, self.setup = self.setup, 0.0 if self.sharing and self.paid else self.setup
+        elapsed = super().timeit(number)
+        self.setup, self.paid = setup, True
+        return elapsed
+
+    @contextlib.contextmanager
+    def one_setup(self) -> Iterator[None]:
+        self.sharing, self.paid = True, False
+        yield
+        self.sharing = False
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.5, 1.0, 2.5, 6.5, 100.0])
+@pytest.mark.parametrize("kind", [FixedCost, SlowSetup])
+def test_the_fitted_search_ends_when_the_time_does(kind: type[FixedCost], limit: float) -> None:
+    engine = kind(run=1e-6, setup=1.0)
+    blocks.fitted_block_size(engine, 0.2, lambda: limit - engine.now)
+    # One empty block is always timed, and one more may be under way when the time ends.
+    assert engine.now <= max(limit, 1.0) + 5 * 1.0 + 0.1
+
+
+def test_finding_the_block_size_takes_two_setups() -> None:
+    engine = SlowSetup(run=1e-6, setup=2.0)
+    blocks.fitted_block_size(engine, 0.2, lambda: 100.0 - engine.now)
+    assert engine.now < 2 * 2.0 + 0.1
+
+
+def test_a_slow_setup_makes_longer_blocks() -> None:
+    engine = SlowSetup(run=1e-6, setup=2.0)
+    size = blocks.fitted_block_size(engine, 0.2, lambda: 12.0 - engine.now)
+    # 8 s are left for blocks that cost 2 s each: the four of them should add up to 0.2 s
+    assert 0.05 <= size.number * 1e-6 <= 0.1
 
 
 def test_blocks_are_timed_until_they_add_up() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import gc
 import inspect
+import weakref
 from typing import Any
 
 import pytest
@@ -9,10 +11,10 @@ import pytest
 from torchmark.measure.snippet import SnippetTimer
 
 
-def run(stmt: Any, setup: str = "pass", number: int = 3, blocks: int = 1, **options: Any) -> list[Any]:
+def run(stmt: Any, setup: str = "pass", number: int = 3, blocks: int = 1) -> list[Any]:
     """Time blocks and give back what the snippet appended to `log`."""
     log: list[Any] = []
-    engine = SnippetTimer(stmt, setup, globals={"log": log}, **options)
+    engine = SnippetTimer(stmt, setup, globals={"log": log})
     for _ in range(blocks):
         engine.timeit(number)
     return log
@@ -27,8 +29,27 @@ def test_the_setup_runs_before_each_block() -> None:
     assert run("i += 1; log.append(i)", "i = 0", number=2, blocks=2) == [1, 2, 1, 2]
 
 
-def test_the_setup_can_run_once_for_all_blocks() -> None:
-    assert run("i += 1; log.append(i)", "i = 0", number=2, blocks=2, setup_once=True) == [1, 2, 3, 4]
+def test_blocks_can_share_one_setup() -> None:
+    log: list[int] = []
+    engine = SnippetTimer("i += 1; log.append(i)", "i = 0", globals={"log": log})
+    with engine.one_setup():
+        engine.timeit(2)
+        with engine.one_setup():
+            engine.timeit(2)
+        engine.timeit(1)
+    engine.timeit(1)
+    assert log == [1, 2, 3, 4, 5, 1]
+
+
+def test_what_a_shared_setup_made_is_let_go_at_the_end() -> None:
+    class Big: ...
+
+    made: weakref.WeakSet[Big] = weakref.WeakSet()
+    engine = SnippetTimer("pass", "big = Big(); made.add(big)", globals={"Big": Big, "made": made})
+    with engine.one_setup():
+        engine.timeit(1)
+        assert len(made) == 1
+    assert len(made) == 0
 
 
 def test_what_the_setup_assigns_is_a_fast_local() -> None:
@@ -53,6 +74,21 @@ def test_the_collector_is_off_while_the_statement_runs_and_then_as_before() -> N
         gc.enable()
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_setup_may_switch_the_collector_on(kept: bool) -> None:
+    log: list[bool] = []
+    engine = SnippetTimer("log.append(gc.isenabled())", "import gc; gc.enable()", globals={"log": log})
+    with engine.one_setup() if kept else contextlib.nullcontext():
+        engine.timeit(1)
+        engine.timeit(1)
+    assert log == [True, True]
+
+
+def test_a_setup_that_switches_the_collector_off_does_not_do_so_for_the_caller() -> None:
+    run("pass", "import gc; gc.disable()")
+    assert gc.isenabled()
+
+
 def test_the_collector_comes_back_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         run("1 / 0")
@@ -60,10 +96,11 @@ def test_the_collector_comes_back_after_an_error() -> None:
 
 
 def test_an_engine_works_again_after_an_error() -> None:
-    engine = SnippetTimer("i += 1\nif i == 2: raise ValueError(i)", "i = 0", setup_once=True)
-    with pytest.raises(ValueError, match="2"):
-        engine.timeit(5)
-    assert engine.timeit(1) > 0
+    engine = SnippetTimer("i += 1\nif i == 2: raise ValueError(i)", "i = 0")
+    with engine.one_setup():
+        with pytest.raises(ValueError, match="2"):
+            engine.timeit(5)
+        assert engine.timeit(1) > 0
 
 
 def test_a_callable_is_called_without_arguments() -> None:
@@ -119,9 +156,29 @@ def test_a_stop_iteration_stays_one(stmt: str, setup: str) -> None:
         SnippetTimer(stmt, setup).timeit(1)
 
 
-def test_a_runtime_error_of_the_users_stays_as_it_is() -> None:
-    with pytest.raises(RuntimeError, match="mine"):
-        SnippetTimer("raise RuntimeError('mine')").timeit(1)
+@pytest.mark.parametrize(
+    "stmt",
+    [
+        "raise RuntimeError('mine')",
+        "raise RuntimeError('mine') from StopIteration()",
+        "def leaky():\n    next(iter([]))\n    yield 'mine'\nlist(leaky())",
+    ],
+)
+def test_a_runtime_error_of_the_users_stays_as_it_is(stmt: str) -> None:
+    with pytest.raises(RuntimeError, match=r"mine|generator raised StopIteration"):
+        SnippetTimer(stmt).timeit(1)
+
+
+@pytest.mark.parametrize("text", ["x = '\0'", "x = '\udcff'", "(" * 500 + ")" * 500])
+def test_what_cannot_be_compiled_at_all_is_a_syntax_error(text: str) -> None:
+    with pytest.raises(SyntaxError):
+        SnippetTimer(text)
+
+
+def test_a_warning_is_given_once_and_with_the_users_line() -> None:
+    with pytest.warns(SyntaxWarning) as caught:
+        SnippetTimer("pass\n1 is 1", "x = 1")
+    assert [(w.filename, w.lineno) for w in caught] == [("<stmt>", 2)]
 
 
 def test_the_signature_is_that_of_the_seam() -> None:

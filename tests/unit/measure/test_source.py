@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import gc
 import linecache
+import sys
+from pathlib import Path
+
+import pytest
 
 from torchmark.measure.snippet import SnippetTimer
 from torchmark.measure.source import has_user_frames, open_source, user_traceback
@@ -45,6 +49,34 @@ def test_the_cause_of_an_error_is_shown_too() -> None:
     assert '"<stmt>", line 2' in text
     assert "direct cause" in text
     assert '"<stmt>", line 4' in text
+
+
+def test_functions_of_a_setup_keep_their_names() -> None:
+    _engine, error = failure("f()", "def f():\n    return 1 / 0")
+    text = user_traceback(error)
+    assert '"<stmt>", line 1, in <module>' in text
+    assert '"<setup>", line 2, in f' in text
+
+
+def test_a_cause_that_never_left_a_library_keeps_its_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "library_of_the_users.py").write_text(
+        "def inner():\n    return {}['key']\n\ndef outer():\n    try:\n        inner()\n"
+        "    except KeyError as error:\n        raise ValueError('outer') from error\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    _engine, error = failure("library_of_the_users.outer()", "import library_of_the_users")
+    text = user_traceback(error)
+    assert "in inner" in text.partition("KeyError")[0]
+    assert '"<stmt>", line 1' in text
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups came with Python 3.11")
+def test_grouped_errors_are_relocated_too() -> None:
+    stmt = "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ExceptionGroup('group', [e])"
+    _engine, error = failure(stmt)
+    text = user_traceback(error)
+    assert "torchmark" not in text
+    assert '"<stmt>", line 2, in <module>' in text
 
 
 def test_a_syntax_error_has_no_frames() -> None:

@@ -41,6 +41,12 @@ def test_the_statement_runs_with_its_own_number() -> None:
     assert set(seen) == {1}
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_the_number_is_put_back_when_the_statement_changes_it(n: int) -> None:
+    Timer("torch.set_num_threads(3)", num_threads=n).timeit(1)
+    assert torch.get_num_threads() == 2
+
+
 def test_nothing_is_set_when_the_number_is_right_already(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", calls.append)

@@ -32,6 +32,15 @@ def test_markdown_shows_envs_only_where_they_differ() -> None:
     assert lines[2:4] == ["| 1 | Unspecified env | x | 1.0 |", "| 1 | a\\_b | x | 1.0 |"]
 
 
+def test_markdown_explains_its_warnings() -> None:
+    comparison = Compare(RESULTS)
+    assert "(!" not in comparison.to_markdown()
+    comparison.highlight_warnings()
+    text = comparison.to_markdown()
+    assert "| 2.0 (! 50%) |" in text
+    assert text.endswith("  \n(! XX%) Measurement has high variance, where XX is the IQR / median * 100.\n")
+
+
 def test_markdown_makes_the_best_bold_when_colours_are_asked_for() -> None:
     comparison = Compare([Measurement(1, [t], TaskSpec(name, "")) for name, t in (("x", 1.0), ("y", 2.0))])
     assert "**" not in comparison.to_markdown()
@@ -51,7 +60,7 @@ def test_csv_reads_back_exactly() -> None:
     rows = list(csv.DictReader(io.StringIO(Compare(RESULTS).to_csv())))
     assert len(rows) == 2
     first = rows[0]
-    assert (first["label"], first["num_threads"], first["env"], first["name"]) == ("L", "1", "Unspecified env", "a|b")
+    assert (first["label"], first["num_threads"], first["env"], first["name"]) == ("L", "1", "", "a|b")
     assert float(first["median_s"]) == 2e-6
     assert float(first["p25_s"]) == 1.5e-6
     assert (first["samples"], rows[1]["std_s"]) == ("3", "")
@@ -63,6 +72,7 @@ def test_dict_survives_json() -> None:
     assert (data["schema"], data["schema_version"]) == ("torchmark.compare", 1)
     (table,) = data["tables"]
     assert table["label"] == "L"
+    assert {r["env"] for r in table["results"]} == {None}
     assert [(r["description"], r["num_threads"], r["median_s"]) for r in table["results"]] == [
         ("d1", 1, 2e-6),
         ("d2", 2, 8e-6),

@@ -73,6 +73,7 @@ def test_a_comparison_is_a_table_a_label() -> None:
     outline = html_of(comparison)
     assert outline.tags.count("table") == 2
     assert "Unspecified env" in outline.text
+    comparison.highlight_warnings()
     html = comparison._repr_html_()
     assert html.count("color: #1a7f37") == 2
     assert html.count("color: #cf222e") == 2

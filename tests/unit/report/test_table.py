@@ -101,6 +101,11 @@ def test_columnwise_colours_do_not_compare_across_thread_counts() -> None:
     assert str(comparison).count(Rank.BEST.value) == 2
 
 
+def test_an_env_without_a_name_leaves_its_place_free() -> None:
+    results = [Measurement(1, [1.0], TaskSpec("x", "", env=env)) for env in ("", "b")]
+    assert [line[:9] for line in str(Compare(results)).splitlines()[3:5]] == ["       x ", "  (b)  x "]
+
+
 def test_a_row_name_of_several_lines_does_not_break_the_table() -> None:
     lines = str(Compare([Measurement(1, [1.0], TaskSpec("x = 1\ny = 2", "pass"))])).splitlines()
     assert lines[3].startswith("      x = 1 ...")

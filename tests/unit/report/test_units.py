@@ -23,6 +23,8 @@ from torchmark.report.units import decimals_for, format_time, select_unit, trim_
         (0.0, "ns", 1e-9),
         (-2e-3, "ms", 1e-3),
         (math.inf, "s", 1.0),
+        (1e-6 * (1 - 1e-16 * 4), "us", 1e-6),  # a microsecond that division left a hair short
+        (1e-6 * (1 - 1e-6), "ns", 1e-9),
     ],
 )
 def test_select_unit(t: float, unit: str, scale: float) -> None:
@@ -51,6 +53,9 @@ def test_an_unknown_unit_is_a_key_error() -> None:
         (-0.001234, 2, -0.0012),
         (100.0, 1, 100.0),
         (0.0, 3, 0.0),
+        (250.00000000000003, 1, 200.0),  # halfway but for a hair: to even
+        (250.001, 1, 300.0),
+        (999.9999999999999, 2, 1000.0),
     ],
 )
 def test_trim_sigfig(x: float, n: int, expected: float) -> None:

@@ -37,4 +37,5 @@ def test_options_are_spelt_as_where_they_are_used() -> None:
 
 def test_what_is_in_use_is_not_advised() -> None:
     assert "--adaptive" not in word_caveat(Variation(0.2), "shell", {"adaptive"})
-    assert "--min-run-time" not in word_caveat(FewSamples(1, 6), "shell", {"number"})
+    assert "Give --number a larger value" in word_caveat(HighOverhead(0.5), "shell", {"number"})
+    assert "--number" not in word_caveat(HighOverhead(0.5), "shell")

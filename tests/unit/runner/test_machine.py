@@ -122,6 +122,8 @@ def test_a_machine_without_proc_and_sys_and_programs_is_probed_all_the_same(
 
 def test_a_compiler_named_by_the_user_is_the_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "probe_torch", lambda python: (None, "not looked for"))
-    mine = program(tmp_path, "my-c++", "print('mine 1')")
+    mine = program(tmp_path, "my-c++", "import sys; print('mine', *sys.argv[1:])")
     found = machine.probe_machine(tmp_path, {"PATH": os.defpath, "CXX": str(mine)})
-    assert found.compiler == Tool(str(mine), "mine 1")
+    assert found.compiler == Tool(str(mine), "mine --version")
+    with_arguments = machine.probe_machine(tmp_path, {"PATH": os.defpath, "CXX": f"{mine} -std=c++17"})
+    assert with_arguments.compiler == Tool(str(mine), "mine -std=c++17 --version")

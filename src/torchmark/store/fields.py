@@ -1,0 +1,54 @@
+"""Reading stored values: each field is there and of its kind, or the error names it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from torchmark.errors import StoreError
+
+_KINDS = {str: "a text", int: "a whole number", float: "a finite number", dict: "a mapping", list: "a list"}
+_REQUIRED = object()
+
+
+def check_schema(data: object, schema: str, version: int) -> None:
+    """Refuse what is something else, or was written by a newer program."""
+    if not isinstance(data, Mapping) or data.get("schema") != schema:
+        found = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
+        raise StoreError(f"This is no {schema}: its schema is {found!r}.")
+    if data.get("schema_version") != version:
+        raise StoreError(
+            f"This {schema} has schema version {data.get('schema_version')!r}; this torchmark reads version {version}. "
+            "Read it with the torchmark that wrote it, or a newer one."
+        )
+
+
+def take(data: Mapping[str, Any], name: str, kind: type, absent: object = _REQUIRED) -> Any:
+    """The field of that name, if it is of that kind; `None` only where `absent` says that it may be."""
+    if name not in data:
+        raise StoreError(f"The field {name!r} is missing.")
+    value = data[name]
+    if value is None and absent is None:
+        return None
+    if not _is_a(value, kind):
+        raise StoreError(f"The field {name!r} is {value!r:.40}; expected {_KINDS[kind]}.")
+    return float(value) if kind is float else value
+
+
+def take_times(data: Mapping[str, Any], name: str) -> list[float]:
+    """A list of finite numbers."""
+    values = take(data, name, list)
+    for value in values:
+        if not _is_a(value, float):
+            raise StoreError(f"The field {name!r} contains {value!r:.40}; expected finite numbers.")
+    return [float(value) for value in values]
+
+
+def _is_a(value: object, kind: type) -> bool:
+    # In Python a bool is a number; in a file that is a mistake.
+    if isinstance(value, bool):
+        return False
+    if kind is float:
+        return isinstance(value, (int, float)) and math.isfinite(value)
+    return isinstance(value, kind)
