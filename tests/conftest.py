@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
+settings.register_profile("torchmark", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("torchmark")
 
 
 @pytest.fixture(autouse=True)

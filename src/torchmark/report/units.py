@@ -8,8 +8,8 @@ _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 # Times are quotients of floats: a microsecond may come out a hair short of one. What is this close to a power of ten,
 # as a share, counts as having reached it; single precision, which torch.utils.benchmark computes with, does the same.
 HAIR = 5e-8
-# Figures of a number that a hair does not touch.
-SAFE_FIGURES = 7
+# Figures of a quotient that its own rounding, in the sixteenth, does not touch.
+SAFE_FIGURES = 12
 
 _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 
@@ -45,7 +45,7 @@ def trim_sigfig(x: float, n: int) -> float:
     if x == 0 or not math.isfinite(x):
         return float(x)
     # Without its hair, what lies halfway is rounded to even, as it should be.
-    plain = float(f"{x:.{max(SAFE_FIGURES, int(n) + 2)}g}")
+    plain = float(f"{x:.{max(SAFE_FIGURES, int(n))}g}")
     return round(plain, int(n) - count_integer_digits(abs(plain)))
 
 

@@ -32,7 +32,7 @@ def test_quantile_interpolates_at_position_q_times_n_minus_one(values: list[floa
 
 
 @given(SAMPLES, st.floats(0, 1))
-def test_quantile_agrees_with_numpy_to_the_bit(values: list[float], q: float) -> None:
+def test_quantile_agrees_with_numpy(values: list[float], q: float) -> None:
     assert order.quantile(sorted(values), q) == pytest.approx(float(np.quantile(values, q)), rel=1e-15)
 
 
