@@ -165,7 +165,8 @@ class Timer:
 
         A block is long enough for the clock's overhead to be at most 0.01 % of it. `callback(number, seconds)` sees
         each block. Without `max_run_time` block sizes are powers of ten and the sequence of blocks is that of
-        `torch.utils.benchmark`; a block may then be ten times longer than needed, and nothing bounds the time.
+        `torch.utils.benchmark`; a block may then be ten times longer than needed, nothing bounds the time, and a slow
+        statement may run only once in each block, in caches and a heap that the setup left cold.
 
         With `max_run_time` the block is no longer than needed, slow statements run several times in it (the first run
         after a setup is a cold one), and no new block is started once that many seconds have passed since the call,
