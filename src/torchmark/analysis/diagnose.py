@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torchmark.model.machine import Finding, Machine, Status
+from torchmark.model.machine import Finding, Machine, Status, Tool
 
 # Above this many runnable processes for each core we may use, something else competes with the measurement.
 BUSY_LOAD_PER_CORE = 0.3
@@ -121,29 +121,26 @@ def _aslr(machine: Machine) -> Finding:
 
 
 def _valgrind(machine: Machine) -> Finding:
-    if machine.valgrind is None:
-        advice = "Needed to count instructions. Debian, Ubuntu: apt-get install valgrind"
-        return Finding("Valgrind", Status.PROBLEM, "not found", advice)
-    if machine.valgrind.version is None:
-        advice = f"{machine.valgrind.path} --version fails: install it anew."
-        return Finding("Valgrind", Status.PROBLEM, "found, but it does not run", advice)
-    return Finding("Valgrind", Status.GOOD, f"{machine.valgrind.version} ({machine.valgrind.path})")
+    need = "Needed to count instructions. Debian, Ubuntu: apt-get install valgrind"
+    return _judge_tool("Valgrind", machine.valgrind, need, "Install it anew.")
 
 
 def _compiler(machine: Machine) -> Finding:
-    if machine.compiler is None:
-        advice = "Needed for C++ statements. Debian, Ubuntu: apt-get install g++"
-        return Finding("C++ compiler", Status.PROBLEM, "not found", advice)
-    if machine.compiler.version is None:
-        advice = f"{machine.compiler.path} --version fails: install it anew, or name another in CXX."
-        return Finding("C++ compiler", Status.PROBLEM, "found, but it does not run", advice)
-    return Finding("C++ compiler", Status.GOOD, f"{machine.compiler.version} ({machine.compiler.path})")
+    need = "Needed for C++ statements. Debian, Ubuntu: apt-get install g++"
+    return _judge_tool("C++ compiler", machine.compiler, need, "Install it anew, or name another in CXX.")
 
 
 def _py_spy(machine: Machine) -> Finding:
-    if machine.py_spy is None:
-        return Finding("py-spy", Status.PROBLEM, "not found", "Needed for flame graphs. pip install py-spy")
-    return Finding("py-spy", Status.GOOD, f"{machine.py_spy.version or 'found'} ({machine.py_spy.path})")
+    need = "Needed for flame graphs. pip install py-spy"
+    return _judge_tool("py-spy", machine.py_spy, need, "Install it anew.")
+
+
+def _judge_tool(topic: str, tool: Tool | None, need: str, remedy: str) -> Finding:
+    if tool is None:
+        return Finding(topic, Status.PROBLEM, "not found", need)
+    if tool.version is None:
+        return Finding(topic, Status.PROBLEM, "found, but it does not run", f"{tool.path} --version fails. {remedy}")
+    return Finding(topic, Status.GOOD, f"{tool.version} ({tool.path})")
 
 
 def _ptrace(machine: Machine) -> Finding:

@@ -26,8 +26,6 @@ from torchmark.model.times import Times
 ADAPTIVE_SIZING_S = 0.05
 # A block of autorange and the default of blocked_autorange: long enough to see past an interrupt or two.
 RUN_TIME_S = 0.2
-# autorange tries 1, 2, 5, 10, 20, 50, ... runs.
-PREFERRED_STEPS = (1, 2, 5)
 # How many blocks autorange and repeat take, as the command line of Python's timeit does.
 REPEATS = 5
 
@@ -138,21 +136,9 @@ class Timer:
         """
         with self._measuring():
             overhead = blocks.measure_overhead(self._engine)
-            number, t = self._search_preferred(callback)
+            number, t = blocks.search_preferred(self._engine, RUN_TIME_S, callback)
             rest = (blocks.time_block(self._engine, number) for _ in range(REPEATS - 1))
             return self._measurement(Times(number, (t, *rest), overhead))
-
-    def _search_preferred(self, callback: blocks.Callback | None) -> tuple[int, float]:
-        decade = 1
-        while True:
-            for step in PREFERRED_STEPS:
-                number = step * decade
-                t = blocks.time_block(self._engine, number)
-                if callback is not None:
-                    callback(number, t)
-                if t >= RUN_TIME_S or number > blocks.LARGEST_NUMBER // 10:
-                    return number, t
-            decade *= 10
 
     def blocked_autorange(
         self,

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from torchmark.analysis.arrange import ordered_unique
 from torchmark.api.compare import Compare
 from torchmark.api.measurement import Measurement
 from torchmark.cli.parameters import Seconds, ThreadCounts, is_standard_output, json_option, output_aside, write_json
@@ -21,7 +22,7 @@ from torchmark.model.caveat import Variation
 from torchmark.report.export import plain_caveat, plain_summary
 from torchmark.report.text import count, describe_measurement, one_line
 from torchmark.report.units import decimals_for, select_unit
-from torchmark.report.wording import word_caveat
+from torchmark.report.wording import give_advice, state_fact
 
 if TYPE_CHECKING:
     from torchmark.api.timer import Timer
@@ -164,12 +165,13 @@ def show(results: Sequence[Measurement], used: set[str]) -> None:
         table.colorize()
         table.highlight_warnings()
         table.print()
-    for result in results:
-        # The text above shows this one already.
-        for caveat in (c for c in result.caveats if not isinstance(c, Variation)):
-            whose = f"{one_line(result.as_row_name)}, {count(result.num_threads, 'thread')}"
-            where = f"{whose}: " if len(results) > 1 else ""
-            click.echo(f"  NOTE: {where}{word_caveat(caveat, 'shell', used)}")
+    # The text above tells of variation already. Advice that fits several notes is given once.
+    notes = [(result, caveat) for result in results for caveat in result.caveats if not isinstance(caveat, Variation)]
+    for result, caveat in notes:
+        whose = f"{one_line(result.as_row_name)}, {count(result.num_threads, 'thread')}: " if len(results) > 1 else ""
+        click.echo(f"  NOTE: {whose}{state_fact(caveat)}")
+    for advice in ordered_unique(give_advice(caveat, "shell", used) for _, caveat in notes):
+        click.echo(f"  {advice}")
 
 
 def show_failures(tracebacks: dict[str, str], *, with_names: bool) -> None:

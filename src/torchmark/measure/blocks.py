@@ -27,6 +27,8 @@ LARGEST_NUMBER = 2**31 - 1
 DILUTING_RUNS = 10
 # unless that would leave fewer blocks than this in the time asked for.
 BLOCKS_AT_LEAST = 10
+# What a person would try, as timeit does.
+PREFERRED_STEPS = (1, 2, 5)
 # Aim this much above the goal, so that the next try reaches it in spite of noise.
 FIT_MARGIN = 1.2
 
@@ -102,6 +104,20 @@ def _search(engine: Engine, goal: float, min_run_time: float, time_left: Callabl
             break
         number = min(math.ceil(number * growth), LARGEST_NUMBER)
     return number, t
+
+
+def search_preferred(engine: Engine, goal: float, callback: Callback | None = None) -> tuple[int, float]:
+    """The first of 1, 2, 5, 10, 20, 50, ... runs that take `goal` seconds, and how long they took."""
+    decade = 1
+    while True:
+        for step in PREFERRED_STEPS:
+            number = step * decade
+            t = time_block(engine, number)
+            if callback is not None:
+                callback(number, t)
+            if t >= goal or number > LARGEST_NUMBER // 10:
+                return number, t
+        decade *= 10
 
 
 def share_setup(engine: Engine) -> AbstractContextManager[None]:

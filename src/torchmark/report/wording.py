@@ -20,10 +20,11 @@ def word_caveat(caveat: Caveat, face: Face = "python", used: Collection[str] = (
     >>> word_caveat(FewSamples(1, 6), "shell")
     '1 sample; an interval of the median takes 6. Take more with a larger --min-run-time.'
     """
-    return f"{_fact(caveat)} {_advice(caveat, face, used)}"
+    return f"{state_fact(caveat)} {give_advice(caveat, face, used)}"
 
 
-def _fact(caveat: Caveat) -> str:
+def state_fact(caveat: Caveat) -> str:
+    """What was seen."""
     if isinstance(caveat, FewSamples):
         s = "" if caveat.samples == 1 else "s"
         return f"{caveat.samples} sample{s}; an interval of the median takes {caveat.wanted}."
@@ -39,7 +40,8 @@ def _fact(caveat: Caveat) -> str:
     return f"Starting the loop and reading the clock takes {caveat.share:.1%} of each block."
 
 
-def _advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
+def give_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
+    """What to try; the same for many caveats of a kind."""
     if isinstance(caveat, FewSamples):
         more = "repeat() or a larger min_run_time=" if face == "python" else "a larger --min-run-time"
         return f"Take more with {more}."

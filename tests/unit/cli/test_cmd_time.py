@@ -73,7 +73,14 @@ def test_several_results_are_a_table_with_notes_that_say_whose_they_are(capsys: 
     out = capsys.readouterr().out
     assert "1 threads:" in out
     (note,) = [line for line in out.splitlines() if "NOTE" in line]
-    assert note.startswith("  NOTE: y ..., 1 thread: 2 samples;")
+    assert note == "  NOTE: y ..., 1 thread: 2 samples; an interval of the median takes 6."
+
+
+def test_advice_that_fits_several_notes_is_given_once(capsys: pytest.CaptureFixture[str]) -> None:
+    show([Measurement(1, STEADY[:2], TaskSpec(name, "pass")) for name in "xyz"], set())
+    out = capsys.readouterr().out
+    assert out.count("NOTE: ") == 3
+    assert out.count("Take more with a larger --min-run-time.") == 1
 
 
 def test_json_has_raw_times_statistics_and_caveats() -> None:

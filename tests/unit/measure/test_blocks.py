@@ -148,6 +148,16 @@ def test_a_slow_setup_makes_longer_blocks() -> None:
     assert 0.05 <= size.number * 1e-6 <= 0.1
 
 
+def test_the_preferred_search_goes_one_two_five() -> None:
+    engine = FixedCost(run=0.01)
+    assert blocks.search_preferred(engine, 0.15) == (20, 0.2)
+    assert engine.calls == [1, 2, 5, 10, 20]
+
+
+def test_the_preferred_search_stops_before_a_counter_overflows() -> None:
+    assert blocks.search_preferred(FixedCost(run=0.0), 1.0)[0] < 2**31
+
+
 def test_blocks_are_timed_until_they_add_up() -> None:
     seen: list[tuple[int, float]] = []
     times = blocks.measure(FixedCost(run=0.1), 3, min_run_time=1.0, callback=lambda n, t: seen.append((n, t)))
