@@ -76,7 +76,8 @@ def fitted_block_size(engine: Engine, min_run_time: float, time_left: Callable[[
     """
     available = time_left()
     overhead = time_block(engine, 0)
-    setup_s = max(available - time_left() - overhead, 0.0)
+    # In this order, so that time without end (inf - inf is not a number) counts as 0.
+    setup_s = max(0.0, available - time_left() - overhead)
     with share_setup(engine):
         if time_left() > setup_s:
             overhead = measure_overhead(engine)

@@ -125,6 +125,11 @@ def test_max_run_time_counts_the_setup() -> None:
     assert len(m.raw_times) >= 1
 
 
+def test_a_limit_without_end_is_none() -> None:
+    m = MockTimer("cheap_fn()").blocked_autorange(min_run_time=1, max_run_time=float("inf"))
+    assert sum(m.raw_times) >= 1
+
+
 def test_at_least_one_block_is_timed_however_little_time_there_is() -> None:
     assert len(SlowSetupTimer().blocked_autorange(max_run_time=0.0).raw_times) == 1
 
