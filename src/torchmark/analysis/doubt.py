@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchmark.analysis.summarise import summarise
 from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
+from torchmark.model.summary import Summary
 from torchmark.model.times import Times
 from torchmark.stats import order, shape
 
@@ -16,6 +17,11 @@ SUSPECT_IQR = 0.1
 UNRELIABLE_IQR = 0.25
 # Block sizes are chosen for an overhead of a hundredth of this; at 1 % it shows in the digits people read.
 VISIBLE_OVERHEAD = 0.01
+
+
+def is_suspect(summary: Summary) -> bool:
+    """Whether the middle half of the samples is so wide that the median needs a warning."""
+    return summary.iqr_share >= SUSPECT_IQR
 
 
 def find_caveats(times: Times) -> tuple[Caveat, ...]:
@@ -30,7 +36,7 @@ def _caveats(times: Times) -> Iterator[Caveat]:
     if not per_run:
         return
     summary = summarise(per_run)
-    if summary.iqr_share >= SUSPECT_IQR:
+    if is_suspect(summary):
         yield Variation(summary.iqr_share)
     if trend := shape.find_trend(per_run):
         yield Drift(trend.change)

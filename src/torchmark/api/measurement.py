@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torchmark.analysis.arrange import name_env, name_row
-from torchmark.analysis.doubt import SUSPECT_IQR, find_caveats
+from torchmark.analysis.doubt import SUSPECT_IQR, find_caveats, is_suspect
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.caveat import Caveat
@@ -39,7 +39,7 @@ class Measurement:
     raw_times: list[float]
     task_spec: TaskSpec
     metadata: dict[Any, Any] | None = None
-    overhead: float | None = None
+    overhead_s: float | None = None
     """Seconds that a block without any execution takes, where the method of measuring found out."""
 
     def __post_init__(self) -> None:
@@ -181,7 +181,7 @@ class Measurement:
     @property
     def has_warnings(self) -> bool:
         """Whether the interquartile range is wide; `caveats` knows of more."""
-        return bool(self.raw_times) and self.summary.iqr_share >= SUSPECT_IQR
+        return bool(self.raw_times) and is_suspect(self.summary)
 
     def meets_confidence(self, threshold: float = SUSPECT_IQR) -> bool:
         """Whether the interquartile range is less than this share of the median."""
@@ -213,7 +213,7 @@ class Measurement:
             "raw_times": list(self.raw_times),
             "task_spec": dataclasses.asdict(self.task_spec),
             "metadata": self.metadata,
-            "overhead": self.overhead,
+            "overhead_s": self.overhead_s,
         }
 
     @classmethod
@@ -222,7 +222,7 @@ class Measurement:
         check_schema(data, SCHEMA, SCHEMA_VERSION)
         spec = take(data, "task_spec", dict)
         texts = {name: take(spec, name, str) for name in ("stmt", "setup", "global_setup")}
-        labels = {name: take(spec, name, str, None) for name in ("label", "sub_label", "description", "env")}
+        labels = {name: take(spec, name, str, optional=True) for name in ("label", "sub_label", "description", "env")}
         number = take(data, "number_per_run", int)
         if number < 1:
             raise StoreError(f"The field 'number_per_run' is {number}; a block runs its statement at least once.")
@@ -230,8 +230,8 @@ class Measurement:
             number_per_run=number,
             raw_times=take_times(data, "raw_times"),
             task_spec=TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int)),
-            metadata=take(data, "metadata", dict, None),
-            overhead=take(data, "overhead", float, None),
+            metadata=take(data, "metadata", dict, optional=True),
+            overhead_s=take(data, "overhead_s", float, optional=True),
         )
 
     def __repr__(self) -> str:
@@ -243,4 +243,4 @@ class Measurement:
         return render_measurement(self.task_spec, self._as_times())
 
     def _as_times(self) -> Times:
-        return Times(self.number_per_run, tuple(self.raw_times), self.overhead)
+        return Times(self.number_per_run, tuple(self.raw_times), self.overhead_s)

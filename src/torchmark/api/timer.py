@@ -212,7 +212,7 @@ class Timer:
     _now = staticmethod(time.perf_counter)
 
     def _measurement(self, times: Times) -> Measurement:
-        return Measurement(times.number_per_run, list(times.raw_times), self._task_spec, overhead=times.overhead_s)
+        return Measurement(times.number_per_run, list(times.raw_times), self._task_spec, overhead_s=times.overhead_s)
 
     @staticmethod
     def _check_count(name: str, value: int) -> None:

@@ -21,7 +21,7 @@ from torchmark.measure.source import has_user_frames, user_traceback
 from torchmark.model.caveat import Variation
 from torchmark.report.export import plain_caveat, plain_summary
 from torchmark.report.text import count, describe_measurement, one_line
-from torchmark.report.units import decimals_for, select_unit
+from torchmark.report.units import choose_scale
 from torchmark.report.wording import give_advice, state_fact
 
 if TYPE_CHECKING:
@@ -186,7 +186,6 @@ def _show_interval(result: Measurement) -> None:
     interval = result.median_interval()
     if interval is None:
         return
-    unit, scale = select_unit(result.median)
-    digits = decimals_for(result.median / scale)
-    low, high = (f"{t / scale:.{digits}f}" for t in (interval.low, interval.high))
-    click.echo(f"  The median lies between {low} and {high} {unit} ({interval.confidence:.0%} confidence).")
+    scale = choose_scale(result.median)
+    low, high = scale.show(interval.low), scale.show(interval.high)
+    click.echo(f"  The median lies between {low} and {high} {scale.unit} ({interval.confidence:.0%} confidence).")

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, NamedTuple, Optional, Protocol, Union
 
-from torchmark.measure.source import LOOP_NAME, SourceFile, has_user_frames, open_source
+from torchmark.measure.source import LOOP_NAME, SourceFile, has_user_frames, open_source, source_lines
 
 Clock = Callable[[], float]
 Loop = Generator[float, Iterator[Any], None]
@@ -162,7 +162,7 @@ def _parse(text: str, name: str) -> ast.Module:
     except SyntaxError as error:
         # Found after parsing (`return` outside a function, say), when Python no longer has the text at hand.
         if error.text is None and error.lineno is not None:
-            error.text = text.splitlines()[error.lineno - 1]
+            error.text = source_lines(text)[error.lineno - 1]
         raise
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
         # Null bytes, lone surrogates, nesting without end: not a text that Python can compile either.

@@ -6,6 +6,7 @@ Setup and statement live in one compiled function and hence in one virtual file:
 from __future__ import annotations
 
 import dataclasses
+import io
 import itertools
 import linecache
 import traceback
@@ -29,7 +30,7 @@ class SourceFile:
     @property
     def stmt_offset(self) -> int:
         """How many lines stand before the statement's first."""
-        return len(self.setup.splitlines())
+        return len(source_lines(self.setup))
 
     def locate(self, line: int) -> tuple[str, int]:
         """Which text a line of the virtual file belongs to, and its number there.
@@ -42,10 +43,20 @@ class SourceFile:
         return "<setup>", line
 
 
+def source_lines(text: str) -> list[str]:
+    """The lines of a text as Python counts them: a form feed or a Unicode separator does not end one.
+
+    >>> source_lines("a\\r\\nb\\x0cc")
+    ['a\\n', 'b\\x0cc\\n']
+    """
+    lines = list(io.StringIO(text, newline=None))
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
+
+
 def open_source(setup: str, stmt: str) -> SourceFile:
     """Register the two texts as one virtual file."""
     source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt)
-    lines = [f"{line}\n" for text in (setup, stmt) for line in text.splitlines()]
+    lines = source_lines(setup) + source_lines(stmt)
     # A modification time of None keeps linecache.checkcache() from dropping a file that is on no disk.
     linecache.cache[source.name] = (sum(map(len, lines)), None, lines, source.name)
     _files[source.name] = source

@@ -14,7 +14,7 @@ from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
 from torchmark.report.table import Style, explain, format_columns, rank_cells
 from torchmark.report.text import count
-from torchmark.report.units import decimals_for, select_unit
+from torchmark.report.units import choose_scale, select_unit
 from torchmark.report.wording import word_caveat
 from torchmark.stats.shape import histogram
 
@@ -34,8 +34,8 @@ class Bar(NamedTuple):
 
 @functools.cache
 def _templates() -> Any:
-    # Loaded at first use: most sessions never show HTML, and the template engine takes as long to import as
-    # all the rest of this package.
+    # Loaded at first use: most sessions never show HTML, and importing the template engine takes some five times
+    # as long as starting Python.
     import jinja2
 
     return jinja2.Environment(
@@ -71,12 +71,8 @@ def render_measurement(spec: TaskSpec, times: Times) -> str:
 
 
 def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
-    unit, scale = select_unit(summary.median)
-    digits = decimals_for(summary.median / scale)
-
-    def show(t: float) -> str:
-        return f"{t / scale:.{digits}f}"
-
+    scale = choose_scale(summary.median)
+    unit, show = scale.unit, scale.show
     facts = [("median", f"{show(summary.median)} {unit}")]
     if interval := find_median_interval(per_run, 0.95):
         facts.append(("95 % interval", f"{show(interval.low)} to {show(interval.high)} {unit}"))

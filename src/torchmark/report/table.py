@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Sequence
 
 from torchmark.analysis.arrange import Grid, Row, has_several_envs, name_env
-from torchmark.analysis.doubt import SUSPECT_IQR
+from torchmark.analysis.doubt import is_suspect
 from torchmark.model.summary import Summary
 from torchmark.report.text import one_line
 from torchmark.report.units import count_integer_digits, select_unit, trim_sigfig, unit_to_english
@@ -74,11 +74,6 @@ def rank_value(value: float, best: float) -> Rank:
     return Rank.PLAIN
 
 
-def is_suspect(cell: Summary | None) -> bool:
-    """Whether a cell earns a warning."""
-    return cell is not None and cell.iqr_share >= SUSPECT_IQR
-
-
 def choose_unit(grid: Grid) -> tuple[str, float]:
     """One unit for all cells: the one in which the smallest median reads best."""
     medians = [cell.median for row in grid.rows for cell in row.cells if cell is not None]
@@ -117,7 +112,7 @@ def _format_column(cells: Sequence[Summary | None], scale: float, style: Style) 
     if style.trim:
         decimals = min((max(c.significant_figures - d, 0) for c, d in zip(measured, digits, strict=True)), default=0)
     width = max(digits, default=0) + decimals + (1 if decimals else 0)
-    warning_width = WARNING_WIDTH if style.warnings and any(map(is_suspect, cells)) else 0
+    warning_width = WARNING_WIDTH if style.warnings and any(map(is_suspect, measured)) else 0
 
     def show(cell: Summary | None) -> str:
         if cell is None:
@@ -174,6 +169,6 @@ def explain(grid: Grid, style: Style) -> list[str]:
     """What stands below a table: its unit, and what its warnings mean."""
     unit, _ = choose_unit(grid)
     lines = [f"Times are in {unit_to_english(unit)}s ({unit})."]
-    if style.warnings and any(is_suspect(cell) for row in grid.rows for cell in row.cells):
+    if style.warnings and any(cell and is_suspect(cell) for row in grid.rows for cell in row.cells):
         lines.append(WARNING_LEGEND)
     return lines

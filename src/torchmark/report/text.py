@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from torchmark.analysis.doubt import SUSPECT_IQR, UNRELIABLE_IQR
+from torchmark.analysis.doubt import UNRELIABLE_IQR, is_suspect
 from torchmark.model.summary import Summary
 from torchmark.model.task import TaskSpec
-from torchmark.report.units import decimals_for, select_unit
+from torchmark.report.units import choose_scale
 
 
 def warn_of_spread(summary: Summary) -> str | None:
     """The warning that a wide interquartile range earns; None for a steady result."""
-    if summary.iqr_share < SUSPECT_IQR:
+    if not is_suspect(summary):
         return None
     meaning = (
         "This could indicate system fluctuation."
@@ -35,12 +35,8 @@ def describe_measurement(spec: TaskSpec, summary: Summary | None, number_per_run
 
 
 def _statistics(summary: Summary) -> list[str]:
-    unit, scale = select_unit(summary.median)
-    digits = decimals_for(summary.median / scale)
-
-    def show(t: float) -> str:
-        return f"{t / scale:.{digits}f}"
-
+    scale = choose_scale(summary.median)
+    unit, show = scale.unit, scale.show
     name = "Median: " if summary.samples > 1 else ""
     lines = [f"  {name}{show(summary.median)} {unit}"]
     if summary.samples >= 4:

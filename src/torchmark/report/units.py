@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 # Times are quotients of floats: a microsecond may come out a hair short of one. What is this close to a power of ten,
@@ -68,6 +69,29 @@ def format_time(t: float) -> str:
     value = t / scale
     figures_before_point = len(str(int(abs(value))))
     return f"{value:.{max(3 - figures_before_point, 0)}f} {unit}"
+
+
+class Scale(NamedTuple):
+    """How all times of one result are shown: in one unit, with the same decimals."""
+
+    unit: str
+    length_s: float
+    decimals: int
+
+    def show(self, t: float) -> str:
+        """A time as a number in this unit."""
+        return f"{t / self.length_s:.{self.decimals}f}"
+
+
+def choose_scale(t: float) -> Scale:
+    """The scale in which `t` reads best.
+
+    >>> scale = choose_scale(1.5e-6)
+    >>> scale.show(2e-6), scale.unit
+    ('2.00', 'us')
+    """
+    unit, length_s = select_unit(t)
+    return Scale(unit, length_s, decimals_for(t / length_s))
 
 
 def decimals_for(value: float) -> int:

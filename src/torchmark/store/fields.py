@@ -9,7 +9,6 @@ from typing import Any
 from torchmark.errors import StoreError
 
 _KINDS = {str: "a text", int: "a whole number", float: "a finite number", dict: "a mapping", list: "a list"}
-_REQUIRED = object()
 
 
 def check_schema(data: object, schema: str, version: int) -> None:
@@ -24,12 +23,12 @@ def check_schema(data: object, schema: str, version: int) -> None:
         )
 
 
-def take(data: Mapping[str, Any], name: str, kind: type, absent: object = _REQUIRED) -> Any:
-    """The field of that name, if it is of that kind; `None` only where `absent` says that it may be."""
+def take(data: Mapping[str, Any], name: str, kind: type, *, optional: bool = False) -> Any:
+    """The field of that name, if it is of that kind, or None where it is optional."""
     if name not in data:
         raise StoreError(f"The field {name!r} is missing.")
     value = data[name]
-    if value is None and absent is None:
+    if value is None and optional:
         return None
     if not _is_a(value, kind):
         raise StoreError(f"The field {name!r} is {value!r:.40}; expected {_KINDS[kind]}.")

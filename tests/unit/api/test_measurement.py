@@ -115,7 +115,7 @@ def test_a_block_of_no_runs_is_refused() -> None:
 
 
 def test_copies_are_equal_and_not_hashable() -> None:
-    m = Measurement(10, [1.0, 2.0], SPEC, metadata={"commit": "abc"}, overhead=1e-7)
+    m = Measurement(10, [1.0, 2.0], SPEC, metadata={"commit": "abc"}, overhead_s=1e-7)
     for twin in (
         pickle.loads(pickle.dumps(m)),
         copy.deepcopy(m),
@@ -146,7 +146,7 @@ def test_json_keeps_every_bit(times: list[float], number: int) -> None:
         ({"number_per_run": 0}, "at least once"),
         ({"number_per_run": 1.9}, "'number_per_run' is 1.9; expected a whole number"),
         ({"number_per_run": True}, "'number_per_run' is True"),
-        ({"overhead": "x"}, "'overhead' is 'x'; expected a finite number"),
+        ({"overhead_s": "x"}, "'overhead_s' is 'x'; expected a finite number"),
         ({"metadata": [1]}, "'metadata' is"),
     ],
 )

@@ -80,7 +80,7 @@ def test_repeat_keeps_every_sample() -> None:
     m = timer.repeat(10, 1)
     assert timer._engine.calls == [0] * 5 + [2] + [1] * 10  # type: ignore[attr-defined]
     assert (m.number_per_run, len(m.raw_times)) == (1, 10)
-    assert m.overhead is not None
+    assert m.overhead_s is not None
 
 
 def test_autorange_searches_one_two_five_and_keeps_five_blocks() -> None:

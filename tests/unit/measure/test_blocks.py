@@ -127,12 +127,13 @@ class SlowSetup(FixedCost):
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.5, 1.0, 2.5, 6.5, 100.0])
-@pytest.mark.parametrize("kind", [FixedCost, SlowSetup])
-def test_the_fitted_search_ends_when_the_time_does(kind: type[FixedCost], limit: float) -> None:
+# An engine that runs its setup before every block may be within its five empty blocks when the time ends.
+@pytest.mark.parametrize(("kind", "beyond"), [(FixedCost, 5.1), (SlowSetup, 1.1)])
+def test_the_fitted_search_ends_when_the_time_does(kind: type[FixedCost], beyond: float, limit: float) -> None:
     engine = kind(run=1e-6, setup=1.0)
     blocks.fitted_block_size(engine, 0.2, lambda: limit - engine.now)
-    # One empty block is always timed, and one more may be under way when the time ends.
-    assert engine.now <= max(limit, 1.0) + 5 * 1.0 + 0.1
+    # One empty block is always timed.
+    assert engine.now <= max(limit, 1.0) + beyond
 
 
 def test_finding_the_block_size_takes_two_setups() -> None:

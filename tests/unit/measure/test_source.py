@@ -51,6 +51,12 @@ def test_the_cause_of_an_error_is_shown_too() -> None:
     assert '"<stmt>", line 4' in text
 
 
+@pytest.mark.parametrize("setup", ["text = '\x0c'\nmissing", "text = '\u2028'\nmissing", "x = 1\r\nmissing"])
+def test_lines_are_counted_as_python_counts_them(setup: str) -> None:
+    _engine, error = failure("pass", setup)
+    assert '  File "<setup>", line 2, in <module>\n    missing\n' in user_traceback(error)
+
+
 def test_functions_of_a_setup_keep_their_names() -> None:
     _engine, error = failure("f()", "def f():\n    return 1 / 0")
     text = user_traceback(error)

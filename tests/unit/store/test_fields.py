@@ -26,7 +26,7 @@ def test_a_field_of_another_kind_is_named(value: Any, kind: type) -> None:
 
 
 def test_none_is_taken_only_where_it_may_be() -> None:
-    assert take({"f": None}, "f", str, None) is None
+    assert take({"f": None}, "f", str, optional=True) is None
 
 
 def test_times_are_finite_numbers() -> None:
