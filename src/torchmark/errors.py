@@ -2,10 +2,11 @@
 
     TorchmarkError
     ├── UsageError      the call cannot mean anything (also a ValueError)
-    ├── SetupError      the machine lacks something the call needs
+    ├── SetupError      the machine lacks something the call needs (also an OSError)
+    ├── WorkerError     a process that measures could not do its work (also an OSError)
     └── StoreError      stored data cannot be read
 
-Each has the exit code that the command line ends with. What a user's own statement raises is never wrapped.
+Each has the exit code that the command line ends with. A statement timed in this process raises its own errors.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class UsageError(TorchmarkError, ValueError):
     exit_code = 2
 
 
-class SetupError(TorchmarkError):
+class SetupError(TorchmarkError, OSError):
     """Something outside torchmark is missing or refused: `missing` names it, `advice` says what to do."""
 
     exit_code = 3
@@ -32,6 +33,16 @@ class SetupError(TorchmarkError):
         super().__init__(f"{message} {advice}")
         self.missing = missing
         self.advice = advice
+
+
+class WorkerError(TorchmarkError, OSError):
+    """A process that measures failed, or what it sent cannot be understood; `kind` is how, in one word."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class StoreError(TorchmarkError):

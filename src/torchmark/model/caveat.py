@@ -49,4 +49,29 @@ class HighOverhead:
     share: float
 
 
-Caveat = Union[FewSamples, Variation, Drift, TwoModes, HighOverhead]
+@dataclasses.dataclass(frozen=True)
+class UnstableCount:
+    """The count depends on the layout of memory more than a well-behaved statement's does."""
+
+    kind: ClassVar[str] = "unstable_count"
+    spread: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SeveralThreads:
+    """Threads share their work as they happen to be scheduled, so that a count does not repeat exactly."""
+
+    kind: ClassVar[str] = "several_threads"
+    threads: int
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherInstructionSet:
+    """torch chose other kernels under Valgrind than it does outside."""
+
+    kind: ClassVar[str] = "other_instruction_set"
+    native: str
+    counted: str
+
+
+Caveat = Union[FewSamples, Variation, Drift, TwoModes, HighOverhead, UnstableCount, SeveralThreads, OtherInstructionSet]

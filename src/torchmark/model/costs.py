@@ -1,0 +1,71 @@
+"""A profile: what each function cost and who called whom. Plain data; reading and judging it happens elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+INSTRUCTIONS = "Ir"
+
+
+class Function(NamedTuple):
+    """A function as a profiler names it: the file it is in and the binary that holds it, as far as is known."""
+
+    file: str
+    name: str
+    binary: str = ""
+
+    @property
+    def label(self) -> str:
+        """One text for all three, as Callgrind's own tools write it.
+
+        >>> Function("eval.c", "run", "/lib/libpython.so").label
+        'eval.c:run [/lib/libpython.so]'
+        """
+        suffix = f" [{self.binary}]" if self.binary else ""
+        return f"{self.file}:{self.name}{suffix}"
+
+
+Costs = tuple[int, ...]
+
+
+class Call(NamedTuple):
+    """All calls from one function to another: how many, and what they cost with all that they called in turn."""
+
+    times: int
+    costs: Costs
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """Costs by function, one number for each of `events`.
+
+    `exclusive` is what ran in the function itself. `inclusive` adds what it called: for a function that was called, the
+    sum over its calls, in which a recursive call counts once more.
+    """
+
+    events: tuple[str, ...]
+    exclusive: dict[Function, Costs]
+    inclusive: dict[Function, Costs]
+    calls: dict[tuple[Function, Function], Call]
+    trigger: str | None = None
+    """The text that was given with the request for this profile."""
+
+    def totals(self) -> Costs:
+        """The cost of everything."""
+        return tuple(map(sum, zip(*self.exclusive.values()))) or (0,) * len(self.events)
+
+    def total(self, event: str = INSTRUCTIONS) -> int:
+        """The cost of everything in one kind of event."""
+        return self.totals()[self.events.index(event)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    """What counting a statement gave: one profile a layout, and one of the empty loop where it was asked for."""
+
+    number: int
+    layouts: tuple[Profile, ...]
+    baseline: Profile | None
+    texts: tuple[str, ...] | None = None
+    """The files that the layouts were read from, where they are kept."""

@@ -1,0 +1,62 @@
+"""What a worker is asked to do: one statement, measured one way, in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Union
+
+# Seeds of the memory layouts that a count is taken in. An odd number of them makes the median a count that was seen.
+DEFAULT_LAYOUTS = (1, 2, 3, 4, 5)
+# The heap as it happens to be.
+BARE_LAYOUT = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """The working folder, and where modules are found; None leaves that to the interpreter.
+
+    The folder's name never reaches the process that measures: its length alone would change what is counted.
+    """
+
+    cwd: str
+    sys_path: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """A global of the statement that travels along as bytes: in which form, how many, and code to run before."""
+
+    name: str
+    form: str
+    size_bytes: int
+    setup: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class CountJob:
+    """Count the instructions of `number` runs, once in each layout, and of the empty loop where `baseline` is set."""
+
+    stmt: str
+    setup: str
+    place: Place
+    number: int = 100
+    threads: int = 1
+    layouts: tuple[int, ...] = DEFAULT_LAYOUTS
+    baseline: bool = True
+    givens: tuple[Given, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeJob:
+    """Time blocks until they add up to `min_run_time_s`, for at most `max_run_time_s` in all."""
+
+    stmt: str
+    setup: str
+    place: Place
+    threads: int = 1
+    min_run_time_s: float = 0.2
+    max_run_time_s: float = 10.0
+    givens: tuple[Given, ...] = ()
+
+
+Job = Union[CountJob, TimeJob]

@@ -1,0 +1,34 @@
+"""How a job can fail. A failure is a value: it costs its own job and no other."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+
+class FailureKind(enum.Enum):
+    """What ended the job."""
+
+    RAISED = "raised"
+    """An exception of the user's code."""
+    EXITED = "exited"
+    """The user's code ended its process."""
+    CRASHED = "crashed"
+    """A signal ended the process: a segmentation fault, an abort, a kill from outside."""
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMED_OUT = "timed_out"
+    NO_RESULT = "no_result"
+    """The process ended as if all was well, but what it sent is missing or garbled."""
+    WORKER_DIED = "worker_died"
+    """The job took the worker itself down with it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Why there is no result: `traceback` has the user's own lines, `stdout` and `stderr` are the ends of both."""
+
+    kind: FailureKind
+    message: str
+    traceback: str | None = None
+    stdout: str = ""
+    stderr: str = ""
