@@ -1,0 +1,162 @@
+"""The messages between a parent and its worker, and how they become JSON and back.
+
+    parent → zygote   Hello, then Go for each job, and Stop while one runs
+    zygote → parent   Ready or Refused, then Started and Ended for each job
+    parent → child    CountJob or TimeJob
+    child  → parent   Counted, Timed, Separate or Failed
+
+The zygote never sees the job itself, which lies in a file that comes with the order to go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar, Union
+
+from torchmark.errors import WorkerError
+from torchmark.model.job import CountJob, Given, Job, Place, TimeJob
+from torchmark.wire.frames import Plain
+
+# Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
+PROTOCOL = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Hello:
+    """The first message: how to prepare. `library` is the one with the client requests; None without Valgrind."""
+
+    protocol: int
+    scratch: str
+    library: str | None = None
+    sys_path: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """The worker can take jobs; what it is made of."""
+
+    protocol: int
+    pid: int
+    python_version: str
+    torch_version: str
+    torch_file: str
+    cpu_capability: str | None
+    debug_symbols: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """The worker cannot work, or cannot take this job; one word of why, and a sentence."""
+
+    reason: str
+    message: str
+    traceback: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Go:
+    """Fork a child for the job that lies in the file that comes with this."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Started:
+    """A child was forked for the job."""
+
+    pid: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """The child and all it started are gone; `status` is as from `os.waitpid`."""
+
+    status: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Stop:
+    """End the child that runs now."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    """The profiles of all layouts are written."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Separate:
+    """The setup started threads, so that the process cannot be forked: ask for one layout at a time."""
+
+    threads: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Timed:
+    """Times of blocks, in seconds."""
+
+    number: int
+    raw_times: tuple[float, ...]
+    overhead_s: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Failed:
+    """The user's code failed: a kind of failure, what happened, and the user's own traceback."""
+
+    failure: str
+    message: str
+    traceback: str | None
+
+
+Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Counted, Separate, Timed, Failed, Job]
+M = TypeVar("M")
+
+_KINDS: dict[str, type[Any]] = {
+    "hello": Hello,
+    "ready": Ready,
+    "refused": Refused,
+    "go": Go,
+    "started": Started,
+    "ended": Ended,
+    "stop": Stop,
+    "counted": Counted,
+    "separate": Separate,
+    "timed": Timed,
+    "failed": Failed,
+    "count": CountJob,
+    "time": TimeJob,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def encode(message: Message) -> Plain:
+    """The message as JSON's types.
+
+    >>> encode(Started(7))
+    {'kind': 'started', 'pid': 7}
+    """
+    return {"kind": _NAMES[type(message)], **dataclasses.asdict(message)}
+
+
+def decode(plain: Plain) -> Message:
+    """The message that `encode` gave this for; anything else is refused.
+
+    >>> decode(encode(Started(7)))
+    Started(pid=7)
+    """
+    fields = dict(plain)
+    kind = _KINDS.get(fields.pop("kind", ""))
+    if kind is None:
+        raise WorkerError(f"A message of an unknown kind arrived: {plain!r:.80}", kind="garbled")
+    try:
+        return kind(**{name: _revive(name, value) for name, value in fields.items()})  # type: ignore[no-any-return]
+    except (TypeError, KeyError) as error:
+        raise WorkerError(f"A message does not have the promised form: {error}.", kind="garbled") from None
+
+
+def _revive(name: str, value: Any) -> Any:
+    """JSON knows neither tuples nor our own types."""
+    if name == "place":
+        return Place(value["cwd"], _revive("sys_path", value["sys_path"]))
+    if name == "givens":
+        return tuple(Given(**given) for given in value)
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from torchmark.errors import WorkerError
+from torchmark.model.job import CountJob, Given, Place, TimeJob
+from torchmark.model.outcome import FailureKind
+from torchmark.wire import messages
+from torchmark.wire.status import describe_status
+
+PLACE = Place("/tmp", ("/a", "/b"))
+
+ALL: list[messages.Message] = [
+    messages.Hello(1, "/tmp/x", "/lib.so", ("/a",)),
+    messages.Hello(1, "/tmp/x"),
+    messages.Ready(1, 7, "3.11", "2.0", "/torch.py", "AVX2", False),
+    messages.Refused("no_torch", "there is none", None),
+    messages.Go(),
+    messages.Started(7),
+    messages.Ended(256),
+    messages.Stop(),
+    messages.Counted(),
+    messages.Separate(3),
+    messages.Timed(10, (0.1, 0.2), None),
+    messages.Failed("raised", "ValueError", "Traceback"),
+    CountJob("x", "y", PLACE, 10, 2, (1, 2), False, (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
+    CountJob("x", "y", Place("/")),
+    TimeJob("x", "y", PLACE, 2, 0.5, 1.5, (Given("w", "pickle", 4),)),
+]
+
+
+@pytest.mark.parametrize("message", ALL, ids=lambda m: type(m).__name__)
+def test_every_message_survives_json(message: messages.Message) -> None:
+    assert messages.decode(json.loads(json.dumps(messages.encode(message)))) == message
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {},
+        {"kind": "unheard of"},
+        {"kind": "started"},
+        {"kind": "started", "pid": 1, "more": 2},
+        {"kind": "count", "place": {}},
+    ],
+)
+def test_anything_else_is_refused(plain: dict[str, object]) -> None:
+    with pytest.raises(WorkerError) as caught:
+        messages.decode(plain)
+    assert caught.value.kind == "garbled"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "text"),
+    [
+        (0, FailureKind.NO_RESULT, "ended without a result"),
+        (3 << 8, FailureKind.EXITED, "exited with code 3"),
+        (9, FailureKind.CRASHED, "was ended by SIGKILL"),
+        (11 | 128, FailureKind.CRASHED, "was ended by SIGSEGV"),
+        (33, FailureKind.CRASHED, "was ended by signal 33"),
+    ],
+)
+def test_a_status_is_put_into_words(status: int, kind: FailureKind, text: str) -> None:
+    assert describe_status(status) == (kind, text)
+
+
+def test_a_real_status_is_too() -> None:
+    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 5"], {})
+    assert describe_status(os.waitpid(pid, 0)[1])[1] == "exited with code 5"
