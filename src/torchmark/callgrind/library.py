@@ -1,0 +1,81 @@
+"""The library that a counting worker loads: compiled once from our C file, kept by content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from torchmark.errors import SetupError
+
+SOURCE = Path(__file__).with_name("watched.c")
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-O2", "-shared", "-fPIC")
+COMPILE_TIMEOUT_S = 120
+
+
+def build_library(folder: Path, environ: Mapping[str, str]) -> Path:
+    """The compiled library in this folder; compiles it if it is not there yet. `environ` says where compilers are."""
+    source = SOURCE.read_bytes()
+    key = hashlib.sha256(b"\0".join((source, platform.machine().encode(), *map(str.encode, FLAGS)))).hexdigest()[:16]
+    library = folder / f"watched-{key}.so"
+    if not library.exists():
+        compiler = find_compiler(environ)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _compile(compiler, library)
+        except OSError as error:
+            if isinstance(error, SetupError):
+                raise
+            raise SetupError(
+                f"The cache {folder} cannot be written: {error.strerror}.",
+                missing="cache",
+                advice="Name another folder in TORCHMARK_CACHE.",
+            ) from error
+    return library
+
+
+def find_compiler(environ: Mapping[str, str]) -> list[str]:
+    """The C compiler as a command: the user's `CC`, or the first that is found."""
+    path = environ.get("PATH", os.defpath)
+    wanted = shlex.split(environ.get("CC", ""))
+    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
+        found = shutil.which(first, path=path)
+        if found is not None:
+            return [found, *rest]
+    raise SetupError(
+        f"There is no C compiler ({' '.join(wanted) or ', '.join(COMPILERS)}).",
+        missing="compiler",
+        advice="Counting compiles a small file once. Install one (Debian, Ubuntu: apt-get install gcc libc6-dev), "
+        "or name yours in CC.",
+    )
+
+
+def _compile(compiler: list[str], library: Path) -> None:
+    # Another process may be doing the same: whoever is last puts the same content in place, in one step.
+    handle, temporary = tempfile.mkstemp(prefix=".watched-", suffix=".so", dir=library.parent)
+    os.close(handle)
+    try:
+        command = [*compiler, *FLAGS, "-o", temporary, str(SOURCE)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COMPILE_TIMEOUT_S)
+            problem = done.stderr.strip() if done.returncode else None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            problem = str(error)
+        if problem is not None:
+            raise SetupError(
+                f"{shlex.join(compiler)} cannot compile its library for counting: {problem}",
+                missing="compiler",
+                advice="Try another compiler: name it in CC.",
+            )
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, library)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
