@@ -14,6 +14,7 @@ import linecache
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from types import CodeType
 from typing import Any, NamedTuple, Optional, Protocol, Union
 
 from torchmark.measure.source import LOOP_NAME, SourceFile, has_user_frames, open_source, source_lines
@@ -78,9 +79,15 @@ class SnippetTimer:
         text = stmt if isinstance(stmt, str) else CALL_TEXT
         # The source must live as long as the loop, or tracebacks lose their lines.
         self._make_loop, self._source = compile_loop(text, setup, dict(globals or {}))
+        self._code: CodeType = self._make_loop.__code__
         self._clock = timer
         self._keeping = False
         self._kept: _Ready | None = None
+
+    @property
+    def code(self) -> CodeType:
+        """What runs, setup and loop."""
+        return self._code
 
     @contextlib.contextmanager
     def one_setup(self) -> Iterator[None]:
