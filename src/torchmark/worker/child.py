@@ -1,0 +1,107 @@
+"""One job in a process of its own: whatever happens in here costs this job only."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import signal
+import sys
+import time
+from typing import IO, Any
+
+import torch
+
+from torchmark.model.job import CountJob, Given, TimeJob
+from torchmark.wire.frames import HEADER, pack
+from torchmark.wire.messages import Message, decode, encode
+from torchmark.worker.counting import count
+from torchmark.worker.marks import Marks
+from torchmark.worker.process import die_with_parent, failure_of, volunteer_for_oom
+from torchmark.worker.timing import measure_time
+
+# What the descriptors of a job are for.
+ANSWER, OUTPUT, ERRORS, JOB, FOLDER, ROPE = range(6)
+
+# How long to wait for the end, in case that nobody brings it.
+FAREWELL_S = 10.0
+
+
+def run_child(descriptors: tuple[int, ...], marks: Marks | None, parent: int) -> None:
+    """Do the job, answer, ring, and wait for the end. Never returns."""
+    try:
+        settle_in(descriptors, parent)
+        with open(descriptors[JOB], "rb") as file:
+            answer = do_job(file, marks)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        write_all(descriptors[ANSWER], pack(encode(answer)))
+        os.write(descriptors[ROPE], b".")
+        # Whoever hears that kills this process. A normal exit would make Callgrind write one more profile.
+        time.sleep(FAREWELL_S)
+    finally:
+        os._exit(0)
+
+
+def do_job(file: IO[bytes], marks: Marks | None) -> Message:
+    """Read the job and do it; whatever it raises is an answer too."""
+    try:
+        file.seek(0)
+        (size,) = HEADER.unpack(file.read(HEADER.size))
+        job = decode(json.loads(file.read(size)))
+        assert isinstance(job, (CountJob, TimeJob))
+        if job.place.sys_path is not None:
+            sys.path[:] = job.place.sys_path
+        torch.set_num_threads(job.threads)
+        namespace = {"torch": torch, **read_givens(job.givens, file)}
+        if isinstance(job, CountJob):
+            assert marks is not None
+            return count(job, namespace, marks)
+        return measure_time(job, namespace)
+    except BaseException as error:
+        return failure_of(error)
+
+
+def settle_in(descriptors: tuple[int, ...], parent: int) -> None:
+    """A process group of its own, the job's own folder and streams, and signals as a fresh process has them."""
+    os.setpgid(0, 0)
+    die_with_parent(parent)
+    volunteer_for_oom()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.fchdir(descriptors[FOLDER])
+    os.close(descriptors[FOLDER])
+    os.dup2(descriptors[OUTPUT], 1)
+    os.dup2(descriptors[ERRORS], 2)
+    os.close(descriptors[OUTPUT])
+    os.close(descriptors[ERRORS])
+
+
+def read_givens(givens: tuple[Given, ...], file: IO[bytes]) -> dict[str, Any]:
+    """The globals that came along, each after its own setup."""
+    values: dict[str, Any] = {}
+    for given in givens:
+        if given.setup is not None:
+            exec(given.setup, {})
+        values[given.name] = _load(given.form, file.read(given.size_bytes))
+    return values
+
+
+def _load(form: str, data: bytes) -> Any:
+    if form == "pickle":
+        return pickle.loads(data)
+    if form == "torch_jit":
+        return torch.jit.load(io.BytesIO(data))  # type: ignore[no-untyped-call]
+    try:
+        return torch.load(io.BytesIO(data), weights_only=False)
+    except TypeError:  # torch before 1.13 does not know the option
+        return torch.load(io.BytesIO(data))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """All of it, however small the pieces that the pipe takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,104 @@
+"""Counts one statement in a child of the zygote. Everything here is the same from run to run, to the instruction:
+no clock is read, and nothing depends on what the worker has counted before.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from torchmark.measure.snippet import SnippetTimer
+from torchmark.measure.warming import warm_up
+from torchmark.model.job import BARE_LAYOUT, CountJob
+from torchmark.wire.frames import Unpacker, pack
+from torchmark.wire.messages import Counted, Failed, Separate, decode, encode
+from torchmark.wire.profiles import BASELINE, name_layout
+from torchmark.wire.status import describe_status
+from torchmark.worker.marks import Marks
+from torchmark.worker.process import count_threads, failure_of
+
+# In a heap that was changed, the statement finds its places before it is counted.
+SETTLING_RUNS = 8
+
+
+def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | Separate | Failed:
+    """Write a profile for every layout, and one of the empty loop."""
+    timer = _prepare(job.stmt, job.setup, namespace, job.number, marks)
+    if len(job.layouts) == 1:
+        _count_layout(timer, job.number, job.layouts[0], marks)
+    else:
+        failed = _count_in_forks(timer, job, marks)
+        if failed is not None:
+            return failed
+    # Last, when there is little to write before it.
+    if job.baseline:
+        _count_one(_prepare("pass", "pass", {}, job.number, marks), job.number, marks, BASELINE)
+    return Counted()
+
+
+def _count_in_forks(timer: SnippetTimer, job: CountJob, marks: Marks) -> Separate | Failed | None:
+    threads = count_threads()
+    if threads > 1:
+        return Separate(threads)
+    # Once for all layouts, which would otherwise each write the costs of setup and warm-up.
+    marks.forget()
+    outcomes = (_count_in_fork(timer, job.number, layout, marks) for layout in job.layouts)
+    return next((outcome for outcome in outcomes if isinstance(outcome, Failed)), None)
+
+
+def _prepare(stmt: str, setup: str, namespace: dict[str, Any], number: int, marks: Marks) -> SnippetTimer:
+    timer = SnippetTimer(stmt, setup, marks.clock, namespace)
+    # Never left: this process measures nothing else.
+    timer.one_setup().__enter__()
+    warm_up(timer, number)
+    return timer
+
+
+def _count_layout(timer: SnippetTimer, number: int, layout: int, marks: Marks) -> None:
+    _kept = marks.scatter(layout) if layout != BARE_LAYOUT else None
+    _count_one(timer, number, marks, name_layout(layout))
+
+
+def _count_one(timer: SnippetTimer, number: int, marks: Marks, name: str) -> None:
+    timer.timeit(SETTLING_RUNS)
+    marks.arm(name)
+    timer.timeit(number)
+
+
+def _count_in_fork(timer: SnippetTimer, number: int, layout: int, marks: Marks) -> Counted | Failed:
+    """One layout in a process of its own, so that all start from the same heap."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ours)
+        try:
+            _count_layout(timer, number, layout, marks)
+            outcome: Counted | Failed = Counted()
+        except BaseException as error:
+            outcome = failure_of(error)
+        os.write(theirs, pack(encode(outcome)))
+        signal.pause()
+    os.close(theirs)
+    answer = _read_answer(ours)
+    os.close(ours)
+    # By force: a normal exit would make Callgrind write one more profile.
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    if answer is not None:
+        return answer
+    kind, text = describe_status(status)
+    return Failed(kind.value, f"The process {text}.", None)
+
+
+def _read_answer(pipe: int) -> Counted | Failed | None:
+    """One message, not all there is: something that the statement started may hold the pipe open for ever."""
+    unpacker = Unpacker()
+    while True:
+        piece = os.read(pipe, 1 << 16)
+        if not piece:
+            return None
+        for plain in unpacker.feed(piece):
+            message = decode(plain)
+            assert isinstance(message, (Counted, Failed))
+            return message

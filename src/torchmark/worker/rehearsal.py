@@ -1,0 +1,60 @@
+"""Gets a zygote ready, so that a child finds everything warm and the heap in the same state every time."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+
+import torch
+
+from torchmark.measure.snippet import SnippetTimer
+from torchmark.model.job import CountJob, Place
+from torchmark.wire.frames import pack
+from torchmark.wire.messages import Counted, encode
+from torchmark.worker.child import do_job
+from torchmark.worker.marks import Marks
+from torchmark.worker.process import release_free_memory
+
+# What many statements use. Under Valgrind, code that ran here is translated already in every child.
+_OPERATORS = """
+y = x * w; y = x + 1; y = x - w; y = x / 2; y = x @ x; y = x.sum(); y = x.view(16); y = x[0]; y = x.t()
+y = torch.relu(x); y = torch.empty(4); y = torch.zeros(4); y = torch.ones(4); y = torch.cat([x, x]); y = x.clone()
+x += 1; y = x.mean().item(); y = linear(x); (x * w).sum().backward()
+"""
+_SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4, requires_grad=True); linear = torch.nn.Linear(4, 4)"
+_ROUNDS = 16
+
+
+def prepare(marks: Marks | None) -> None:
+    """Run what jobs will run, then leave no garbage to anyone."""
+    torch.set_num_threads(1)
+    if marks is not None:
+        marks.start()
+    _rehearse(marks)
+    # Objects that live now are never looked at again: a collection in a child would copy every page of them.
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    release_free_memory()
+
+
+def clear(marks: Marks, scratch: str) -> None:
+    """Throw away what was collected so far, which every child would otherwise write once more."""
+    marks.forget()
+    for name in os.listdir(scratch):
+        os.unlink(os.path.join(scratch, name))
+
+
+def _rehearse(marks: Marks | None) -> None:
+    if marks is None:
+        SnippetTimer(_OPERATORS, _SETUP, globals={"torch": torch}).timeit(_ROUNDS)
+        return
+    # The way a child does it, so that its own code is translated too.
+    for seed in (1, 0):
+        job = CountJob(_OPERATORS, _SETUP, Place("/"), number=_ROUNDS, layouts=(seed,))
+        with tempfile.TemporaryFile() as file:
+            file.write(pack(encode(job)))
+            answer = do_job(file, marks)
+        assert isinstance(answer, Counted), answer
+    pack(encode(answer))

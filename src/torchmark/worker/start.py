@@ -1,0 +1,66 @@
+"""The first of our modules that runs in a worker: shakes hands, and finds out whether torch can be had at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import traceback
+
+from torchmark.wire import frames
+from torchmark.wire.messages import PROTOCOL, Hello, Refused, decode, encode
+
+
+def main(control: socket.socket) -> None:
+    """Greet the parent, then serve it for as long as it lives. Ends the process."""
+    hello = None
+    try:
+        hello = _greet(control)
+        if hello is not None:
+            _work(control, hello)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        if hello is not None:
+            remove_folder(hello.scratch)
+        # An ordinary exit would make Callgrind write one more profile.
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _greet(control: socket.socket) -> Hello | None:
+    received = frames.receive(control)
+    if received is None:
+        return None
+    hello = decode(received[0])
+    if isinstance(hello, Hello) and hello.protocol == PROTOCOL:
+        return hello
+    message = f"This worker speaks protocol {PROTOCOL}, and was greeted with {hello!r:.60}."
+    frames.send(control, encode(Refused("protocol", message)))
+    return None
+
+
+def _work(control: socket.socket, hello: Hello) -> None:
+    if hello.sys_path is not None:
+        sys.path[:] = hello.sys_path
+    try:
+        import torch  # noqa: F401
+    except BaseException as error:
+        reason = "no_torch" if isinstance(error, ModuleNotFoundError) and error.name == "torch" else "broken_torch"
+        text = "".join(traceback.format_exception_only(type(error), error)).strip()
+        frames.send(control, encode(Refused(reason, text, traceback.format_exc())))
+        return
+    # Needs torch, so not before.
+    from torchmark.worker import zygote
+
+    zygote.serve(control, hello)
+
+
+def remove_folder(path: str) -> None:
+    """With the files in it; another process may be doing the same."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(path):
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(path, name))
+        os.rmdir(path)
