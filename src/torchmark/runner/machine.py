@@ -195,9 +195,15 @@ def find_tool(names: Sequence[str], path: str) -> Tool | None:
     return Tool(found, lines[0].strip() if lines else None)
 
 
-def probe_torch(python: str) -> tuple[TorchBuild | None, str | None]:
-    """The torch of an interpreter, or why it has none that works."""
-    done = _run([python, "-c", _TORCH_PROGRAM], TORCH_TIMEOUT_S)
+def probe_torch(
+    python: str, environ: Mapping[str, str] | None = None, sys_path: Sequence[str] | None = None
+) -> tuple[TorchBuild | None, str | None]:
+    """The torch of an interpreter, or why it has none that works.
+
+    `environ` is the environment it is asked in, and `sys_path` where it looks for torch, if not the usual.
+    """
+    program = _TORCH_PROGRAM if sys_path is None else f"import sys\nsys.path[:] = {list(sys_path)!r}\n{_TORCH_PROGRAM}"
+    done = _run([python, "-c", program], TORCH_TIMEOUT_S, environ)
     if done is None:
         return None, f"importing torch did not end within {TORCH_TIMEOUT_S} s"
     if done.returncode < 0:
@@ -210,10 +216,13 @@ def probe_torch(python: str) -> tuple[TorchBuild | None, str | None]:
     return TorchBuild(**facts), None
 
 
-def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str] | None:
+def _run(
+    command: Sequence[str], timeout_s: float, environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str] | None:
     try:
         return subprocess.run(
             command,
+            env=None if environ is None else dict(environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -1,0 +1,54 @@
+"""Where files are kept: a cache that stays, and scratch folders that go with their owner."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+_SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-")
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where compiled things are kept: `TORCHMARK_CACHE`, or `torchmark` in the user's folder for caches.
+
+    >>> cache_folder({"XDG_CACHE_HOME": "/x"})
+    PosixPath('/x/torchmark')
+    """
+    if environ.get("TORCHMARK_CACHE"):
+        return Path(environ["TORCHMARK_CACHE"]).absolute()
+    # The convention demands an absolute path and that others be ignored.
+    base = Path(environ.get("XDG_CACHE_HOME") or "")
+    if not base.is_absolute():
+        base = Path(environ.get("HOME") or Path.home()) / ".cache"
+    return base / "torchmark"
+
+
+def make_scratch() -> Path:
+    """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell."""
+    sweep(Path(tempfile.gettempdir()))
+    pid = os.getpid()
+    return Path(tempfile.mkdtemp(prefix=f"torchmark-{pid}-{_started(pid) or 0}-"))
+
+
+def sweep(parent: Path) -> None:
+    """Remove scratch folders of ours that belong to no living process."""
+    for path in parent.glob("torchmark-*-*-*"):
+        match = _SCRATCH.match(path.name)
+        with contextlib.suppress(OSError):
+            if match and path.stat().st_uid == os.getuid() and _started(int(match[1])) != int(match[2]):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None if there is no such process. Tells a number's owners apart."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The name of the program, in brackets, may contain anything; the start is the 20th field after it.
+    return int(stat.rpartition(")")[2].split()[19])

@@ -1,0 +1,278 @@
+"""A connection to one living zygote. Anything that goes wrong with the zygote itself is `LinkLost`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from torchmark.errors import UsageError, WorkerError
+from torchmark.model.job import Job, Place
+from torchmark.model.outcome import FailureKind
+from torchmark.runner.bundle import BOOTSTRAP, make_bundle
+from torchmark.wire import frames
+from torchmark.wire.messages import Ended, Failed, Go, Hello, Message, Ready, Refused, Started, Stop, decode, encode
+
+# Importing torch under Valgrind takes 20 s on a fast machine; a slow one with a cold disk may need ten times that.
+START_TIMEOUT_S = 600.0
+# A zygote has only to kill a child and to answer. One that does not within this time is not going to.
+ANSWER_TIMEOUT_S = 20.0
+# How much is kept of what a job writes to its standard output and error.
+TAIL_BYTES = 8192
+
+
+class LinkLost(Exception):
+    """The zygote is gone or does not answer. `started` is the job's process, None if it had not begun."""
+
+    def __init__(self, text: str, started: int | None = None) -> None:
+        super().__init__(text)
+        self.started = started
+
+
+class Ending(NamedTuple):
+    """How a job ended: what it answered, and what is known if it did not."""
+
+    answer: Message | None
+    status: int
+    stopped: bool
+    stdout: str
+    stderr: str
+
+
+class Link:
+    """One zygote: starts with the object, ends with `close`."""
+
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str], hello: Hello) -> None:
+        ours, theirs = socket.socketpair()
+        self._control = ours
+        self._control.settimeout(ANSWER_TIMEOUT_S)
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._scratch = Path(hello.scratch)
+        self._busy = False
+        with theirs:
+            # Away from the user's folder, whose name and modules are none of a zygote's business.
+            self._process = subprocess.Popen(
+                [*command, "-c", BOOTSTRAP, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                env=dict(variables),
+                cwd="/",
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        try:
+            self.greeting = self._greet(hello)
+        except LinkLost as lost:
+            self.kill()
+            log = self.read_log().strip()
+            self.close()
+            raise LinkLost(f"{lost}: {log}" if log else str(lost)) from None
+        except BaseException:
+            self.kill()
+            self.close()
+            raise
+
+    def _greet(self, hello: Hello) -> Ready | Refused:
+        with contextlib.suppress(OSError):  # it may be gone already; then its log tells why
+            bundle = make_bundle()
+            self._control.sendall(frames.HEADER.pack(len(bundle)) + bundle)
+            frames.send(self._control, encode(hello))
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._control, selectors.EVENT_READ)
+            if not selector.select(START_TIMEOUT_S):
+                raise LinkLost(f"did not start within {START_TIMEOUT_S:.0f} s")
+        message = receive(self._control)
+        if not isinstance(message, (Ready, Refused)):
+            raise LinkLost(f"greeted with {message!r:.60}")
+        return message
+
+    def read_log(self) -> str:
+        """What the zygote itself, or Valgrind around it, has said."""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - TAIL_BYTES))
+        return self._log.read().decode(errors="replace")
+
+    def carry_out(self, job: Job, payload: bytes, timeout_s: float) -> Ending:
+        """Have a job done; LinkLost if that took the zygote down, or it was down already."""
+        with contextlib.ExitStack() as readers, contextlib.ExitStack() as writers:
+            file = readers.enter_context(tempfile.TemporaryFile())
+            file.write(frames.pack(encode(_without_folder(job))) + payload)
+            file.flush()
+            folder = _open_folder(job.place.cwd)
+            readers.callback(os.close, folder)
+            ours, theirs = [], []
+            for _ in range(3):
+                read, write = os.pipe()
+                ours.append(readers.enter_context(open(read, "rb", buffering=0)))
+                theirs.append(writers.enter_context(open(write, "wb", buffering=0)))
+            self._busy = True
+            try:
+                frames.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder))
+            except OSError as error:
+                raise LinkLost(str(error)) from error
+            writers.close()
+            ending = _Talk(self._control, *ours).listen(timeout_s)
+            self._busy = False
+            return ending
+
+    def close(self) -> None:
+        """End the zygote, all it has started, and its files."""
+        self._control.close()
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._log.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def kill(self, started: int | None = None) -> None:
+        """End the zygote by force; its children end with it. `started` is the group of the job that runs."""
+        if started is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(started, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+
+    def disown(self) -> None:
+        """In a fork of this process: let go without a word, so that the zygote's life hangs on its parent alone."""
+        self._control.close()
+
+    def interrupt(self) -> bool:
+        """End the job that runs, if one does, wait for that, and say whether the zygote can take another."""
+        if not self._busy:
+            return True
+        try:
+            frames.send(self._control, encode(Stop()))
+            while not isinstance(receive(self._control), Ended):
+                pass
+        except (OSError, LinkLost, WorkerError):
+            return False
+        self._busy = False
+        return True
+
+
+def _without_folder(job: Job) -> Job:
+    """A job that does not name its folder, also not among the places of its modules."""
+    cwd, sys_path = job.place.cwd, job.place.sys_path
+    if sys_path is not None:
+        sys_path = tuple("" if entry == cwd else entry for entry in sys_path)
+    return dataclasses.replace(job, place=Place("", sys_path))
+
+
+def _open_folder(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise UsageError(f"The working folder {path} cannot be used: {error.strerror}.") from error
+
+
+def receive(control: socket.socket) -> Message:
+    """The zygote's next message."""
+    try:
+        received = frames.receive(control)
+    except OSError as error:
+        raise LinkLost(str(error)) from error
+    if received is None:
+        raise LinkLost("ended")
+    return decode(received[0])
+
+
+class _Talk:
+    """All that arrives while one job runs: the zygote's word, the child's answer, and what the child prints."""
+
+    def __init__(self, control: socket.socket, answer: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self._control, self._answer_pipe = control, answer
+        self._streams = (stdout, stderr)
+        self._tails = dict.fromkeys(self._streams, b"")
+        self._unpacker = frames.Unpacker()
+        self._answer: Message | None = None
+        self._started: int | None = None
+        self._ended: Ended | None = None
+
+    def listen(self, timeout_s: float) -> Ending:
+        """Until the zygote says that the job has ended; past the time limit, tell it to end the job."""
+        try:
+            stopped = self._listen(timeout_s)
+        except LinkLost as lost:
+            raise LinkLost(str(lost), self._started) from None
+        self._drain()
+        assert self._ended is not None
+        texts = (self._tails[stream].decode(errors="replace") for stream in self._streams)
+        return Ending(self._answer, self._ended.status, stopped, *texts)
+
+    def _listen(self, timeout_s: float) -> bool:
+        stopped = False
+        end = time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            for source in (self._control, self._answer_pipe, *self._streams):
+                selector.register(source, selectors.EVENT_READ)
+            while not self._has_ended():
+                for key, _ in selector.select(max(0.0, end - time.monotonic())):
+                    if not self._take(key.fileobj):
+                        selector.unregister(key.fileobj)
+                if time.monotonic() < end or self._has_ended():
+                    continue
+                if stopped:
+                    raise LinkLost(f"did not answer within {ANSWER_TIMEOUT_S:.0f} s")
+                stopped, end = True, time.monotonic() + ANSWER_TIMEOUT_S
+                self._tell_to_stop()
+        return stopped
+
+    def _has_ended(self) -> bool:
+        return self._ended is not None
+
+    def _take(self, source: object) -> bool:
+        """Read what is there; False when nothing will come from there any more."""
+        if source is self._control:
+            self._hear(receive(self._control))
+            return True
+        assert isinstance(source, io.FileIO)
+        piece = source.read(1 << 16)
+        if piece and source is self._answer_pipe:
+            self._understand(piece)
+        elif piece:
+            self._tails[source] = (self._tails[source] + piece)[-TAIL_BYTES:]
+        return bool(piece)
+
+    def _hear(self, message: Message) -> None:
+        if isinstance(message, Started):
+            self._started = message.pid
+        elif isinstance(message, Ended):
+            self._ended = message
+        elif isinstance(message, Refused):
+            raise LinkLost(message.message)
+
+    def _understand(self, piece: bytes) -> None:
+        """The child's answer. A user's code that writes here by mistake costs its own job."""
+        try:
+            for plain in self._unpacker.feed(piece):
+                self._answer = decode(plain)
+        except WorkerError as error:
+            self._answer = Failed(FailureKind.NO_RESULT.value, f"The result cannot be read: {error}", None)
+            self._unpacker = frames.Unpacker()
+
+    def _tell_to_stop(self) -> None:
+        try:
+            frames.send(self._control, encode(Stop()))
+        except OSError as error:
+            raise LinkLost(str(error)) from error
+
+    def _drain(self) -> None:
+        """What was written before the end but has not been read. Everybody who could write is gone, or not ours."""
+        for source in (self._answer_pipe, *self._streams):
+            os.set_blocking(source.fileno(), False)
+            with contextlib.suppress(BlockingIOError):
+                while self._take(source):
+                    pass

@@ -1,0 +1,91 @@
+"""What kind of worker is wanted: in which interpreter, with which environment, and for what."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from torchmark.errors import SetupError
+from torchmark.runner.variables import choose_variables
+
+INTERPRETER_TIMEOUT_S = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerSpec:
+    """What kind of worker: equal ones are interchangeable."""
+
+    python: str
+    variables: tuple[tuple[str, str], ...]
+    """The whole environment it starts with."""
+    counting: bool = True
+    simulate: bool = False
+    """Also simulate caches and branch prediction."""
+    own: bool = False
+    """Whether it is the calling program's own interpreter, with all that this program can import."""
+    sys_path: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
+    """Where an own interpreter finds torch. Not compared: jobs bring the path of their own time along."""
+    given: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    """The variables that the user gave."""
+
+
+def own_worker(
+    environ: Mapping[str, str], given: Mapping[str, str] | None = None, *, counting: bool = True, simulate: bool = False
+) -> WorkerSpec:
+    """A worker in the interpreter that runs this, with the variables it needs and those that are given."""
+    if not sys.executable:
+        raise SetupError(
+            "This program does not know its own Python.", missing="python", advice="Run it with a Python interpreter."
+        )
+    return WorkerSpec(
+        python=sys.executable,
+        variables=tuple(sorted(choose_variables(environ, given or {}, own=True).items())),
+        counting=counting,
+        simulate=simulate,
+        own=True,
+        sys_path=tuple(visible_path()),
+        given=tuple(given or ()),
+    )
+
+
+def other_worker(
+    python: str, environ: Mapping[str, str], given: Mapping[str, str], *, counting: bool = True, simulate: bool = False
+) -> WorkerSpec:
+    """A worker in any interpreter, which sees nothing of this one's modules."""
+    return WorkerSpec(
+        python=python,
+        variables=tuple(sorted(choose_variables(environ, given, own=False).items())),
+        counting=counting,
+        simulate=simulate,
+        given=tuple(given),
+    )
+
+
+def visible_path() -> list[str]:
+    """Where this program finds its modules, spelt so that it holds in any folder."""
+    return [os.path.abspath(entry) for entry in sys.path]
+
+
+def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
+    """The program itself, which a name on the path or a script in between may stand for."""
+    found = shutil.which(python, path=variables.get("PATH", os.defpath))
+    advice = "Name a Python 3.9 or newer that has torch."
+    if not found:
+        raise SetupError(f"There is no program {python!r}.", missing="python", advice=advice)
+    if found == sys.executable:
+        return found
+    command = [found, "-c", "import sys; print(sys.executable)"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=dict(variables), cwd="/", timeout=INTERPRETER_TIMEOUT_S
+        )
+        real, problem = done.stdout.strip(), done.stderr.strip().splitlines()[-1:]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        real, problem = "", [str(error)]
+    if not os.path.isfile(real):
+        raise SetupError(f"{python!r} is no Python: {''.join(problem)}", missing="python", advice=advice)
+    return real

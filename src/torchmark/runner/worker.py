@@ -1,0 +1,217 @@
+"""The handle of a worker: starts its zygote when it is needed, again when it has died, and has jobs done by it."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchmark.callgrind.command import ask_version, callgrind_command, find_valgrind
+from torchmark.callgrind.library import build_library
+from torchmark.callgrind.parse import HEADER_LENGTH, read_trigger
+from torchmark.errors import SetupError, WorkerError
+from torchmark.model.costs import Profile
+from torchmark.model.environment import Environment
+from torchmark.model.job import Job
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.runner.folders import cache_folder, make_scratch
+from torchmark.runner.link import Ending, Link, LinkLost
+from torchmark.runner.machine import probe_torch
+from torchmark.runner.spec import WorkerSpec, find_interpreter
+from torchmark.runner.variables import select_telling
+from torchmark.wire.messages import PROTOCOL, Counted, Failed, Hello, Ready, Refused, Separate, Timed
+from torchmark.wire.profiles import DISCARDED
+from torchmark.wire.status import describe_status
+
+# Long enough for anything that is sensible to count; a statement that never ends is found out.
+DEFAULT_TIMEOUT_S = 600.0
+# A zygote that dies before it has begun a job may have been killed from outside. Once is bad luck.
+ATTEMPTS = 2
+
+
+class Reply(NamedTuple):
+    """What a job answered, and the files it wrote."""
+
+    message: Counted | Separate | Timed
+    files: tuple[str, ...]
+
+
+class Worker:
+    """One zygote at a time, one job at a time."""
+
+    def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
+        self.spec = spec
+        self._environ = dict(environ)
+        self._variables = dict(spec.variables)
+        self._lock = threading.RLock()
+        self._link: Link | None = None
+        self._scratch: Path | None = None
+        self._environment: Environment | None = None
+        self.baselines: dict[int, Profile] = {}
+        """The empty loop's profile by the number of its runs. It depends on nothing else while the zygote lives."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the zygote has been started and not been lost since."""
+        return self._link is not None
+
+    @property
+    def environment(self) -> Environment:
+        """What jobs run in."""
+        self.start()
+        assert self._environment is not None
+        return self._environment
+
+    def start(self) -> None:
+        """Start the zygote, unless it is there. SetupError says what is missing."""
+        with self._lock:
+            if self._link is None:
+                self._link = self._open_link()
+
+    def run(self, job: Job, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Reply | Failure:
+        """Have one job done. Only a worker that cannot be had at all is an error; all else is a value."""
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                self.start()
+                assert self._link is not None
+                try:
+                    ending = self._link.carry_out(job, payload, timeout_s)
+                except LinkLost as lost:
+                    log = self._lose(lost)
+                    if lost.started is not None:
+                        return Failure(
+                            FailureKind.WORKER_DIED, f"The job took its worker down: it {lost}.", None, "", log
+                        )
+                    problem = f"{lost}. {log}".strip()
+                    continue
+                except BaseException:
+                    # An interrupt, most likely. The zygote stays if it can.
+                    if not self._link.interrupt():
+                        self.close()
+                    raise
+                finally:
+                    files = self._collect()
+                outcome = _judge(ending, timeout_s)
+                return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
+            raise WorkerError(f"The worker of {self.spec.python} does not stay up: {problem}", kind="worker")
+
+    def close(self) -> None:
+        """End the zygote and remove its files. A later job starts another."""
+        with self._lock:
+            if self._link is not None:
+                self._link.close()
+            self._link = self._scratch = None
+
+    def disown(self) -> None:
+        """In a fork of the calling process: forget the zygote, which is not this process's own."""
+        if self._link is not None:
+            self._link.disown()
+        self._link = self._scratch = None
+
+    def _lose(self, lost: LinkLost) -> str:
+        assert self._link is not None
+        self._link.kill(lost.started)
+        log = self._link.read_log().strip()
+        self.close()
+        return log
+
+    def _collect(self) -> tuple[str, ...]:
+        """Take the profiles that a job left, and remove all its files, whatever became of it."""
+        if self._scratch is None:
+            return ()
+        texts = []
+        for path in sorted(self._scratch.iterdir()) if self._scratch.exists() else ():
+            with path.open(errors="replace") as file:
+                head = file.read(HEADER_LENGTH)
+                if read_trigger(head) not in (None, DISCARDED):
+                    texts.append(head + file.read())
+            path.unlink()
+        return tuple(texts)
+
+    def _open_link(self) -> Link:
+        self.baselines.clear()
+        python = find_interpreter(self.spec.python, self._variables)
+        valgrind = find_valgrind(self._variables.get("PATH", os.defpath)) if self.spec.counting else None
+        library = build_library(cache_folder(self._environ), self._environ) if valgrind else None
+        self._scratch = make_scratch()
+        command = [python]
+        if valgrind is not None:
+            command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
+        hello = Hello(PROTOCOL, str(self._scratch), str(library) if library else None, self.spec.sys_path)
+        try:
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
+                native = pool.submit(probe_torch, python, self._variables, self.spec.sys_path)
+                link = self._greet(command, hello)
+                build, _ = native.result()
+        except BaseException:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+            raise
+        ready = link.greeting
+        assert isinstance(ready, Ready)
+        self._environment = Environment(
+            python=python,
+            python_version=ready.python_version,
+            torch_version=ready.torch_version,
+            cpu_capability=ready.cpu_capability,
+            native_capability=build.cpu_capability if build else None,
+            debug_symbols=ready.debug_symbols,
+            valgrind=ask_version(valgrind) if valgrind else None,
+            hash_seed=self._variables.get("PYTHONHASHSEED"),
+            variables=select_telling(self._variables, self.spec.given),
+        )
+        return link
+
+    def _greet(self, command: Sequence[str], hello: Hello) -> Link:
+        python = command[-1]
+        try:
+            link = Link(command, self._variables, hello)
+        except LinkLost as lost:
+            raise _explain_loss(python, str(lost), counting=hello.library is not None) from None
+        greeting = link.greeting
+        if isinstance(greeting, Refused):
+            link.close()
+            raise _explain_refusal(python, greeting)
+        return link
+
+
+def _judge(ending: Ending, timeout_s: float) -> Counted | Separate | Timed | Failure:
+    """What a job came to: its answer, or the most telling reason for having none."""
+    answer = ending.answer
+    if isinstance(answer, (Counted, Separate, Timed)):
+        return answer
+    if isinstance(answer, Failed):
+        kind, message, trace = FailureKind(answer.failure), answer.message, answer.traceback
+    elif ending.stopped:
+        kind, message, trace = FailureKind.TIMED_OUT, f"It did not end within {timeout_s:g} s.", None
+    else:
+        kind, text = describe_status(ending.status)
+        message, trace = f"The process {text}.", None
+    return Failure(kind, message, trace, ending.stdout, ending.stderr)
+
+
+def _explain_loss(python: str, text: str, *, counting: bool) -> SetupError:
+    if counting:
+        return SetupError(
+            f"Valgrind cannot run {python}, which {text}.",
+            missing="valgrind",
+            advice="Try a newer Valgrind, or measure wall time instead (torchmark time).",
+        )
+    return SetupError(f"{python} cannot be used: it {text}.", missing="python", advice="Name another Python.")
+
+
+def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
+    if refused.reason == "no_torch":
+        return SetupError(
+            f"{python} has no torch.", missing="torch", advice="Install it there, or name another Python."
+        )
+    if refused.reason == "broken_torch":
+        return SetupError(
+            f"torch of {python} does not load: {refused.message}.", missing="torch", advice="Install it there anew."
+        )
+    return WorkerError(f"The worker of {python} refuses to work: {refused.message}", kind=refused.reason)

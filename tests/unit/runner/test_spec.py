@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchmark.errors import SetupError
+from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
+
+
+def test_a_script_in_between_is_seen_through(tmp_path: Path) -> None:
+    shim = tmp_path / "python"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    shim.chmod(0o755)
+    assert find_interpreter(str(shim), {"PATH": "/bin"}) == sys.executable
+
+
+def test_what_is_no_python_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="no program '/nowhere/python'"):
+        find_interpreter("/nowhere/python", {"PATH": "/bin"})
+    other = tmp_path / "python"
+    other.write_text("#!/bin/sh\necho I am a teapot >&2; exit 1\n")
+    other.chmod(0o755)
+    with pytest.raises(SetupError, match="is no Python: I am a teapot"):
+        find_interpreter(str(other), {"PATH": "/bin"})
+
+
+def test_workers_of_a_kind_are_the_same_whatever_the_path_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = own_worker({"PATH": "/bin", "OMP_NUM_THREADS": "2"})
+    monkeypatch.syspath_prepend("/somewhere/else")
+    assert own_worker({"PATH": "/bin", "OMP_NUM_THREADS": "2", "EDITOR": "vi"}) == one
+    assert own_worker({"PATH": "/bin", "OMP_NUM_THREADS": "3"}) != one
+    assert own_worker({"PATH": "/bin", "OMP_NUM_THREADS": "2"}, counting=False) != one
+    assert other_worker(sys.executable, {"PATH": "/bin", "OMP_NUM_THREADS": "2"}, {}) != one
+
+
+def test_another_interpreter_gets_no_path_of_ours() -> None:
+    assert other_worker("/usr/bin/python3", {}, {"A": "1"}) == WorkerSpec(
+        "/usr/bin/python3",
+        (("A", "1"), ("OMP_WAIT_POLICY", "passive"), ("OPENBLAS_NUM_THREADS", "1"), ("PYTHONHASHSEED", "0")),
+    )
+
+
+def test_the_visible_path_holds_in_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", "relative", "/absolute"])
+    assert visible_path() == [str(tmp_path), str(tmp_path / "relative"), "/absolute"]
+
+
+def test_a_program_without_a_python_of_its_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(SetupError, match="does not know its own Python"):
+        own_worker({})
