@@ -126,7 +126,7 @@ def _valgrind(machine: Machine) -> Finding:
 
 
 def _compiler(machine: Machine) -> Finding:
-    need = "Needed for C++ statements. Debian, Ubuntu: apt-get install g++"
+    need = "Needed for C++ statements and, once, for counting. Debian, Ubuntu: apt-get install g++"
     return _judge_tool("C++ compiler", machine.compiler, need, "Install it anew, or name another in CXX.")
 
 

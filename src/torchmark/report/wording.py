@@ -6,7 +6,17 @@ from collections.abc import Collection
 from typing import Literal
 
 from torchmark.analysis.doubt import UNRELIABLE_IQR
-from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
+from torchmark.model.caveat import (
+    Caveat,
+    Drift,
+    FewSamples,
+    HighOverhead,
+    OtherInstructionSet,
+    SeveralThreads,
+    TwoModes,
+    UnstableCount,
+    Variation,
+)
 from torchmark.report.units import format_time
 
 Face = Literal["python", "shell"]
@@ -37,6 +47,12 @@ def state_fact(caveat: Caveat) -> str:
     if isinstance(caveat, TwoModes):
         fast, slow = format_time(caveat.fast_s), format_time(caveat.slow_s)
         return f"The samples fall into two groups, around {fast} and {slow} ({caveat.slow_share:.0%} in the slow one)."
+    if isinstance(caveat, UnstableCount):
+        return f"The count moves by {caveat.spread:.1%} with the layout of memory."
+    if isinstance(caveat, SeveralThreads):
+        return f"The count is of {caveat.threads} threads together, and does not repeat exactly."
+    if isinstance(caveat, OtherInstructionSet):
+        return f"torch uses {caveat.native} on this machine, but {caveat.counted} under Valgrind."
     return f"Starting the loop and reading the clock takes {caveat.share:.1%} of each block."
 
 
@@ -53,6 +69,13 @@ def give_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
         return "Does it depend on what earlier runs left behind, or does the machine heat up or slow down?"
     if isinstance(caveat, TwoModes):
         return "The median may lie in either group: look at the quantiles, and at what else the machine does."
+    if isinstance(caveat, UnstableCount):
+        more = "layouts=" if face == "python" else "--layouts"
+        return f"Does it depend on addresses or on what earlier runs left behind? More layouts ({more}) make it firmer."
+    if isinstance(caveat, SeveralThreads):
+        return "Count with one thread to see small changes."
+    if isinstance(caveat, OtherInstructionSet):
+        return "Counts describe other kernels than those that run outside; compare counts with counts only."
     if "adaptive" in used:
         return "Something else is using the machine; `torchmark doctor` may tell what."
     how = "--adaptive" if face == "shell" else "adaptive_autorange()"

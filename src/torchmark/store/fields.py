@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from torchmark.errors import StoreError
+from torchmark.model.task import TaskSpec
 
-_KINDS = {str: "a text", int: "a whole number", float: "a finite number", dict: "a mapping", list: "a list"}
+_KINDS = {
+    str: "a text",
+    int: "a whole number",
+    float: "a finite number",
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+}
 
 
 def check_schema(data: object, schema: str, version: int) -> None:
@@ -44,10 +52,27 @@ def take_times(data: Mapping[str, Any], name: str) -> list[float]:
     return [float(value) for value in values]
 
 
+def take_integers(data: Mapping[str, Any], name: str) -> list[int]:
+    """A list of whole numbers."""
+    values: list[int] = take(data, name, list)
+    for value in values:
+        if not _is_a(value, int):
+            raise StoreError(f"The field {name!r} contains {value!r:.40}; expected whole numbers.")
+    return values
+
+
+def take_task(data: Mapping[str, Any]) -> TaskSpec:
+    """The task in the field `task_spec`."""
+    spec = take(data, "task_spec", dict)
+    texts = {name: take(spec, name, str) for name in ("stmt", "setup", "global_setup")}
+    labels = {name: take(spec, name, str, optional=True) for name in ("label", "sub_label", "description", "env")}
+    return TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int))
+
+
 def _is_a(value: object, kind: type) -> bool:
     # In Python a bool is a number; in a file that is a mistake.
-    if isinstance(value, bool):
-        return False
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
     if kind is float:
         return isinstance(value, (int, float)) and math.isfinite(value)
     return isinstance(value, kind)

@@ -1,0 +1,21 @@
+"""A failure as text: what the user's code did, in its own words."""
+
+from __future__ import annotations
+
+from torchmark.model.outcome import Failure
+
+
+def describe_failure(failure: Failure) -> str:
+    """The user's traceback where there is one, else what happened; then the end of what went to standard error.
+
+    >>> from torchmark.model.outcome import FailureKind
+    >>> print(describe_failure(Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.", stderr="bad\\n")))
+    The process was ended by SIGSEGV.
+    Its last words on standard error:
+      bad
+    """
+    lines = [(failure.traceback or failure.message).rstrip()]
+    said = failure.stderr.strip()
+    if said and failure.traceback is None:
+        lines += ["Its last words on standard error:", *(f"  {line}" for line in said.splitlines())]
+    return "\n".join(lines)
