@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import operator
 import re
 import subprocess
 import sys
@@ -18,8 +19,9 @@ import torchmark
 ROOT = Path(__file__).parents[1]
 
 SHARED = [
-    "Colorize", "Compare", "Language", "Measurement", "TaskSpec", "Timer", "ordered_unique", "select_unit",
-    "set_torch_threads", "timer", "trim_sigfig", "unit_to_english",
+    "CallgrindStats", "Colorize", "Compare", "CopyIfCallgrind", "FunctionCount", "FunctionCounts", "Language",
+    "Measurement", "TaskSpec", "Timer", "ordered_unique", "select_unit", "set_torch_threads", "timer", "trim_sigfig",
+    "unit_to_english",
 ]  # fmt: skip
 
 
@@ -68,7 +70,7 @@ def arguments(function: Any) -> list[tuple[str, object]]:
     return [(p.name, p.default) for p in inspect.signature(function).parameters.values()]
 
 
-@pytest.mark.parametrize("name", ["timeit", "blocked_autorange", "adaptive_autorange"])
+@pytest.mark.parametrize("name", ["timeit", "blocked_autorange", "adaptive_autorange", "collect_callgrind"])
 def test_methods_take_what_the_references_do_in_the_same_order(name: str) -> None:
     theirs = arguments(getattr(reference.Timer, name))
     assert arguments(getattr(torchmark.Timer, name))[: len(theirs)] == theirs
@@ -83,7 +85,7 @@ def test_the_timers_constructor_takes_what_the_references_does_in_the_same_order
     assert comparable(torchmark.Timer)[: len(theirs)] == theirs
 
 
-@pytest.mark.parametrize("name", ["TaskSpec", "Measurement"])
+@pytest.mark.parametrize("name", ["TaskSpec", "Measurement", "FunctionCounts", "CallgrindStats"])
 def test_fields_come_in_the_references_order_with_its_defaults(name: str) -> None:
     def fields(cls: Any) -> list[tuple[str, object]]:
         return [(f.name, f.default) for f in dataclasses.fields(cls)]
@@ -103,10 +105,10 @@ def test_functions_name_their_arguments_as_the_references_do(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHARED)
 def test_the_references_import_paths_work(name: str) -> None:
-    for module in ("common", "timer", "compare"):
-        theirs = getattr(reference.utils, module)
+    for module in ("common", "timer", "compare", "valgrind_wrapper.timer_interface"):
+        theirs, ours = (operator.attrgetter(module)(package.utils) for package in (reference, torchmark))
         if name in theirs.__all__:
-            assert getattr(getattr(torchmark.utils, module), name) is getattr(torchmark, name)
+            assert getattr(ours, name) is getattr(torchmark, name)
             return
     raise AssertionError(f"{name} is nowhere in the reference")
 

@@ -1,4 +1,4 @@
-"""Measure PyTorch code: how long it takes, and whether the number can be trusted.
+"""Measure PyTorch code: how long it takes, how many instructions, and whether the number can be trusted.
 
 Names load on first use, so that `import torchmark` costs nothing and only what measures imports torch.
 """
@@ -12,12 +12,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torchmark.analysis.arrange import ordered_unique as ordered_unique
     from torchmark.api.compare import Compare as Compare
+    from torchmark.api.copies import CopyIfCallgrind as CopyIfCallgrind
+    from torchmark.api.functions import FunctionCount as FunctionCount
+    from torchmark.api.functions import FunctionCounts as FunctionCounts
     from torchmark.api.measurement import Measurement as Measurement
+    from torchmark.api.stats import CallgrindStats as CallgrindStats
     from torchmark.api.timer import Timer as Timer
     from torchmark.errors import SetupError as SetupError
     from torchmark.errors import StoreError as StoreError
     from torchmark.errors import TorchmarkError as TorchmarkError
     from torchmark.errors import UsageError as UsageError
+    from torchmark.errors import WorkerError as WorkerError
     from torchmark.measure.clock import timer as timer
     from torchmark.measure.threads import set_torch_threads as set_torch_threads
     from torchmark.model.summary import Interval as Interval
@@ -29,8 +34,12 @@ if TYPE_CHECKING:
     from torchmark.report.units import unit_to_english as unit_to_english
 
 _HOMES = {
+    "CallgrindStats": "api.stats",
     "Colorize": "report.table",
     "Compare": "api.compare",
+    "CopyIfCallgrind": "api.copies",
+    "FunctionCount": "api.functions",
+    "FunctionCounts": "api.functions",
     "Interval": "model.summary",
     "Language": "model.task",
     "Measurement": "api.measurement",
@@ -40,6 +49,7 @@ _HOMES = {
     "Timer": "api.timer",
     "TorchmarkError": "errors",
     "UsageError": "errors",
+    "WorkerError": "errors",
     "ordered_unique": "analysis.arrange",
     "select_unit": "report.units",
     "set_torch_threads": "measure.threads",

@@ -17,7 +17,7 @@ from torchmark.model.times import Times
 from torchmark.report.page import render_measurement
 from torchmark.report.text import describe_measurement
 from torchmark.stats import order, shape
-from torchmark.store.fields import check_schema, take, take_times
+from torchmark.store.fields import check_schema, take, take_task, take_times
 
 SCHEMA = "torchmark.measurement"
 SCHEMA_VERSION = 1
@@ -220,16 +220,13 @@ class Measurement:
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
         """The measurement that `to_dict` gave this for; StoreError says what is wrong with anything else."""
         check_schema(data, SCHEMA, SCHEMA_VERSION)
-        spec = take(data, "task_spec", dict)
-        texts = {name: take(spec, name, str) for name in ("stmt", "setup", "global_setup")}
-        labels = {name: take(spec, name, str, optional=True) for name in ("label", "sub_label", "description", "env")}
         number = take(data, "number_per_run", int)
         if number < 1:
             raise StoreError(f"The field 'number_per_run' is {number}; a block runs its statement at least once.")
         return cls(
             number_per_run=number,
             raw_times=take_times(data, "raw_times"),
-            task_spec=TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int)),
+            task_spec=take_task(data),
             metadata=take(data, "metadata", dict, optional=True),
             overhead_s=take(data, "overhead_s", float, optional=True),
         )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import torch
 
+from torchmark.api.copies import CopyIfCallgrind, pack_globals
+from torchmark.api.counter import choose_layouts, collect
 from torchmark.api.measurement import Measurement
+from torchmark.api.stats import CallgrindStats
 from torchmark.errors import UsageError
 from torchmark.measure import blocks
 from torchmark.measure.clock import choose_clock
@@ -19,8 +23,11 @@ from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.naming import name_callable
 from torchmark.measure.snippet import Engine, SnippetTimer, Statement
 from torchmark.measure.threads import set_torch_threads
+from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.task import Language, TaskSpec
 from torchmark.model.times import Times
+from torchmark.runner.spec import visible_path
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 # adaptive_autorange sizes its blocks for this long a measurement, whatever its arguments.
 ADAPTIVE_SIZING_S = 0.05
@@ -91,11 +98,13 @@ class Timer:
             env=env,
             num_threads=num_threads,
         )
+        self._is_text = isinstance(stmt, str)
+        self._globals = dict(globals or {})
         self._engine = self._timer_cls(
             stmt=stmt,
             setup=setup,
             timer=choose_clock() if timer is default_timer else timer,
-            globals={"torch": torch, **(globals or {})},
+            globals={"torch": torch, **CopyIfCallgrind.unwrap_all(self._globals)},
         )
         if setup_once and not hasattr(self._engine, "one_setup"):
             raise UsageError(f"{type(self._engine)} runs the setup before each block: leave out `setup_once`.")
@@ -207,6 +216,85 @@ class Timer:
                 callback=callback,
             )
         return self._measurement(Times(size.number, times, size.overhead_s))
+
+    @overload
+    def collect_callgrind(
+        self,
+        number: int = ...,
+        *,
+        repeats: None = ...,
+        collect_baseline: bool = ...,
+        retain_out_file: bool = ...,
+        layouts: int = ...,
+        simulate_caches: bool = ...,
+        timeout_s: float = ...,
+    ) -> CallgrindStats: ...
+
+    @overload
+    def collect_callgrind(
+        self,
+        number: int = ...,
+        *,
+        repeats: int,
+        collect_baseline: bool = ...,
+        retain_out_file: bool = ...,
+        layouts: int = ...,
+        simulate_caches: bool = ...,
+        timeout_s: float = ...,
+    ) -> tuple[CallgrindStats, ...]: ...
+
+    def collect_callgrind(
+        self,
+        number: int = 100,
+        *,
+        repeats: int | None = None,
+        collect_baseline: bool = True,
+        retain_out_file: bool = False,
+        layouts: int = len(DEFAULT_LAYOUTS),
+        simulate_caches: bool = False,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> CallgrindStats | tuple[CallgrindStats, ...]:
+        """Count the instructions of `number` runs with Valgrind's Callgrind; with `repeats`, so many times.
+
+        The first call starts a Python with torch under Valgrind, which takes a while; it is kept until this process
+        ends, and each count is taken in a fork of it. The statement runs in a loop inside a function, as it does when
+        it is timed, after a warm-up and with the garbage collector off. Names that it uses must come from `setup`, or
+        from `globals` wrapped in `CopyIfCallgrind`.
+
+        The same heap gives the same count to the instruction; another may give 0.5 % more. So each count is taken in
+        several `layouts` of memory, always the same ones, and the result is the median. `layouts=1` is the bare count.
+
+        collect_baseline: count the empty loop too, in the same process.
+        retain_out_file: keep what Callgrind wrote, for tools such as KCachegrind, in `stmt_callgrind_out`.
+        simulate_caches: also simulate caches and branch prediction, for `estimated_cycles`.
+        timeout_s: when to give up on a process that runs the statement.
+        """
+        self._check_count("number", number)
+        if repeats is not None and repeats < 1:
+            raise UsageError("If specified, `repeats` must be >= 1")
+        if not self._is_text:
+            raise UsageError("A callable cannot be counted: it would have to run in another process. Give a text.")
+        seeds = choose_layouts(layouts)
+        givens, payload = pack_globals(self._globals)
+        # A faulty statement is told at once, as the exception it raises.
+        with self._measuring():
+            blocks.time_block(self._engine, 1)
+        spec = self._task_spec
+        job = CountJob(
+            stmt=spec.stmt,
+            setup=spec.setup,
+            place=Place(os.getcwd(), tuple(visible_path())),
+            number=number,
+            threads=spec.num_threads,
+            layouts=seeds,
+            baseline=collect_baseline,
+            givens=givens,
+        )
+        results = tuple(
+            collect(spec, job, payload, keep_texts=retain_out_file, simulate=simulate_caches, timeout_s=timeout_s)
+            for _ in range(repeats or 1)
+        )
+        return results[0] if repeats is None else results
 
     # Replaced in tests by a clock that stands still.
     _now = staticmethod(time.perf_counter)

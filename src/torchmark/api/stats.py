@@ -1,0 +1,220 @@
+"""`CallgrindStats`: the result of counting, as users hold it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from torchmark.analysis.counting import doubt_count, estimate_cycles, find_noisy, middle, spread
+from torchmark.api.functions import FunctionCount, FunctionCounts
+from torchmark.callgrind.symbols import count_allocations, standardise
+from torchmark.errors import StoreError, UsageError
+from torchmark.model.caveat import Caveat
+from torchmark.model.costs import Counts, Profile
+from torchmark.model.environment import Environment
+from torchmark.model.task import TaskSpec
+from torchmark.report.counts import describe_counts, describe_layouts
+from torchmark.report.wording import word_caveat
+from torchmark.store.fields import check_schema, take, take_integers, take_task
+
+SCHEMA = "torchmark.callgrind"
+SCHEMA_VERSION = 1
+
+_TABLES = ("baseline_inclusive_stats", "baseline_exclusive_stats", "stmt_inclusive_stats", "stmt_exclusive_stats")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class CallgrindStats:
+    """Instructions of `number_per_run` runs of one task, by function, with and without what functions call.
+
+    A count is taken in several layouts of memory. The tables are those of the layout with the median count;
+    `layouts` has the counts of all. The baseline is the empty loop.
+    """
+
+    task_spec: TaskSpec
+    number_per_run: int
+    built_with_debug_symbols: bool
+    baseline_inclusive_stats: FunctionCounts
+    baseline_exclusive_stats: FunctionCounts
+    stmt_inclusive_stats: FunctionCounts
+    stmt_exclusive_stats: FunctionCounts
+    stmt_callgrind_out: str | None
+    layouts: tuple[int, ...] = ()
+    """The total of each layout; empty for statistics from elsewhere."""
+    events: tuple[tuple[str, int], ...] = ()
+    """The totals of all events that were counted; more than instructions where caches were simulated."""
+    allocations: int | None = None
+    """Calls into the malloc family, in all runs."""
+    tensor_allocations: int | None = None
+    """Calls of torch's CPU allocator, in all runs."""
+    environment: Environment | None = None
+
+    # --- what came out -------------------------------------------------------------------------------
+
+    def stats(self, inclusive: bool = False) -> FunctionCounts:
+        """Counts by function for all runs; the harness's share is in them."""
+        return self.stmt_inclusive_stats if inclusive else self.stmt_exclusive_stats
+
+    def counts(self, *, denoise: bool = False, net: bool = False) -> int:
+        """Instructions of all runs together; `net` takes off what the empty loop costs."""
+        stmt, baseline = self.stmt_exclusive_stats, self.baseline_exclusive_stats
+        if net and not len(baseline):
+            raise UsageError("There is no baseline to take off: this was counted with collect_baseline=False.")
+        if denoise:
+            stmt, baseline = stmt.denoise(), baseline.denoise()
+        return stmt.sum() - (baseline.sum() if net else 0)
+
+    def delta(self, other: CallgrindStats, inclusive: bool = False) -> FunctionCounts:
+        """What this task costs more than another, by function."""
+        if self.number_per_run != other.number_per_run:
+            raise UsageError(
+                f"Counts of {self.number_per_run} and of {other.number_per_run} runs cannot be subtracted: "
+                "count both with the same number."
+            )
+        return self.stats(inclusive) - other.stats(inclusive)
+
+    def as_standardized(self) -> CallgrindStats:
+        """With names that do not depend on where things were built or installed, to compare two environments."""
+        tables = {name: getattr(self, name).transform(standardise) for name in _TABLES}
+        return dataclasses.replace(self, **tables, stmt_callgrind_out=None)
+
+    @property
+    def spread(self) -> float | None:
+        """How far apart the layouts are, as a share of the median; None where there is only one."""
+        return spread(self.layouts) if len(self.layouts) > 1 else None
+
+    @property
+    def estimated_cycles(self) -> int | None:
+        """A rough idea of cycles, from simulated caches and branches; None where nothing was simulated."""
+        return estimate_cycles(dict(self.events))
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """The reasons to doubt this count."""
+        return doubt_count(self.layouts, self.task_spec.num_threads, self.environment)
+
+    # --- in and out ----------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, from which `from_dict` makes an equal result."""
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "task_spec": dataclasses.asdict(self.task_spec),
+            "number_per_run": self.number_per_run,
+            "built_with_debug_symbols": self.built_with_debug_symbols,
+            **{name: _plain_table(getattr(self, name)) for name in _TABLES},
+            "stmt_callgrind_out": self.stmt_callgrind_out,
+            "layouts": list(self.layouts),
+            "events": dict(self.events),
+            "allocations": self.allocations,
+            "tensor_allocations": self.tensor_allocations,
+            "environment": None if self.environment is None else _plain_environment(self.environment),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CallgrindStats:
+        """The result that `to_dict` gave this for; StoreError says what is wrong with anything else."""
+        check_schema(data, SCHEMA, SCHEMA_VERSION)
+        events = take(data, "events", dict)
+        environment = take(data, "environment", dict, optional=True)
+        return cls(
+            task_spec=take_task(data),
+            number_per_run=take(data, "number_per_run", int),
+            built_with_debug_symbols=take(data, "built_with_debug_symbols", bool),
+            **{name: _read_table(data, name) for name in _TABLES},
+            stmt_callgrind_out=take(data, "stmt_callgrind_out", str, optional=True),
+            layouts=tuple(take_integers(data, "layouts")),
+            events=tuple((name, take(events, name, int)) for name in events),
+            allocations=take(data, "allocations", int, optional=True),
+            tensor_allocations=take(data, "tensor_allocations", int, optional=True),
+            environment=None if environment is None else _read_environment(environment),
+        )
+
+    def __repr__(self) -> str:
+        stmt, baseline = self.stmt_exclusive_stats, self.baseline_exclusive_stats
+        text = describe_counts(
+            self.task_spec,
+            self.number_per_run,
+            stmt=(stmt.sum(), stmt.denoise().sum()),
+            baseline=(baseline.sum(), baseline.denoise().sum()),
+            debug_symbols=self.built_with_debug_symbols,
+        )
+        lines = [f"<torchmark.CallgrindStats object at {id(self):#x}>", text]
+        if self.layouts:
+            lines.append(describe_layouts(self.layouts, self.spread))
+        lines += [f"NOTE: {word_caveat(caveat)}" for caveat in self.caveats]
+        return "\n".join(lines)
+
+
+def make_stats(spec: TaskSpec, counts: Counts, environment: Environment) -> CallgrindStats:
+    """The result of a counting, from what the worker's profiles say."""
+    totals = [profile.total() for profile in counts.layouts]
+    chosen = middle(totals)
+    profile = counts.layouts[chosen]
+    noisy = find_noisy(counts.layouts) if len(counts.layouts) > 1 else None
+    allocations, tensor_allocations = count_allocations(profile)
+    return CallgrindStats(
+        task_spec=spec,
+        number_per_run=counts.number,
+        built_with_debug_symbols=environment.debug_symbols,
+        baseline_inclusive_stats=_table(counts.baseline, inclusive=True, noisy=noisy),
+        baseline_exclusive_stats=_table(counts.baseline, inclusive=False, noisy=noisy),
+        stmt_inclusive_stats=_table(profile, inclusive=True, noisy=noisy),
+        stmt_exclusive_stats=_table(profile, inclusive=False, noisy=noisy),
+        stmt_callgrind_out=counts.texts[chosen] if counts.texts is not None else None,
+        layouts=tuple(totals),
+        events=tuple(zip(profile.events, profile.totals(), strict=True)),
+        allocations=allocations,
+        tensor_allocations=tensor_allocations,
+        environment=environment,
+    )
+
+
+def _table(profile: Profile | None, *, inclusive: bool, noisy: frozenset[str] | None) -> FunctionCounts:
+    if profile is None:
+        return FunctionCounts((), inclusive, _noisy=noisy)
+    costs = profile.inclusive if inclusive else profile.exclusive
+    entries = (FunctionCount(cost[0], function.label) for function, cost in costs.items() if cost[0])
+    return FunctionCounts(tuple(sorted(entries, reverse=True)), inclusive, _noisy=noisy)
+
+
+def _plain_table(table: FunctionCounts) -> dict[str, Any]:
+    noisy = table._noisy
+    return {
+        "inclusive": table.inclusive,
+        "noisy": None if noisy is None else sorted(noisy),
+        "functions": [[entry.count, entry.function] for entry in table],
+    }
+
+
+def _read_table(data: Mapping[str, Any], name: str) -> FunctionCounts:
+    table = take(data, name, dict)
+    noisy = take(table, "noisy", list, optional=True)
+    entries = []
+    for entry in take(table, "functions", list):
+        match entry:
+            case [int(count), str(function)] if not isinstance(count, bool):
+                entries.append(FunctionCount(count, function))
+            case _:
+                raise StoreError(f"The field {name!r} contains {entry!r:.40}; expected a count and a function.")
+    if noisy is not None and not all(isinstance(function, str) for function in noisy):
+        raise StoreError(f"The field {name!r} has noisy functions that are no texts.")
+    inclusive = take(table, "inclusive", bool)
+    return FunctionCounts(tuple(entries), inclusive, _noisy=None if noisy is None else frozenset(noisy))
+
+
+def _plain_environment(environment: Environment) -> dict[str, Any]:
+    return {**dataclasses.asdict(environment), "variables": dict(environment.variables)}
+
+
+def _read_environment(data: Mapping[str, Any]) -> Environment:
+    variables = take(data, "variables", dict)
+    optional = ("cpu_capability", "native_capability", "valgrind", "hash_seed")
+    return Environment(
+        **{name: take(data, name, str) for name in ("python", "python_version", "torch_version")},
+        **{name: take(data, name, str, optional=True) for name in optional},
+        debug_symbols=take(data, "debug_symbols", bool),
+        variables=tuple((name, take(variables, name, str)) for name in variables),
+    )
