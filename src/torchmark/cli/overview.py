@@ -5,6 +5,7 @@ from __future__ import annotations
 # Name, module with its click command in `command`, and the line that describes it.
 COMMANDS = {
     "time": ("torchmark.cli.cmd_time", "Time one or more statements; several give a table."),
+    "count": ("torchmark.cli.cmd_count", "Count the instructions of one or more statements."),
     "doctor": ("torchmark.cli.cmd_doctor", "Say what this machine has and lacks for good measurements."),
 }
 
@@ -16,8 +17,8 @@ def overview() -> str:
         [
             "Usage: torchmark COMMAND [OPTIONS] [ARGUMENTS]",
             "",
-            "  Measure PyTorch code: how long it takes, and whether the number can be",
-            "  trusted.",
+            "  Measure PyTorch code: how long it takes, how many instructions, and whether",
+            "  the number can be trusted.",
             "",
             "Commands:",
             *lines,

@@ -59,6 +59,23 @@ class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return seconds
 
 
+class Variable(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """An environment variable with its value."""
+
+    name = "NAME=VALUE"
+
+    def convert(
+        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Parse, or say what was expected."""
+        if isinstance(value, tuple):
+            return value
+        name, separator, text = value.partition("=")
+        if not separator or not name:
+            self.fail(f"{value!r} is not a variable with its value, such as OMP_NUM_THREADS=2.", param, ctx)
+        return name, text
+
+
 def is_standard_output(file: IO[str] | None) -> bool:
     """Whether JSON goes where text for people would, which then has to stay away."""
     if file is None:

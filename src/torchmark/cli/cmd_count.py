@@ -1,0 +1,206 @@
+"""`torchmark count`: count the instructions of statements given on the command line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+import click
+
+from torchmark.analysis.arrange import ordered_unique
+from torchmark.api.counter import choose_layouts, start
+from torchmark.api.stats import CallgrindStats, make_stats
+from torchmark.cli.parameters import Seconds, ThreadCounts, Variable, is_standard_output, json_option, write_json
+from torchmark.errors import UsageError
+from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
+from torchmark.model.outcome import Failure
+from torchmark.model.task import TaskSpec
+from torchmark.report.counts import DEFAULT_LINE_WIDTH, CountRow, render_counts, render_difference
+from torchmark.report.export import plain_caveat
+from torchmark.report.failures import describe_failure
+from torchmark.report.text import one_line
+from torchmark.report.wording import give_advice, state_fact
+from torchmark.runner.count import count
+from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+
+SCHEMA = "torchmark.count"
+SCHEMA_VERSION = 1
+
+STATEMENT_FAILED = 1
+MOST_LAYOUTS = 1000
+MOST_RUNS = 1_000_000
+
+
+@click.command("count")
+@click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
+@click.option("--setup", default="pass", metavar="CODE", help="Runs once, before the statement is warmed up.")
+@click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
+@click.option("--number", type=click.IntRange(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
+@click.option(
+    "--layouts",
+    type=click.IntRange(1, MOST_LAYOUTS),
+    default=len(DEFAULT_LAYOUTS),
+    metavar="N",
+    help="Memory layouts to take the median of (5); 1 gives the bare count.",
+)
+@click.option("--diff", is_flag=True, help="Show which functions make the difference between two statements.")
+@click.option("--python", metavar="PATH", help="The interpreter to count in, with its own torch.")
+@click.option("--set-env", "given", type=Variable(), multiple=True, help="A variable for the process that counts.")
+@click.option("--caches", is_flag=True, help="Also simulate caches and branches, and estimate cycles.")
+@click.option(
+    "--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a statement is given up (600)."
+)
+@json_option
+def command(
+    stmts: tuple[str, ...],
+    setup: str,
+    threads: tuple[int, ...],
+    number: int,
+    layouts: int,
+    diff: bool,
+    python: str | None,
+    given: tuple[tuple[str, str], ...],
+    caches: bool,
+    timeout: float,
+    json_file: IO[str] | None,
+) -> int:
+    """Count the instructions of one or more statements, exactly, with Valgrind.
+
+    Each STMT is Python; torch is imported already. The first count waits for torch to load under Valgrind, which takes
+    half a minute or so; each one after that takes about a second.
+
+    \b
+    torchmark count "x * 2" "x + x" --setup "x = torch.ones(8)" --diff
+    torchmark count "x @ x" --setup "x = torch.ones(4, 4)" --python /usr/bin/python3
+    """
+    if diff and (len(set(stmts)) != 2 or len(threads) != 1):
+        raise UsageError("--diff compares two statements: give exactly two, and one number of threads.")
+    worker = Worker(_choose_worker(python, dict(given), caches))
+    tasks = [TaskSpec(stmt, setup, num_threads=n) for n in threads for stmt in ordered_unique(stmts)]
+    seeds = choose_layouts(layouts)
+    place = Place(os.getcwd(), None if python else tuple(visible_path()))
+    results: list[CallgrindStats] = []
+    failures: list[tuple[TaskSpec, Failure]] = []
+    try:
+        start(worker)
+        for task in tasks:
+            job = CountJob(task.stmt, task.setup, place, number, task.num_threads, seeds)
+            outcome = count(worker, job, timeout_s=timeout)
+            if isinstance(outcome, Failure):
+                failures.append((task, outcome))
+            else:
+                results.append(make_stats(task, outcome, worker.environment))
+    finally:
+        # Also after an interrupt: what has been counted is not lost.
+        worker.close()
+        _report(results, failures, diff=diff and len(results) == 2, json_file=json_file, used={"layouts"})
+    return STATEMENT_FAILED if failures else 0
+
+
+def _choose_worker(python: str | None, given: Mapping[str, str], caches: bool) -> WorkerSpec:
+    if python is not None:
+        return other_worker(python, os.environ, given, simulate=caches)
+    spec = own_worker(os.environ, given, simulate=caches)
+    # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
+    sys.path.insert(0, os.getcwd())
+    return spec
+
+
+def _report(
+    results: Sequence[CallgrindStats],
+    failures: Sequence[tuple[TaskSpec, Failure]],
+    *,
+    diff: bool,
+    json_file: IO[str] | None,
+    used: set[str],
+) -> None:
+    if json_file is not None:
+        write_json(as_json(results, failures, diff=diff), json_file)
+    if results and not is_standard_output(json_file):
+        click.echo("\n".join(_texts(results, diff=diff, used=used)))
+    for task, failure in failures:
+        click.echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
+
+
+def _texts(results: Sequence[CallgrindStats], *, diff: bool, used: set[str]) -> Iterator[str]:
+    width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
+    yield render_counts([_row(result) for result in results], width)
+    notes = [(result, caveat) for result in results for caveat in result.caveats]
+    for result, caveat in notes:
+        whose = f"{one_line(result.task_spec.stmt)}: " if len(results) > 1 else ""
+        yield f"NOTE: {whose}{state_fact(caveat)}"
+    yield from ordered_unique(give_advice(caveat, "shell", used) for _, caveat in notes)
+    if diff:
+        one, two = results
+        yield ""
+        yield render_difference(
+            _per_run_difference(one, two),
+            from_name=one_line(one.task_spec.stmt),
+            to_name=one_line(two.task_spec.stmt),
+            line_width=width,
+        )
+
+
+def _row(result: CallgrindStats) -> CountRow:
+    number = result.number_per_run
+    return CountRow(
+        name=one_line(result.task_spec.stmt),
+        threads=result.task_spec.num_threads,
+        number=number,
+        instructions=result.counts() / number,
+        baseline=result.baseline_exclusive_stats.sum() / number,
+        allocations=(result.allocations or 0) / number,
+        tensor_allocations=(result.tensor_allocations or 0) / number,
+        cycles=None if result.estimated_cycles is None else result.estimated_cycles / number,
+        layouts=len(result.layouts),
+        spread=result.spread,
+        environment=result.environment,
+    )
+
+
+def _per_run_difference(one: CallgrindStats, two: CallgrindStats) -> list[tuple[float, str, bool]]:
+    """What the second costs more than the first, by function, and whether that is noise; the largest changes first."""
+    changes = two.as_standardized().delta(one.as_standardized())
+    steady = {entry.function for entry in changes.denoise()}
+    rows = [(entry.count / one.number_per_run, entry.function, entry.function not in steady) for entry in changes]
+    return sorted(rows, key=lambda row: -abs(row[0]))
+
+
+def as_json(
+    results: Sequence[CallgrindStats], failures: Sequence[tuple[TaskSpec, Failure]], *, diff: bool
+) -> dict[str, Any]:
+    """Everything that was counted, by function, with caveats; what failed; and the difference if it was asked for."""
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "counts": [
+            {
+                **result.to_dict(),
+                "instructions_per_run": result.counts() / result.number_per_run,
+                "estimated_cycles": result.estimated_cycles,
+                "spread": result.spread,
+                "caveats": [plain_caveat(caveat) for caveat in result.caveats],
+            }
+            for result in results
+        ],
+        "failures": [
+            {
+                "stmt": task.stmt,
+                "num_threads": task.num_threads,
+                "kind": failure.kind.value,
+                "message": failure.message,
+                "traceback": failure.traceback,
+                "stdout": failure.stdout,
+                "stderr": failure.stderr,
+            }
+            for task, failure in failures
+        ],
+        "difference": [
+            {"instructions_per_run": change, "function": function, "noisy": noisy}
+            for change, function, noisy in (_per_run_difference(*results) if diff else ())
+        ],
+    }

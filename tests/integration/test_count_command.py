@@ -1,0 +1,168 @@
+"""`torchmark count` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4)"
+
+
+def run(*arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "torchmark", "count", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **environ},
+    )
+
+
+def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
+    (tmp_path / "lies_here.py").write_text("def f(x): return x + 1")
+    file = tmp_path / "counts.json"
+    done = run(
+        "x * w", "lies_here.f(x)", "1 / 0", "while True: pass", "--setup", f"import lies_here; {SETUP}",
+        "--timeout", "3", "--json", str(file), "--set-env", "MY_SWITCH=on", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    head, first, second, blank, *_ = done.stdout.splitlines()
+    assert head.split() == ["instructions", "spread", "baseline", "mallocs", "tensors"]
+    assert first.startswith("x * w")
+    assert second.startswith("lies_here.f(x)")
+    assert blank == ""
+    assert "the median of 5 memory layouts" in done.stdout
+    assert "Failed: 1 / 0\nTraceback (most recent call last):" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert "Failed: while True: pass\nIt did not end within 3 s." in done.stderr
+
+    data = json.loads(file.read_text())
+    assert (data["schema"], data["schema_version"]) == ("torchmark.count", 1)
+    assert [count["task_spec"]["stmt"] for count in data["counts"]] == ["x * w", "lies_here.f(x)"]
+    assert data["counts"][0]["environment"]["variables"]["MY_SWITCH"] == "on"
+    assert data["counts"][0]["tensor_allocations"] == 100
+    assert [failure["kind"] for failure in data["failures"]] == ["raised", "timed_out"]
+    assert data["difference"] == []
+
+
+def test_a_difference_is_shown_by_function() -> None:
+    done = run("x * w", "x + w", "--setup", SETUP, "--diff", "--layouts", "3")
+    assert done.returncode == 0, done.stderr
+    assert "Instructions per run from  x * w  to  x + w" in done.stdout
+    assert "at::_ops::add_Tensor::call(" in done.stdout
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    table = done.stdout.partition("Instructions per run")[2].splitlines()
+    *parts, total = (float(line.split()[0].replace(",", "")) for line in table if line.startswith("  "))
+    assert sum(parts) == pytest.approx(total, abs=0.5)
+
+
+def test_json_alone_goes_to_standard_output() -> None:
+    done = run("x * w", "--setup", f"print('noise'); {SETUP}", "--layouts", "1", "--json", "-", "--threads", "1,2")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    data = json.loads(done.stdout)
+    assert [count["task_spec"]["num_threads"] for count in data["counts"]] == [1, 2]
+    assert [caveat["kind"] for caveat in data["counts"][1]["caveats"]] == ["several_threads"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["x", "--diff"], "--diff compares two statements"),
+        (["x", "x", "--diff"], "--diff compares two statements"),
+        (["x", "y", "--diff", "--threads", "1,2"], "--diff compares two statements"),
+        ([], "Missing argument"),
+        (["x", "--layouts", "0"], "0 is not in the range"),
+        (["x", "--number", "0"], "0 is not in the range"),
+        (["x", "--set-env", "OMP_NUM_THREADS"], "is not a variable with its value"),
+        (["x", "--set-env", "=1"], "is not a variable with its value"),
+        (["x", "--timeout", "soon"], "is not a number of seconds"),
+        (["x", "--json", "/nowhere/at/all"], "No such file"),
+    ],
+)
+def test_a_call_that_means_nothing_is_told_at_once(arguments: list[str], problem: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert done.stdout == ""
+
+
+def only(folder: Path, *programs: str) -> str:
+    """A path on which nothing but these can be found."""
+    for program in programs:
+        found = subprocess.run(["which", program], capture_output=True, text=True, check=True).stdout.strip()
+        (folder / program).symlink_to(found)
+    return str(folder)
+
+
+def test_without_valgrind_one_sentence_says_what_to_install(tmp_path: Path) -> None:
+    done = run("pass", PATH=only(tmp_path))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("torchmark: Missing: valgrind. Install it")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_a_compiler_one_sentence_says_what_to_install(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    done = run("pass", PATH=only(folder, "valgrind"), TORCHMARK_CACHE=str(tmp_path / "cache"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "There is no C compiler" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_valgrind_that_cannot_run_this_is_told_in_its_own_words(tmp_path: Path) -> None:
+    fake = tmp_path / "valgrind"
+    fake.write_text("#!/bin/sh\necho 'valgrind: failed to start tool' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    done = run("pass", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == 3
+    assert "Valgrind cannot run" in done.stderr
+    assert "valgrind: failed to start tool" in done.stderr
+
+
+def test_a_valgrind_that_does_not_watch_is_noticed(tmp_path: Path) -> None:
+    fake = tmp_path / "valgrind"
+    fake.write_text('#!/bin/sh\nwhile true; do case "$1" in -*) shift;; *) break;; esac; done\nexec "$@"\n')
+    fake.chmod(0o755)
+    done = run("pass", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.returncode == 1
+    assert "does not run under Valgrind" in done.stderr
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run("pass", TORCHMARK_CACHE=str(tmp_path / "file" / "cache"))
+    assert done.returncode == 3
+    assert "TORCHMARK_CACHE" in done.stderr
+
+
+def heed_interrupts() -> None:
+    """Whoever runs these tests in the background may have interrupts switched off, for all below."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    slow = f"import time; open({str(started)!r}, 'w').close(); time.sleep(1000)"
+    program = subprocess.Popen(
+        [sys.executable, "-m", "torchmark", "count", "x * w", slow, "--setup", SETUP],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
+    while not started.exists() and program.poll() is None:
+        time.sleep(0.1)
+    program.send_signal(signal.SIGINT)
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 130
+    assert "x * w" in out
+    assert "interrupted" in err

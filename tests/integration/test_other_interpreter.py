@@ -1,0 +1,117 @@
+"""Counting and timing in an interpreter that is not ours: Debian's Python with Debian's torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from torchmark.errors import SetupError
+from torchmark.model.costs import Counts
+from torchmark.model.job import CountJob, Place, TimeJob
+from torchmark.model.outcome import Failure
+from torchmark.runner.count import count
+from torchmark.runner.spec import other_worker
+from torchmark.runner.worker import Reply, Worker
+from torchmark.wire.messages import Timed
+
+DEBIAN = "/usr/bin/python3"
+
+
+@pytest.fixture(scope="module")
+def debian() -> Iterator[Worker]:
+    worker = Worker(other_worker(DEBIAN, {**os.environ, "PYTHONPATH": "/nowhere/of/ours"}, {"MY_SWITCH": "on"}))
+    yield worker
+    worker.close()
+
+
+def expect(worker: Worker, setup: str, cwd: Path | str = "/") -> None:
+    outcome = count(worker, CountJob("pass", setup, Place(str(cwd)), number=2, layouts=(0,), baseline=False))
+    assert isinstance(outcome, Counts), outcome
+
+
+def test_its_own_torch_is_counted(debian: Worker) -> None:
+    outcome = count(debian, CountJob("y = x * x", "x = torch.ones(4, 4)", Place("/")))
+    assert isinstance(outcome, Counts)
+    assert outcome.layouts[0].total() > 100_000
+    assert debian.environment.torch_version.startswith("1.13")
+    assert debian.environment.python == DEBIAN
+
+
+def test_nothing_of_ours_is_visible_there(debian: Worker, tmp_path: Path) -> None:
+    (tmp_path / "lies_here.py").touch()
+    expect(
+        debian,
+        "import importlib.util as u, sys, os\n"
+        f"assert sys.prefix != {sys.prefix!r} and not [p for p in sys.path if {sys.prefix!r} in p or 'nowhere' in p]\n"
+        "assert not [u.find_spec(n) for n in ('torchmark', 'ruff', 'lies_here') if u.find_spec(n)]\n"
+        "assert not [n for n in sys.modules if 'torchmark' in n]\n"
+        "assert not {'PYTHONPATH', 'VIRTUAL_ENV', 'PYTEST_CURRENT_TEST'} & set(os.environ)\n"
+        f"assert os.getcwd() == {str(tmp_path)!r}",
+        tmp_path,
+    )
+
+
+def test_what_the_user_gives_arrives_and_is_recorded(debian: Worker) -> None:
+    expect(debian, "import os; assert os.environ['MY_SWITCH'] == 'on' and os.environ['PYTHONHASHSEED'] == '0'")
+    assert ("MY_SWITCH", "on") in debian.environment.variables
+
+
+def test_faults_are_told_from_there_too(debian: Worker) -> None:
+    outcome = count(debian, CountJob("x.nothing", "x = 1", Place("/")))
+    assert isinstance(outcome, Failure)
+    assert outcome.traceback is not None
+    assert 'File "<stmt>", line 1, in <module>' in outcome.traceback
+
+
+def test_it_can_be_timed_there() -> None:
+    worker = Worker(other_worker(DEBIAN, os.environ, {}, counting=False))
+    try:
+        reply = worker.run(TimeJob("x + x", "x = torch.ones(4)", Place("/"), min_run_time_s=0.01))
+    finally:
+        worker.close()
+    assert isinstance(reply, Reply)
+    assert isinstance(reply.message, Timed)
+    assert min(reply.message.raw_times) > 0
+    assert worker.environment.torch_version.startswith("1.13") if worker.is_up else True
+
+
+def test_the_command_line_counts_there_and_says_which_torch() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "torchmark", "count", "x * w", "--setup", "x, w = torch.ones(4, 4), torch.ones(4, 4)",
+         "--python", DEBIAN, "--layouts", "3", "--json", "-"],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["counts"]
+    assert result["environment"]["torch_version"].startswith("1.13")
+    assert result["environment"]["python"] == DEBIAN
+    assert result["instructions_per_run"] > 1000
+
+
+@pytest.mark.parametrize("counting", [True, False])
+def test_an_interpreter_without_torch_is_told(tmp_path: Path, counting: bool) -> None:
+    subprocess.run([DEBIAN, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    python = str(tmp_path / "bare" / "bin" / "python3")
+    with pytest.raises(SetupError, match="bare/bin/python3 has no torch"):
+        Worker(other_worker(python, os.environ, {}, counting=counting)).start()
+
+
+def test_a_broken_torch_is_told(tmp_path: Path) -> None:
+    subprocess.run([DEBIAN, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    packages = next((tmp_path / "bare" / "lib").glob("python*/site-packages"))
+    (packages / "torch.py").write_text("raise ImportError('libtorch.so: cannot open shared object file')")
+    python = str(tmp_path / "bare" / "bin" / "python3")
+    with pytest.raises(SetupError, match=r"does not load: ImportError: libtorch\.so: cannot open"):
+        Worker(other_worker(python, os.environ, {}, counting=False)).start()
+    (packages / "torch.py").write_text("import os; os.write(2, b'illegal instruction'); os.abort()")
+    with pytest.raises(SetupError, match="cannot be used: it ended: illegal instruction"):
+        Worker(other_worker(python, os.environ, {}, counting=False)).start()
+    with pytest.raises(SetupError, match=r"(?s)Valgrind cannot run .*illegal instruction.*torchmark time"):
+        Worker(other_worker(python, os.environ, {})).start()
