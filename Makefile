@@ -4,13 +4,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: bench test check format clean
+.PHONY: bench test tools check format clean
 
 bench: $(READY)
 	@$(BIN)/python -m examples.compare
 
-test: $(READY)
+test: $(READY) tools
 	@$(BIN)/python -m pytest
+
+# What the tests use of the system: Valgrind, a C compiler, and a second Python with a torch of its own.
+OTHER_PYTHON := /usr/bin/python3
+FIND_TORCH := import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)
+
+tools:
+	@missing=; \
+	command -v valgrind > /dev/null || missing="$$missing valgrind"; \
+	command -v cc > /dev/null || missing="$$missing gcc libc6-dev"; \
+	$(OTHER_PYTHON) -c '$(FIND_TORCH)' 2> /dev/null || missing="$$missing python3-torch python3-venv"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "Installing what the tests need of the system:$$missing"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $$missing > /dev/null; \
+	else \
+	  echo "make: the tests need more of the system. Debian, Ubuntu: apt-get install$$missing" >&2; exit 1; \
+	fi
 
 check: $(READY)
 	@$(BIN)/ruff format --check .

@@ -344,6 +344,53 @@ def the_thread_count_is_left_alone_where_it_is_right(benchmark: Any) -> None:
     assert set_num_threads.call_count == 0
 
 
+def function_counts(benchmark: Any, *data: tuple[int, str]) -> Any:
+    return benchmark.FunctionCounts(tuple(benchmark.FunctionCount(*entry) for entry in data), False)
+
+
+@claim(TypeError, "cannot unpack")
+def an_entry_of_a_table_of_functions_can_be_taken_out(benchmark: Any) -> None:
+    entry = function_counts(benchmark, (5, "f"), (3, "g"))[0]
+    repr(entry)
+    assert entry.function == "f"
+
+
+@claim(AssertionError)
+def look_ups_of_current_pythons_are_known_for_noise(benchmark: Any) -> None:
+    counts = function_counts(benchmark, (30, "Objects/dictobject.c:unicodekeys_lookup_unicode"), (10, "f"))
+    assert counts.denoise().sum() == 10
+
+
+@claim(pytest.fail.Exception, "DID NOT RAISE")
+def counts_of_unequal_numbers_of_runs_are_not_subtracted(benchmark: Any) -> None:
+    def stats(number: int) -> Any:
+        table = function_counts(benchmark, (number, "f"))
+        return benchmark.CallgrindStats(benchmark.TaskSpec("x", "pass"), number, True, table, table, table, table, None)
+
+    with pytest.raises(ValueError, match="same number"):
+        stats(100).delta(stats(1000))
+
+
+@claim(ValueError, "Unsupported type")
+def lists_and_none_and_tensors_can_be_copied_for_counting(benchmark: Any) -> None:
+    for value in ([1, 2], None, {"a": (torch.ones(2),)}):
+        benchmark.CopyIfCallgrind(value)
+
+
+@claim(AssertionError)
+def the_types_that_can_be_copied_are_told_by_name(benchmark: Any) -> None:
+    with pytest.raises(ValueError, match="Unsupported type") as caught:
+        benchmark.CopyIfCallgrind(object())
+    assert "<class" not in str(caught.value).partition("\n")[2]
+
+
+@claim(AssertionError)
+def folders_of_pythons_own_modules_are_normalised(benchmark: Any) -> None:
+    table = function_counts(benchmark, (1, "/tmp/Python-3.11.7/./Modules/gcmodule.c:collect [/usr/lib/libpython.so]"))
+    stats = benchmark.CallgrindStats(benchmark.TaskSpec("x", "pass"), 1, True, table, table, table, table, None)
+    assert next(iter(stats.as_standardized().stats())).function == "Modules/gcmodule.c:collect"
+
+
 NAMES = [case.holds.__name__ for case in CASES]
 
 

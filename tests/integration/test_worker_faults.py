@@ -1,0 +1,288 @@
+"""Whatever a job does costs that job only: the outcome tells what happened, and the next job is unharmed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchmark.model.job import CountJob, Job, Place, TimeJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.runner.spec import own_worker, visible_path
+from torchmark.runner.worker import Reply, Worker
+
+HERE = Place(os.getcwd(), tuple(visible_path()))
+
+# What the statement does, and what is to be said of it.
+FAULTS = {
+    "raises": ("1 / 0", FailureKind.RAISED, "ZeroDivisionError: division by zero"),
+    "does not compile": ("x = = 1", FailureKind.RAISED, "SyntaxError"),
+    "stops an iteration": ("next(iter(()))", FailureKind.RAISED, "StopIteration"),
+    "is interrupted": ("raise KeyboardInterrupt", FailureKind.RAISED, "KeyboardInterrupt"),
+    "exits": ("import sys; sys.exit(3)", FailureKind.EXITED, "exited with code 3"),
+    "exits at once": ("import os; os._exit(4)", FailureKind.EXITED, "exited with code 4"),
+    "exits at once as if all was well": ("import os; os._exit(0)", FailureKind.NO_RESULT, "ended without a result"),
+    "segfaults": ("import ctypes; ctypes.string_at(0)", FailureKind.CRASHED, "SIGSEGV"),
+    "aborts": ("import os; os.abort()", FailureKind.CRASHED, "SIGABRT"),
+    "is killed": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", FailureKind.CRASHED, "SIGKILL"),
+    "runs out of memory": ("bytearray(1 << 60)", FailureKind.OUT_OF_MEMORY, "MemoryError"),
+    "runs out of memory in torch": ("torch.empty(1 << 55)", FailureKind.OUT_OF_MEMORY, "can't allocate memory"),
+    "recurses for ever": ("f = lambda: f(); f()", FailureKind.RAISED, "RecursionError"),
+    "closes its pipes": ("import os; os.closerange(3, 1024)", FailureKind.NO_RESULT, "ended without a result"),
+    "writes to all its pipes": (
+        "import os\nfor n in range(3, 64):\n  try: os.write(n, b'x' * 100)\n  except OSError: pass",
+        FailureKind.NO_RESULT,
+        "",
+    ),
+}
+
+
+def job_for(worker: Worker, stmt: str, setup: str = "pass") -> Job:
+    if worker.spec.counting:
+        return CountJob(stmt, setup, HERE, number=2, layouts=(0,))
+    return TimeJob(stmt, setup, HERE, min_run_time_s=0.0001, max_run_time_s=0.01)
+
+
+def expect_unharmed(worker: Worker) -> None:
+    was_up = worker.is_up
+    assert isinstance(worker.run(job_for(worker, "y = x * x", "x = torch.ones(4)")), Reply)
+    assert was_up
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_told_and_the_next_job_succeeds(worker: Worker, fault: str) -> None:
+    stmt, kind, message = FAULTS[fault]
+    failure = worker.run(job_for(worker, stmt))
+    assert isinstance(failure, Failure)
+    assert failure.kind is kind
+    assert message in failure.message
+    expect_unharmed(worker)
+
+
+def test_a_traceback_has_the_users_own_lines(worker: Worker) -> None:
+    failure = worker.run(job_for(worker, "y = 1\nf(y)", "def f(x):\n    return x.missing"))
+    assert isinstance(failure, Failure)
+    assert failure.traceback == textwrap.dedent(
+        """\
+        Traceback (most recent call last):
+          File "<stmt>", line 2, in <module>
+            f(y)
+          File "<setup>", line 2, in f
+            return x.missing
+        AttributeError: 'int' object has no attribute 'missing'
+        """
+    )
+
+
+def test_a_job_that_never_ends_is_ended_with_all_it_started(worker: Worker, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    stmt = f"""
+import os, subprocess, time
+other = subprocess.Popen(["sleep", "1000"])
+away = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+open({str(pids)!r}, "w").write(f"{{os.getpid()}} {{other.pid}} {{away.pid}}")
+while True: time.sleep(0.01)
+"""
+    failure = worker.run(job_for(worker, stmt), timeout_s=5.0)
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.TIMED_OUT
+    assert "5 s" in failure.message
+    assert len(pids.read_text().split()) == 3
+    for pid in pids.read_text().split():
+        assert not Path(f"/proc/{pid}").exists()
+    expect_unharmed(worker)
+
+
+def test_what_a_job_leaves_running_is_ended(worker: Worker, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    stmt = f"""
+import os
+if not os.path.exists({str(pids)!r}):
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        if os.fork() == 0:
+            import time
+            time.sleep(1000)
+        os._exit(0)
+    os.waitpid(pid, 0)
+    open({str(pids)!r}, "w").write(str(pid))
+"""
+    before = _descendants(worker)
+    assert isinstance(worker.run(job_for(worker, stmt)), Reply)
+    assert pids.exists()
+    assert _descendants(worker) == before
+    expect_unharmed(worker)
+
+
+def test_a_flood_of_output_is_drained_and_its_end_is_kept(worker: Worker) -> None:
+    stmt = """
+import sys
+for _ in range(2000): sys.stdout.write("x" * 1000)
+sys.stdout.write("the end")
+sys.stderr.write("my last words")
+raise ValueError
+"""
+    failure = worker.run(job_for(worker, stmt))
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.RAISED
+    assert failure.stdout.endswith("the end")
+    assert len(failure.stdout) < 10_000
+    assert failure.stderr.endswith("my last words")
+    expect_unharmed(worker)
+
+
+def test_the_last_words_of_a_crash_are_kept(worker: Worker) -> None:
+    failure = worker.run(job_for(worker, "import os; os.write(2, b'about to crash'); os.abort()"))
+    assert isinstance(failure, Failure)
+    assert "about to crash" in failure.stderr
+    expect_unharmed(worker)
+
+
+def test_a_job_cannot_be_heard_or_asked_for_input(worker: Worker, capfd: pytest.CaptureFixture[str]) -> None:
+    assert isinstance(worker.run(job_for(worker, "import sys; print('hello'); assert sys.stdin.read() == ''")), Reply)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_interrupt_of_the_parent_ends_the_job_and_keeps_the_worker(worker: Worker) -> None:
+    worker.start()
+    with _alarm(1.0), pytest.raises(KeyboardInterrupt):
+        worker.run(job_for(worker, "while True: pass"))
+    expect_unharmed(worker)
+
+
+def test_a_job_that_kills_its_worker_is_told_apart_from_one_that_merely_waited() -> None:
+    worker = Worker(own_worker(os.environ, counting=False))
+    try:
+        failure = worker.run(job_for(worker, "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"))
+        assert isinstance(failure, Failure)
+        assert failure.kind is FailureKind.WORKER_DIED
+        assert not worker.is_up
+        assert isinstance(worker.run(job_for(worker, "pass")), Reply)
+        # Killed from outside while nobody used it: the next job is none the wiser.
+        os.kill(_zygote(worker), signal.SIGKILL)
+        assert isinstance(worker.run(job_for(worker, "pass")), Reply)
+    finally:
+        worker.close()
+
+
+def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchmark.runner.link.ANSWER_TIMEOUT_S", 0.5)
+    worker = Worker(own_worker(os.environ, counting=False))
+    try:
+        job = job_for(worker, "import os, signal, time; os.kill(os.getppid(), signal.SIGSTOP); time.sleep(100)")
+        failure = worker.run(job, timeout_s=0.5)
+        assert isinstance(failure, Failure)
+        assert failure.kind is FailureKind.WORKER_DIED
+        assert isinstance(worker.run(job_for(worker, "pass")), Reply)
+    finally:
+        worker.close()
+
+
+def test_closing_leaves_no_process_and_no_file() -> None:
+    worker = Worker(own_worker(os.environ, counting=False))
+    worker.start()
+    zygote, scratch = _zygote(worker), worker._scratch
+    assert scratch is not None
+    assert scratch.exists()
+    worker.close()
+    assert not Path(f"/proc/{zygote}").exists()
+    assert not scratch.exists()
+
+
+PROGRAM = """
+import os, sys
+from torchmark.model.job import TimeJob, CountJob, Place
+from torchmark.runner.spec import own_worker
+from torchmark.runner.worker import Worker
+worker = Worker(own_worker(os.environ, counting=sys.argv[1] == "counting"))
+worker.start()
+print(worker._link._process.pid, worker._scratch, flush=True)
+stmt = "import time; time.sleep(1000)"
+job = CountJob(stmt, "pass", Place("/")) if sys.argv[1] == "counting" else TimeJob(stmt, "pass", Place("/"))
+worker.run(job)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "with_signal"),
+    [
+        ("counting", signal.SIGKILL),
+        ("timing", signal.SIGKILL),
+        ("timing", signal.SIGTERM),
+        ("timing", signal.SIGINT),
+    ],
+)
+def test_when_the_parent_is_ended_nothing_is_left(kind: str, with_signal: signal.Signals) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, kind],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Whoever runs these tests in the background may have interrupts switched off, for all below.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert parent.stdout is not None
+    zygote, scratch = parent.stdout.readline().split()
+    job = _wait_for(lambda: _children(int(zygote)))
+    parent.send_signal(with_signal)
+    parent.wait(timeout=60)
+    parent.stdout.close()
+    for pid in (int(zygote), *job):
+        _wait_for(lambda pid=pid: not _is_alive(pid))  # type: ignore[misc]
+    assert not Path(scratch).exists()
+
+
+def _zygote(worker: Worker) -> int:
+    assert worker._link is not None
+    return worker._link._process.pid
+
+
+def _children(pid: int) -> list[int]:
+    with contextlib.suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def _descendants(worker: Worker) -> list[int]:
+    return _children(_zygote(worker))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        # A zombie that its new parent has not looked at yet is gone all the same.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _wait_for(look: Callable[[], Any]) -> Any:
+    """Until there is something; not for ever."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("waited in vain")
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """A terminal's interrupt after some time."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
