@@ -31,7 +31,7 @@ def debian() -> Iterator[Worker]:
 
 
 def expect(worker: Worker, setup: str, cwd: Path | str = "/") -> None:
-    outcome = count(worker, CountJob("pass", setup, Place(str(cwd)), number=2, layouts=(0,), baseline=False))
+    outcome = count(worker, CountJob("pass", setup, Place(str(cwd)), number=2, layouts=(0,)), baseline=False)
     assert isinstance(outcome, Counts), outcome
 
 

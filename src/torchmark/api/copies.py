@@ -43,7 +43,10 @@ class CopyIfCallgrind:
     def __init__(self, value: Any, *, setup: str | None = None) -> None:
         self._value = value
         self._setup = setup
-        self._serialization = _choose(value)
+        try:
+            self._serialization = _choose(value)
+        except RecursionError:
+            raise UsageError("A global that contains itself cannot be copied.") from None
 
     @property
     def value(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from torchmark.api.stats import CallgrindStats, make_stats
 from torchmark.errors import UsageError, WorkerError
@@ -20,12 +21,20 @@ STARTING = "Starting a Python with torch under Valgrind (once; takes half a minu
 
 
 def collect(
-    spec: TaskSpec, job: CountJob, payload: bytes, *, keep_texts: bool, simulate: bool, timeout_s: float
+    spec: TaskSpec,
+    job: CountJob,
+    payload: bytes,
+    *,
+    baseline: bool,
+    keep_texts: bool,
+    simulate: bool,
+    given: Mapping[str, str],
+    timeout_s: float,
 ) -> CallgrindStats:
     """Count once; what the task did wrong is a WorkerError."""
-    worker = get_worker(own_worker(os.environ, simulate=simulate))
+    worker = get_worker(own_worker(os.environ, given, simulate=simulate))
     start(worker)
-    outcome = count(worker, job, payload, timeout_s, keep_texts=keep_texts)
+    outcome = count(worker, job, payload, timeout_s, baseline=baseline, keep_texts=keep_texts)
     if isinstance(outcome, Failure):
         text = f"Failed to collect callgrind profile:\n{describe_failure(outcome)}"
         raise WorkerError(text, kind=outcome.kind.value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import os
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, overload
 
 import torch
@@ -227,6 +228,7 @@ class Timer:
         retain_out_file: bool = ...,
         layouts: int = ...,
         simulate_caches: bool = ...,
+        set_env: Mapping[str, str] | None = ...,
         timeout_s: float = ...,
     ) -> CallgrindStats: ...
 
@@ -240,6 +242,7 @@ class Timer:
         retain_out_file: bool = ...,
         layouts: int = ...,
         simulate_caches: bool = ...,
+        set_env: Mapping[str, str] | None = ...,
         timeout_s: float = ...,
     ) -> tuple[CallgrindStats, ...]: ...
 
@@ -252,6 +255,7 @@ class Timer:
         retain_out_file: bool = False,
         layouts: int = len(DEFAULT_LAYOUTS),
         simulate_caches: bool = False,
+        set_env: Mapping[str, str] | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> CallgrindStats | tuple[CallgrindStats, ...]:
         """Count the instructions of `number` runs with Valgrind's Callgrind; with `repeats`, so many times.
@@ -259,22 +263,26 @@ class Timer:
         The first call starts a Python with torch under Valgrind, which takes a while; it is kept until this process
         ends, and each count is taken in a fork of it. The statement runs in a loop inside a function, as it does when
         it is timed, after a warm-up and with the garbage collector off. Names that it uses must come from `setup`, or
-        from `globals` wrapped in `CopyIfCallgrind`.
+        from `globals` wrapped in `CopyIfCallgrind`. Of the environment variables it sees those that torch and its
+        libraries read, and those in `set_env`.
 
         The same heap gives the same count to the instruction; another may give 0.5 % more. So each count is taken in
         several `layouts` of memory, always the same ones, and the result is the median. `layouts=1` is the bare count.
 
-        collect_baseline: count the empty loop too, in the same process.
+        collect_baseline: count the empty loop too, in another fork of the same process.
         retain_out_file: keep what Callgrind wrote, for tools such as KCachegrind, in `stmt_callgrind_out`.
         simulate_caches: also simulate caches and branch prediction, for `estimated_cycles`.
         timeout_s: when to give up on a process that runs the statement.
         """
+        number = operator.index(number)
         self._check_count("number", number)
+        if math.isnan(timeout_s) or timeout_s < 0:
+            raise UsageError(f"`timeout_s` must be a number of seconds, not {timeout_s}.")
         if repeats is not None and repeats < 1:
             raise UsageError("If specified, `repeats` must be >= 1")
         if not self._is_text:
             raise UsageError("A callable cannot be counted: it would have to run in another process. Give a text.")
-        seeds = choose_layouts(layouts)
+        seeds = choose_layouts(operator.index(layouts))
         givens, payload = pack_globals(self._globals)
         # A faulty statement is told at once, as the exception it raises.
         with self._measuring():
@@ -285,13 +293,21 @@ class Timer:
             setup=spec.setup,
             place=Place(os.getcwd(), tuple(visible_path())),
             number=number,
-            threads=spec.num_threads,
+            threads=operator.index(spec.num_threads),
             layouts=seeds,
-            baseline=collect_baseline,
             givens=givens,
         )
         results = tuple(
-            collect(spec, job, payload, keep_texts=retain_out_file, simulate=simulate_caches, timeout_s=timeout_s)
+            collect(
+                spec,
+                job,
+                payload,
+                baseline=collect_baseline,
+                keep_texts=retain_out_file,
+                simulate=simulate_caches,
+                given=set_env or {},
+                timeout_s=timeout_s,
+            )
             for _ in range(repeats or 1)
         )
         return results[0] if repeats is None else results

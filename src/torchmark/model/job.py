@@ -34,7 +34,7 @@ class Given:
 
 @dataclasses.dataclass(frozen=True)
 class CountJob:
-    """Count the instructions of `number` runs, once in each layout, and of the empty loop where `baseline` is set."""
+    """Count the instructions of `number` runs, once in each layout."""
 
     stmt: str
     setup: str
@@ -42,7 +42,6 @@ class CountJob:
     number: int = 100
     threads: int = 1
     layouts: tuple[int, ...] = DEFAULT_LAYOUTS
-    baseline: bool = True
     givens: tuple[Given, ...] = ()
 
 

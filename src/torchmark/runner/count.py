@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from torchmark.callgrind.parse import parse_profile, read_trigger
 from torchmark.errors import StoreError
 from torchmark.model.costs import Counts, Profile
-from torchmark.model.job import CountJob
+from torchmark.model.job import BARE_LAYOUT, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
 from torchmark.wire.messages import Separate
-from torchmark.wire.profiles import BASELINE, name_layout
+from torchmark.wire.profiles import name_layout
 
 
 def count(
@@ -21,33 +21,41 @@ def count(
     payload: bytes = b"",
     timeout_s: float = DEFAULT_TIMEOUT_S,
     *,
+    baseline: bool = True,
     keep_texts: bool = False,
 ) -> Counts | Failure:
-    """Count in each layout of the job. The time limit is for each process that is started for it."""
-    known = worker.baselines.get(job.number) if job.baseline else None
-    asked = dataclasses.replace(job, baseline=job.baseline and known is None)
+    """Count in each layout of the job, and the empty loop. The time limit is for each process that is started."""
     # A process with several threads cannot be forked.
     together = job.threads == 1 or len(job.layouts) == 1
-    texts = _run(worker, [asked] if together else _split(asked), payload, timeout_s)
+    texts = _run(worker, [job] if together else _split(job), payload, timeout_s)
     if texts is None:
-        texts = _run(worker, _split(asked), payload, timeout_s)
+        texts = _run(worker, _split(job), payload, timeout_s)
     if isinstance(texts, Failure):
         return texts
     assert texts is not None
-    counts = _read(asked, texts, keep_texts=keep_texts)
-    if isinstance(counts, Failure) or not job.baseline:
+    counts = _read(job, texts, keep_texts=keep_texts)
+    if isinstance(counts, Failure) or not baseline:
         return counts
-    if known is None and counts.baseline is not None:
-        worker.baselines[job.number] = counts.baseline
-    return dataclasses.replace(counts, baseline=known or counts.baseline)
+    empty = _count_empty_loop(worker, job.number, timeout_s)
+    return empty if isinstance(empty, Failure) else dataclasses.replace(counts, baseline=empty)
+
+
+def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile | Failure:
+    """In a process of its own, which no setup has touched: so it depends on nothing but the number of runs."""
+    known = worker.baselines.get(number)
+    if known is not None:
+        return known
+    job = CountJob("pass", "pass", Place("/"), number, layouts=(BARE_LAYOUT,))
+    counts = count(worker, job, timeout_s=timeout_s, baseline=False)
+    if isinstance(counts, Failure):
+        return counts
+    worker.baselines[number] = counts.layouts[0]
+    return counts.layouts[0]
 
 
 def _split(job: CountJob) -> list[CountJob]:
-    """One layout at a time; the first also takes the baseline."""
-    return [
-        dataclasses.replace(job, layouts=(layout,), baseline=job.baseline and layout == job.layouts[0])
-        for layout in job.layouts
-    ]
+    """One layout at a time."""
+    return [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
 
 
 def _run(worker: Worker, jobs: Iterable[CountJob], payload: bytes, timeout_s: float) -> list[str] | Failure | None:
@@ -65,13 +73,12 @@ def _run(worker: Worker, jobs: Iterable[CountJob], payload: bytes, timeout_s: fl
 
 def _read(job: CountJob, texts: list[str], *, keep_texts: bool) -> Counts | Failure:
     names = [name_layout(layout) for layout in job.layouts]
-    wanted = [*names, *([BASELINE] if job.baseline else [])]
-    files = {name: text for text in texts if (name := read_trigger(text)) in wanted}
-    if missing := [name for name in wanted if name not in files]:
+    files = {name: text for text in texts if (name := read_trigger(text)) in names}
+    if missing := [name for name in names if name not in files]:
         text = f"Callgrind wrote no profile of {', '.join(missing)}. Is the disk for temporary files full?"
         return Failure(FailureKind.NO_RESULT, text)
     profiles: dict[str, Profile] = {}
-    for name in wanted:
+    for name in names:
         try:
             profiles[name] = parse_profile(files[name].splitlines(keepends=True), must_be_complete=True)
         except StoreError as error:
@@ -79,6 +86,6 @@ def _read(job: CountJob, texts: list[str], *, keep_texts: bool) -> Counts | Fail
     return Counts(
         number=job.number,
         layouts=tuple(profiles[name] for name in names),
-        baseline=profiles.get(BASELINE),
+        baseline=None,
         texts=tuple(files[name] for name in names) if keep_texts else None,
     )

@@ -13,28 +13,22 @@ from torchmark.measure.warming import warm_up
 from torchmark.model.job import BARE_LAYOUT, CountJob
 from torchmark.wire.frames import Unpacker, pack
 from torchmark.wire.messages import Counted, Failed, Separate, decode, encode
-from torchmark.wire.profiles import BASELINE, name_layout
+from torchmark.wire.profiles import name_layout
 from torchmark.wire.status import describe_status
 from torchmark.worker.marks import Marks
-from torchmark.worker.process import count_threads, failure_of
+from torchmark.worker.process import count_threads, die_with_parent, failure_of
 
 # In a heap that was changed, the statement finds its places before it is counted.
 SETTLING_RUNS = 8
 
 
 def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | Separate | Failed:
-    """Write a profile for every layout, and one of the empty loop."""
+    """Write a profile for every layout."""
     timer = _prepare(job.stmt, job.setup, namespace, job.number, marks)
     if len(job.layouts) == 1:
         _count_layout(timer, job.number, job.layouts[0], marks)
-    else:
-        failed = _count_in_forks(timer, job, marks)
-        if failed is not None:
-            return failed
-    # Last, when there is little to write before it.
-    if job.baseline:
-        _count_one(_prepare("pass", "pass", {}, job.number, marks), job.number, marks, BASELINE)
-    return Counted()
+        return Counted()
+    return _count_in_forks(timer, job, marks) or Counted()
 
 
 def _count_in_forks(timer: SnippetTimer, job: CountJob, marks: Marks) -> Separate | Failed | None:
@@ -57,28 +51,25 @@ def _prepare(stmt: str, setup: str, namespace: dict[str, Any], number: int, mark
 
 def _count_layout(timer: SnippetTimer, number: int, layout: int, marks: Marks) -> None:
     _kept = marks.scatter(layout) if layout != BARE_LAYOUT else None
-    _count_one(timer, number, marks, name_layout(layout))
-
-
-def _count_one(timer: SnippetTimer, number: int, marks: Marks, name: str) -> None:
     timer.timeit(SETTLING_RUNS)
-    marks.arm(name)
+    marks.arm(name_layout(layout))
     timer.timeit(number)
 
 
 def _count_in_fork(timer: SnippetTimer, number: int, layout: int, marks: Marks) -> Counted | Failed:
     """One layout in a process of its own, so that all start from the same heap."""
     ours, theirs = os.pipe()
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.close(ours)
         try:
+            die_with_parent(parent)
             _count_layout(timer, number, layout, marks)
             outcome: Counted | Failed = Counted()
         except BaseException as error:
             outcome = failure_of(error)
-        os.write(theirs, pack(encode(outcome)))
-        signal.pause()
+        _say_and_wait(theirs, outcome)
     os.close(theirs)
     answer = _read_answer(ours)
     os.close(ours)
@@ -89,6 +80,16 @@ def _count_in_fork(timer: SnippetTimer, number: int, layout: int, marks: Marks) 
         return answer
     kind, text = describe_status(status)
     return Failed(kind.value, f"The process {text}.", None)
+
+
+def _say_and_wait(pipe: int, outcome: Counted | Failed) -> None:
+    """Answer, and wait to be killed; whatever a user's signal handler may do meanwhile."""
+    try:
+        os.write(pipe, pack(encode(outcome)))
+        while True:
+            signal.pause()
+    finally:
+        os._exit(1)
 
 
 def _read_answer(pipe: int) -> Counted | Failed | None:

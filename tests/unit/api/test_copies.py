@@ -110,11 +110,20 @@ def test_a_value_that_does_not_pickle_is_told_by_name() -> None:
         ({"number": 0}, "`number` must be at least 1"),
         ({"repeats": 0}, "If specified, `repeats` must be >= 1"),
         ({"layouts": 0}, "`layouts` must be at least 1"),
+        ({"timeout_s": -1}, "`timeout_s` must be a number of seconds"),
+        ({"timeout_s": float("nan")}, "`timeout_s` must be a number of seconds"),
     ],
 )
-def test_arguments_that_mean_nothing_are_refused(options: dict[str, int], problem: str) -> None:
+def test_arguments_that_mean_nothing_are_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        torchmark.Timer("pass").collect_callgrind(**options)  # type: ignore[call-overload]
+        torchmark.Timer("pass").collect_callgrind(**options)
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(UsageError, match="contains itself"):
+        CopyIfCallgrind(value)
 
 
 def test_a_callable_cannot_be_counted() -> None:

@@ -26,7 +26,7 @@ ALL: list[messages.Message] = [
     messages.Separate(3),
     messages.Timed(10, (0.1, 0.2), None),
     messages.Failed("raised", "ValueError", "Traceback"),
-    CountJob("x", "y", PLACE, 10, 2, (1, 2), False, (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
+    CountJob("x", "y", PLACE, 10, 2, (1, 2), (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
     CountJob("x", "y", Place("/")),
     TimeJob("x", "y", PLACE, 2, 0.5, 1.5, (Given("w", "pickle", 4),)),
 ]
