@@ -188,6 +188,72 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         worker.close()
 
 
+def test_an_interrupt_of_an_interrupt_costs_the_worker_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(own_worker(os.environ, counting=False))
+    try:
+        worker.start()
+        assert worker._link is not None
+        monkeypatch.setattr(worker._link, "interrupt", lambda: signal.raise_signal(signal.SIGALRM))
+        with _alarm(0.5), pytest.raises(KeyboardInterrupt):
+            worker.run(job_for(worker, "while True: pass"))
+        assert not worker.is_up
+        assert isinstance(worker.run(job_for(worker, "pass")), Reply)
+    finally:
+        worker.close()
+
+
+ODD_PARENTS = {
+    "whose standard streams are closed": "import os; os.closerange(0, 3)",
+    "that has many open files": "import os; files = [os.open('/dev/null', 0) for _ in range(1100)]",
+    "that ignores the end of children": "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+    "whose locale knows only ASCII": "import locale; locale.setlocale(locale.LC_ALL, 'C')",
+}
+IN_ODD_PARENT = """
+import fcntl, sys, threading
+# Out of the way of the standard streams.
+result = open(fcntl.fcntl(open(sys.argv[1], "w"), fcntl.F_DUPFD, 10), "w")
+exec(sys.argv[2])
+import os
+from torchmark.model.job import TimeJob, Place
+from torchmark.runner.worker import Worker
+from torchmark.runner.spec import own_worker
+def run():
+    worker = Worker(own_worker(os.environ, counting=False))
+    jobs = [TimeJob(stmt, "pass", Place("/"), min_run_time_s=0.001) for stmt in ("pass", "1/0")]
+    print([type(worker.run(job)).__name__ for job in jobs], file=result, flush=True)
+    worker.close()
+threading.Thread(target=run).start()
+"""
+
+
+@pytest.mark.parametrize("oddity", ODD_PARENTS)
+def test_it_works_from_a_thread_of_a_program(tmp_path: Path, oddity: str) -> None:
+    result = tmp_path / "result"
+    command = [sys.executable, "-c", IN_ODD_PARENT, str(result), ODD_PARENTS[oddity]]
+    environ = {**os.environ, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+    subprocess.run(command, env=environ if "ASCII" in oddity else None, timeout=60)
+    assert result.read_text() == "['Reply', 'Failure']\n"
+
+
+def test_a_program_ends_although_a_thread_of_its_own_waits_for_a_job() -> None:
+    program = """
+import os, threading, time
+from torchmark.model.job import TimeJob, Place
+from torchmark.runner.pool import get_worker
+from torchmark.runner.spec import own_worker
+worker = get_worker(own_worker(os.environ, counting=False))
+worker.start()
+print(worker._link._process.pid, worker._scratch, flush=True)
+job = TimeJob("import time; time.sleep(1000)", "pass", Place("/"))
+threading.Thread(target=worker.run, args=(job,), daemon=True).start()
+time.sleep(0.5)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    zygote, scratch = done.stdout.split()
+    assert not _is_alive(int(zygote))
+    assert not Path(scratch).exists()
+
+
 def test_closing_leaves_no_process_and_no_file() -> None:
     worker = Worker(own_worker(os.environ, counting=False))
     worker.start()

@@ -34,7 +34,7 @@ def find_valgrind(path: str | None = None, system: str = sys.platform, processor
 def ask_version(valgrind: str) -> str | None:
     """What Valgrind says it is, such as `valgrind-3.19.0`."""
     try:
-        done = subprocess.run([valgrind, "--version"], capture_output=True, text=True, timeout=30)
+        done = subprocess.run([valgrind, "--version"], capture_output=True, text=True, errors="replace", timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() or None
@@ -49,6 +49,8 @@ def callgrind_command(valgrind: str, scratch: str, *, simulate: bool = False) ->
     simulation = ["--cache-sim=yes", "--branch-sim=yes"] if simulate else []
     return [
         valgrind,
+        # Options that the user keeps for other uses of Valgrind are not for this one.
+        "--command-line-only=yes",
         "--tool=callgrind",
         "--instr-atstart=no",
         "--collect-atstart=yes",

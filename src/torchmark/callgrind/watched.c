@@ -227,7 +227,11 @@ static int await_end(pid_t pid, int control, int bell) {
         poll(sources, 2, LOOKING_INTERVAL_MS);
         /* The other end of the bell is the child's: its closing says as much as its ringing. */
         if (sources[1].revents & POLLIN) return 1;
-        if (sources[0].revents) return receive(control, ignored) >= 0;
+        if (sources[0].revents) {
+            int count = receive(control, ignored);
+            for (int i = 0; i < count; i++) close(ignored[i]);
+            return count >= 0;
+        }
         if (sources[1].revents) rest(1);
     }
 }
@@ -239,8 +243,12 @@ int torchmark_serve(int control, int *descriptors) {
     for (;;) {
         int count = receive(control, descriptors);
         if (count < 0) return 0;
+        /* A Stop that came too late, after its job had ended, is none to act upon. */
+        if (count == 0) continue;
         if (count != DESCRIPTORS) {
             for (int i = 0; i < count; i++) close(descriptors[i]);
+            if (!send_text(control, "{\"kind\":\"refused\",\"reason\":\"descriptors\",\"message\":"
+                                    "\"has too many open files\"}")) return 0;
             continue;
         }
         int threads = count_threads(), bell[2];

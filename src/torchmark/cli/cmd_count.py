@@ -79,6 +79,10 @@ def command(
     """
     if diff and (len(set(stmts)) != 2 or len(threads) != 1):
         raise UsageError("--diff compares two statements: give exactly two, and one number of threads.")
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise UsageError(f"The working folder cannot be used: {error.strerror}.") from error
     worker = Worker(_choose_worker(python, dict(given), caches))
     tasks = [TaskSpec(stmt, setup, num_threads=n) for n in threads for stmt in ordered_unique(stmts)]
     seeds = choose_layouts(layouts)

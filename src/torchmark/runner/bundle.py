@@ -70,7 +70,7 @@ def make_bundle() -> bytes:
         path = SOURCE / part
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             names = ("torchmark", *file.relative_to(SOURCE).with_suffix("").parts)
-            sources[".".join(names[:-1] if names[-1] == "__init__" else names)] = file.read_text()
+            sources[".".join(names[:-1] if names[-1] == "__init__" else names)] = file.read_text(encoding="utf-8")
             for depth in range(1, len(names)):
                 sources.setdefault(".".join(names[:depth]), "")
     return json.dumps(sources).encode()

@@ -10,7 +10,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-_SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-")
+from torchmark.errors import SetupError
+
+_SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-(\d+)-")
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
@@ -24,7 +26,12 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     # The convention demands an absolute path and that others be ignored.
     base = Path(environ.get("XDG_CACHE_HOME") or "")
     if not base.is_absolute():
-        base = Path(environ.get("HOME") or Path.home()) / ".cache"
+        try:
+            base = Path(environ.get("HOME") or Path.home()) / ".cache"
+        except RuntimeError as error:
+            raise SetupError(
+                "There is no home folder to keep a cache in.", missing="cache", advice="Name one in TORCHMARK_CACHE."
+            ) from error
     return base / "torchmark"
 
 
@@ -32,16 +39,31 @@ def make_scratch() -> Path:
     """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell."""
     sweep(Path(tempfile.gettempdir()))
     pid = os.getpid()
-    return Path(tempfile.mkdtemp(prefix=f"torchmark-{pid}-{_started(pid) or 0}-"))
+    return Path(tempfile.mkdtemp(prefix=f"torchmark-{pid}-{_started(pid) or 0}-{_pid_namespace() or 0}-"))
 
 
 def sweep(parent: Path) -> None:
-    """Remove scratch folders of ours that belong to no living process."""
-    for path in parent.glob("torchmark-*-*-*"):
+    """Remove scratch folders of ours that belong to no living process.
+
+    A container that shares the folder numbers its processes itself: of those nothing is known here.
+    """
+    here = _pid_namespace()
+    if here is None:
+        return
+    for path in parent.glob("torchmark-*-*-*-*"):
         match = _SCRATCH.match(path.name)
         with contextlib.suppress(OSError):
-            if match and path.stat().st_uid == os.getuid() and _started(int(match[1])) != int(match[2]):
+            if not match or int(match[3]) != here or path.stat().st_uid != os.getuid():
+                continue
+            if _started(int(match[1])) != int(match[2]):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _pid_namespace() -> int | None:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return None
 
 
 def _started(pid: int) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import io
 import os
 import selectors
@@ -28,6 +29,10 @@ from torchmark.wire.messages import Ended, Failed, Go, Hello, Message, Ready, Re
 START_TIMEOUT_S = 600.0
 # A zygote has only to kill a child and to answer. One that does not within this time is not going to.
 ANSWER_TIMEOUT_S = 20.0
+# A zygote whose parent is gone ends its job and itself; it has nothing else to do.
+FAREWELL_S = 5.0
+# The system refuses to wait much longer at a time.
+LONGEST_WAIT_S = 3600.0
 # How much is kept of what a job writes to its standard output and error.
 TAIL_BYTES = 8192
 
@@ -60,18 +65,26 @@ class Link:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._scratch = Path(hello.scratch)
         self._busy = False
-        with theirs:
+        # Above the standard streams: in a program that has closed its own, the first numbers are free.
+        end = fcntl.fcntl(theirs.detach(), fcntl.F_DUPFD_CLOEXEC, 3)
+        try:
             # Away from the user's folder, whose name and modules are none of a zygote's business.
             self._process = subprocess.Popen(
-                [*command, "-c", BOOTSTRAP, str(theirs.fileno())],
+                [*command, "-c", BOOTSTRAP, str(end)],
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
                 env=dict(variables),
                 cwd="/",
-                pass_fds=[theirs.fileno()],
+                pass_fds=[end],
                 start_new_session=True,
             )
+        except OSError as error:
+            self._control.close()
+            self._log.close()
+            raise LinkLost(f"cannot be started: {error}") from error
+        finally:
+            os.close(end)
         try:
             self.greeting = self._greet(hello)
         except LinkLost as lost:
@@ -117,6 +130,8 @@ class Link:
                 read, write = os.pipe()
                 ours.append(readers.enter_context(open(read, "rb", buffering=0)))
                 theirs.append(writers.enter_context(open(write, "wb", buffering=0)))
+            if self._busy:
+                raise LinkLost("has not come to rest after the last job")
             self._busy = True
             try:
                 frames.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder))
@@ -131,7 +146,7 @@ class Link:
         """End the zygote, all it has started, and its files."""
         self._control.close()
         try:
-            self._process.wait(1.0)
+            self._process.wait(FAREWELL_S)
         except subprocess.TimeoutExpired:
             self.kill()
         self._log.close()
@@ -219,7 +234,7 @@ class _Talk:
             for source in (self._control, self._answer_pipe, *self._streams):
                 selector.register(source, selectors.EVENT_READ)
             while not self._has_ended():
-                for key, _ in selector.select(max(0.0, end - time.monotonic())):
+                for key, _ in selector.select(min(max(0.0, end - time.monotonic()), LONGEST_WAIT_S)):
                     if not self._take(key.fileobj):
                         selector.unregister(key.fileobj)
                 if time.monotonic() < end or self._has_ended():

@@ -23,15 +23,21 @@ def get_worker(spec: WorkerSpec) -> Worker:
 
 @atexit.register
 def close_workers() -> None:
-    """End them all. Whoever needs one later gets a new one."""
-    with _lock:
-        for worker in _workers.values():
-            worker.close()
-        _workers.clear()
+    """End them all. Whoever needs one later gets a new one.
+
+    Without waiting: a daemon thread may be in the middle of a job that has long to go.
+    """
+    workers = list(_workers.values())
+    _workers.clear()
+    for worker in workers:
+        worker.abandon()
 
 
 def _disown_workers() -> None:
     """A fork of this process has copies of all handles, and must not end what is not its own, or keep it alive."""
+    global _lock
+    # Another thread may have held it, and is not here to release it.
+    _lock = threading.Lock()
     for worker in _workers.values():
         worker.disown()
     _workers.clear()

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 
 from torchmark.errors import SetupError
@@ -43,7 +44,7 @@ def own_worker(
         )
     return WorkerSpec(
         python=sys.executable,
-        variables=tuple(sorted(choose_variables(environ, given or {}, own=True).items())),
+        variables=tuple(sorted(choose_variables(_with_temporary_folder(environ), given or {}, own=True).items())),
         counting=counting,
         simulate=simulate,
         own=True,
@@ -58,16 +59,23 @@ def other_worker(
     """A worker in any interpreter, which sees nothing of this one's modules."""
     return WorkerSpec(
         python=python,
-        variables=tuple(sorted(choose_variables(environ, given, own=False).items())),
+        variables=tuple(sorted(choose_variables(_with_temporary_folder(environ), given, own=False).items())),
         counting=counting,
         simulate=simulate,
         given=tuple(given),
     )
 
 
+def _with_temporary_folder(environ: Mapping[str, str]) -> dict[str, str]:
+    """One that can be used, should the user's not be."""
+    return {**environ, "TMPDIR": tempfile.gettempdir()} if "TMPDIR" in environ else dict(environ)
+
+
 def visible_path() -> list[str]:
     """Where this program finds its modules, spelt so that it holds in any folder."""
-    return [os.path.abspath(entry) for entry in sys.path]
+    # Python itself passes over what is no path.
+    entries: list[object] = list(sys.path)
+    return [os.path.abspath(os.fsdecode(entry)) for entry in entries if isinstance(entry, (str, bytes, os.PathLike))]
 
 
 def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
@@ -76,12 +84,20 @@ def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
     advice = "Name a Python 3.9 or newer that has torch."
     if not found:
         raise SetupError(f"There is no program {python!r}.", missing="python", advice=advice)
+    # Not the real path: a virtual environment's Python is a link, and knows what it is by its name.
+    found = os.path.abspath(found)
     if found == sys.executable:
         return found
     command = [found, "-c", "import sys; print(sys.executable)"]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, env=dict(variables), cwd="/", timeout=INTERPRETER_TIMEOUT_S
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=dict(variables),
+            cwd="/",
+            timeout=INTERPRETER_TIMEOUT_S,
         )
         real, problem = done.stdout.strip(), done.stderr.strip().splitlines()[-1:]
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
 import shutil
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from torchmark.callgrind.command import ask_version, callgrind_command, find_valgrind
 from torchmark.callgrind.library import build_library
@@ -26,6 +25,8 @@ from torchmark.runner.variables import select_telling
 from torchmark.wire.messages import PROTOCOL, Counted, Failed, Hello, Ready, Refused, Separate, Timed
 from torchmark.wire.profiles import DISCARDED
 from torchmark.wire.status import describe_status
+
+T = TypeVar("T")
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -77,9 +78,10 @@ class Worker:
         with self._lock:
             for _ in range(ATTEMPTS):
                 self.start()
-                assert self._link is not None
+                link = self._link
+                assert link is not None
                 try:
-                    ending = self._link.carry_out(job, payload, timeout_s)
+                    ending = link.carry_out(job, payload, timeout_s)
                 except LinkLost as lost:
                     log = self._lose(lost)
                     if lost.started is not None:
@@ -90,14 +92,19 @@ class Worker:
                     continue
                 except BaseException:
                     # An interrupt, most likely. The zygote stays if it can.
-                    if not self._link.interrupt():
-                        self.close()
+                    self._settle()
                     raise
                 finally:
                     files = self._collect()
                 outcome = _judge(ending, timeout_s)
                 return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
             raise WorkerError(f"The worker of {self.spec.python} does not stay up: {problem}", kind="worker")
+
+    def abandon(self) -> None:
+        """End the zygote at once, whatever it does and whoever waits for it; for the end of this process."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
 
     def close(self) -> None:
         """End the zygote and remove its files. A later job starts another."""
@@ -111,6 +118,16 @@ class Worker:
         if self._link is not None:
             self._link.disown()
         self._link = self._scratch = None
+
+    def _settle(self) -> None:
+        """After an interrupt: a zygote that has not come to rest, because of another interrupt, say, is not kept."""
+        assert self._link is not None
+        rests = False
+        try:
+            rests = self._link.interrupt()
+        finally:
+            if not rests:
+                self.close()
 
     def _lose(self, lost: LinkLost) -> str:
         assert self._link is not None
@@ -143,11 +160,10 @@ class Worker:
             command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
         hello = Hello(PROTOCOL, str(self._scratch), str(library) if library else None, self.spec.sys_path)
         try:
-            with concurrent.futures.ThreadPoolExecutor(1) as pool:
-                # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
-                native = pool.submit(probe_torch, python, self._variables, self.spec.sys_path)
-                link = self._greet(command, hello)
-                build, _ = native.result()
+            # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
+            native = _Later(lambda: probe_torch(python, self._variables, self.spec.sys_path))
+            link = self._greet(command, hello)
+            build, _ = native.get()
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
@@ -178,6 +194,19 @@ class Worker:
             link.close()
             raise _explain_refusal(python, greeting)
         return link
+
+
+class _Later(Generic[T]):
+    """A value that is found out meanwhile. (Executors refuse to work once the main thread has ended.)"""
+
+    def __init__(self, find_out: Callable[[], T]) -> None:
+        self._values: list[T] = []
+        self._thread = threading.Thread(target=lambda: self._values.append(find_out()), daemon=True)
+        self._thread.start()
+
+    def get(self) -> T:
+        self._thread.join()
+        return self._values[0]
 
 
 def _judge(ending: Ending, timeout_s: float) -> Counted | Separate | Timed | Failure:

@@ -82,7 +82,9 @@ def receive(source: socket.socket) -> tuple[Plain, tuple[int, ...]] | None:
     """Wait for one frame and what comes with it; None when the other side has closed."""
     descriptors = array.array("i")
     size = descriptors.itemsize
-    header, ancillary, _, _ = source.recvmsg(HEADER.size, socket.CMSG_SPACE(MOST_DESCRIPTORS * size))
+    # Not for programs that the receiver starts.
+    flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+    header, ancillary, _, _ = source.recvmsg(HEADER.size, socket.CMSG_SPACE(MOST_DESCRIPTORS * size), flags)
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             descriptors.frombytes(data[: len(data) - len(data) % size])

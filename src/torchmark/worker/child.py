@@ -56,6 +56,7 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         if job.place.sys_path is not None:
             sys.path[:] = job.place.sys_path
         torch.set_num_threads(job.threads)
+        sys.modules["__main__"].__dict__["torch"] = torch
         namespace = {"torch": torch, **read_givens(job.givens, file)}
         if isinstance(job, CountJob):
             assert marks is not None
@@ -80,11 +81,17 @@ def settle_in(descriptors: tuple[int, ...], parent: int) -> None:
 
 
 def read_givens(givens: tuple[Given, ...], file: IO[bytes]) -> dict[str, Any]:
-    """The globals that came along, each after its own setup."""
+    """The globals that came along, each after its own setup.
+
+    A setup runs at the top level of `__main__`, where unpickling looks for a class that it defines.
+    """
     values: dict[str, Any] = {}
+    main = sys.modules["__main__"].__dict__
     for given in givens:
         if given.setup is not None:
-            exec(given.setup, {})
+            before = set(main)
+            exec(given.setup, main)
+            values.update((name, main[name]) for name in set(main) - before if name != "__builtins__")
         values[given.name] = _load(given.form, file.read(given.size_bytes))
     return values
 
@@ -94,10 +101,7 @@ def _load(form: str, data: bytes) -> Any:
         return pickle.loads(data)
     if form == "torch_jit":
         return torch.jit.load(io.BytesIO(data))  # type: ignore[no-untyped-call]
-    try:
-        return torch.load(io.BytesIO(data), weights_only=False)
-    except TypeError:  # torch before 1.13 does not know the option
-        return torch.load(io.BytesIO(data))
+    return torch.load(io.BytesIO(data), weights_only=False)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

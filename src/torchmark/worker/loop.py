@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import time
 
 from torchmark.wire import frames
 from torchmark.wire.messages import Ended, Go, Message, Refused, Started, Stop, decode, encode
@@ -73,8 +74,12 @@ def _await_end(pid: int, control: socket.socket, bell: int) -> None:
     A child that just ends is found by looking: the other means that Linux has are unknown to Valgrind, or would be
     counted, and both kinds of zygote shall behave alike.
     """
+    # Not select(), which knows no descriptors above a thousand.
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(bell, select.POLLIN)
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        ready, _, _ = select.select([control.fileno(), bell], [], [], LOOKING_INTERVAL_S)
+        ready = dict(poll.poll(LOOKING_INTERVAL_S * 1000))
         if control.fileno() in ready:
             received = frames.receive(control)
             if received is None:
@@ -85,7 +90,7 @@ def _await_end(pid: int, control: socket.socket, bell: int) -> None:
             if os.read(bell, 1):
                 return
             # Closed without a ring: the child is about to end, or has closed what is not its own.
-            select.select([], [], [], LOOKING_INTERVAL_S)
+            time.sleep(LOOKING_INTERVAL_S)
 
 
 def _send(control: socket.socket, message: Message) -> None:

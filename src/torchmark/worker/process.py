@@ -101,6 +101,14 @@ def _children() -> list[int]:
 
 def failure_of(error: BaseException) -> Failed:
     """An exception of the user's code as a message. The traceback starts at the user's own first line."""
+    try:
+        return _failure_of(error)
+    except Exception as other:
+        # An exception that cannot even be shown.
+        return Failed(FailureKind.RAISED.value, f"{type(error).__name__}, which cannot be shown: {other!r}", None)
+
+
+def _failure_of(error: BaseException) -> Failed:
     if isinstance(error, SystemExit):
         kind, text = FailureKind.EXITED, f"exited with code {0 if error.code is None else error.code}"
     elif isinstance(error, MemoryError) or _is_torch_out_of_memory(error):

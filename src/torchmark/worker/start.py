@@ -16,6 +16,8 @@ from torchmark.wire.messages import PROTOCOL, Hello, Refused, decode, encode
 def main(control: socket.socket) -> None:
     """Greet the parent, then serve it for as long as it lives. Ends the process."""
     hello = None
+    # A program may ignore the end of its children, which would be handed down to us.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         hello = _greet(control)
         if hello is not None:

@@ -30,11 +30,13 @@ def test_scratch_folders_of_the_dead_are_swept_and_no_others(tmp_path: Path, mon
     (mine / "file").touch()
     gone = subprocess.Popen(["true"])
     gone.wait()
-    dead = tmp_path / f"torchmark-{gone.pid}-1-abc"
-    reused = tmp_path / f"torchmark-{os.getpid()}-1-abc"
+    here = os.stat("/proc/self/ns/pid").st_ino
+    dead = tmp_path / f"torchmark-{gone.pid}-1-{here}-abc"
+    reused = tmp_path / f"torchmark-{os.getpid()}-1-{here}-abc"
+    contained = tmp_path / f"torchmark-{gone.pid}-1-{here + 1}-abc"
     foreign = tmp_path / "torchmark-notes"
-    for folder in (dead, reused, foreign):
+    for folder in (dead, reused, contained, foreign):
         folder.mkdir()
         (folder / "file").touch()
     sweep(tmp_path)
-    assert sorted(tmp_path.iterdir()) == sorted([mine, foreign])
+    assert sorted(tmp_path.iterdir()) == sorted([mine, contained, foreign])

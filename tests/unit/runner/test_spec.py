@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,12 @@ def test_a_script_in_between_is_seen_through(tmp_path: Path) -> None:
     shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     shim.chmod(0o755)
     assert find_interpreter(str(shim), {"PATH": "/bin"}) == sys.executable
+
+
+def test_a_relative_path_is_seen_from_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    assert os.path.samefile(find_interpreter("./python", {"PATH": "/bin"}), sys.executable)
 
 
 def test_what_is_no_python_is_told(tmp_path: Path) -> None:
@@ -44,8 +51,8 @@ def test_another_interpreter_gets_no_path_of_ours() -> None:
 
 def test_the_visible_path_holds_in_any_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", ["", "relative", "/absolute"])
-    assert visible_path() == [str(tmp_path), str(tmp_path / "relative"), "/absolute"]
+    monkeypatch.setattr(sys, "path", ["", "relative", "/absolute", b"/bytes", None, 7])
+    assert visible_path() == [str(tmp_path), str(tmp_path / "relative"), "/absolute", "/bytes"]
 
 
 def test_a_program_without_a_python_of_its_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
