@@ -66,7 +66,7 @@ def release_free_memory() -> None:
 
 
 def end_group(pid: int) -> None:
-    """Kill a child and its process group, and whatever else descends from it, and wait until all are gone.
+    """Kill a child and its process group.
 
     The child must not have been waited for yet: its number stands for its group until then.
     """
