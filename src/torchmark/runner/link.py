@@ -66,7 +66,8 @@ class Link:
         self._scratch = Path(hello.scratch)
         self._busy = False
         # Above the standard streams: in a program that has closed its own, the first numbers are free.
-        end = fcntl.fcntl(theirs.detach(), fcntl.F_DUPFD_CLOEXEC, 3)
+        end = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 3)
+        theirs.close()
         try:
             # Away from the user's folder, whose name and modules are none of a zygote's business.
             self._process = subprocess.Popen(
