@@ -38,8 +38,6 @@ class SetupError(TorchmarkError, OSError):
 class WorkerError(TorchmarkError, OSError):
     """A process that measures failed, or what it sent cannot be understood; `kind` is how, in one word."""
 
-    exit_code = 1
-
     def __init__(self, message: str, *, kind: str) -> None:
         super().__init__(message)
         self.kind = kind

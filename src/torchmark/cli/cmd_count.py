@@ -101,7 +101,7 @@ def command(
     finally:
         # Also after an interrupt: what has been counted is not lost.
         worker.close()
-        _report(results, failures, diff=diff and len(results) == 2, json_file=json_file, used={"layouts"})
+        _report(results, failures, diff=diff and len(results) == 2, json_file=json_file)
     return STATEMENT_FAILED if failures else 0
 
 
@@ -120,24 +120,23 @@ def _report(
     *,
     diff: bool,
     json_file: IO[str] | None,
-    used: set[str],
 ) -> None:
     if json_file is not None:
         write_json(as_json(results, failures, diff=diff), json_file)
     if results and not is_standard_output(json_file):
-        click.echo("\n".join(_texts(results, diff=diff, used=used)))
+        click.echo("\n".join(_texts(results, diff=diff)))
     for task, failure in failures:
         click.echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
 
 
-def _texts(results: Sequence[CallgrindStats], *, diff: bool, used: set[str]) -> Iterator[str]:
+def _texts(results: Sequence[CallgrindStats], *, diff: bool) -> Iterator[str]:
     width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
     yield render_counts([_row(result) for result in results], width)
     notes = [(result, caveat) for result in results for caveat in result.caveats]
     for result, caveat in notes:
         whose = f"{one_line(result.task_spec.stmt)}: " if len(results) > 1 else ""
         yield f"NOTE: {whose}{state_fact(caveat)}"
-    yield from ordered_unique(give_advice(caveat, "shell", used) for _, caveat in notes)
+    yield from ordered_unique(give_advice(caveat, "shell", ()) for _, caveat in notes)
     if diff:
         one, two = results
         yield ""

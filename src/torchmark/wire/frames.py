@@ -52,11 +52,6 @@ class Unpacker:
             del self._buffer[:end]
         return messages
 
-    @property
-    def is_between_frames(self) -> bool:
-        """Whether everything that arrived belongs to complete messages."""
-        return not self._buffer
-
 
 def _parse(text: bytes) -> Plain:
     try:
