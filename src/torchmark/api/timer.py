@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
 import os
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, overload
 
 import torch
@@ -18,24 +17,18 @@ from torchmark.api.counter import choose_layouts, collect
 from torchmark.api.measurement import Measurement
 from torchmark.api.stats import CallgrindStats
 from torchmark.errors import UsageError
-from torchmark.measure import blocks
+from torchmark.measure import blocks, procedures
 from torchmark.measure.clock import choose_clock
 from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.naming import name_callable
-from torchmark.measure.snippet import Engine, SnippetTimer, Statement
+from torchmark.measure.snippet import SnippetTimer, Statement
+from torchmark.measure.steps import Engine, R, Steps, carry_out, share_setup
 from torchmark.measure.threads import set_torch_threads
 from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.task import Language, TaskSpec
 from torchmark.model.times import Times
 from torchmark.runner.spec import visible_path
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-
-# adaptive_autorange sizes its blocks for this long a measurement, whatever its arguments.
-ADAPTIVE_SIZING_S = 0.05
-# A block of autorange and the default of blocked_autorange: long enough to see past an interrupt or two.
-RUN_TIME_S = 0.2
-# How many blocks autorange and repeat take, as the command line of Python's timeit does.
-REPEATS = 5
 
 _LANGUAGES = {
     Language.PYTHON: Language.PYTHON,
@@ -107,16 +100,18 @@ class Timer:
             timer=choose_clock() if timer is default_timer else timer,
             globals={"torch": torch, **CopyIfCallgrind.unwrap_all(self._globals)},
         )
-        if setup_once and not hasattr(self._engine, "one_setup"):
+        if setup_once and not hasattr(self._engine, "follow"):
             raise UsageError(f"{type(self._engine)} runs the setup before each block: leave out `setup_once`.")
         self._setup_once = setup_once
 
-    @contextlib.contextmanager
-    def _measuring(self) -> Iterator[None]:
-        """Thread count and setup as asked for, for the length of one measurement."""
-        sharing = blocks.share_setup(self._engine) if self._setup_once else contextlib.nullcontext()
-        with set_torch_threads(self._task_spec.num_threads), sharing:
-            yield
+    def _carry_out(self, steps: Steps[R]) -> R:
+        """Measure with the thread count and the setups as asked for."""
+        with set_torch_threads(self._task_spec.num_threads):
+            return share_setup(self._engine, steps) if self._setup_once else carry_out(self._engine, steps)
+
+    def _measure(self, steps: Steps[Times]) -> Measurement:
+        times = self._carry_out(steps)
+        return Measurement(times.number_per_run, list(times.raw_times), self._task_spec, overhead_s=times.overhead_s)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """Warm up, then time one block of `number` runs: a measurement of a single sample.
@@ -124,19 +119,13 @@ class Timer:
         `repeat` and the autoranges give the scatter too.
         """
         self._check_count("number", number)
-        with self._measuring():
-            blocks.time_block(self._engine, max(number // 100, 2))
-            return self._measurement(Times(number, (blocks.time_block(self._engine, number),)))
+        return self._measure(procedures.one_block(number))
 
-    def repeat(self, repeat: int = REPEATS, number: int = 1_000_000) -> Measurement:
+    def repeat(self, repeat: int = procedures.REPEATS, number: int = 1_000_000) -> Measurement:
         """Warm up, then time `repeat` blocks of `number` runs and keep each: `repeat(100, 1)` times single runs."""
         self._check_count("repeat", repeat)
         self._check_count("number", number)
-        with self._measuring():
-            overhead = blocks.measure_overhead(self._engine)
-            blocks.time_block(self._engine, max(number // 100, 2))
-            times = tuple(blocks.time_block(self._engine, number) for _ in range(repeat))
-        return self._measurement(Times(number, times, overhead))
+        return self._measure(procedures.repeated(repeat, number))
 
     def autorange(self, callback: blocks.Callback | None = None) -> Measurement:
         """As `python -m timeit` does, find a block that takes 0.2 s; then time five of them and keep all five.
@@ -144,16 +133,12 @@ class Timer:
         The search goes 1, 2, 5, 10, 20, ... runs, and its last block is the first of the five.
         `callback(number, seconds)` sees every block of the search.
         """
-        with self._measuring():
-            overhead = blocks.measure_overhead(self._engine)
-            number, t = blocks.search_preferred(self._engine, RUN_TIME_S, callback)
-            rest = (blocks.time_block(self._engine, number) for _ in range(REPEATS - 1))
-            return self._measurement(Times(number, (t, *rest), overhead))
+        return self._measure(procedures.preferred(callback))
 
     def blocked_autorange(
         self,
         callback: blocks.Callback | None = None,
-        min_run_time: float = RUN_TIME_S,
+        min_run_time: float = procedures.RUN_TIME_S,
         *,
         max_run_time: float | None = None,
     ) -> Measurement:
@@ -170,28 +155,10 @@ class Timer:
         one block that is always timed.
         """
         self._check_seconds("min_run_time", min_run_time)
-        with self._measuring():
-            if max_run_time is None:
-                size = blocks.decade_block_size(self._engine, min_run_time)
-                times = blocks.measure(self._engine, size.number, min_run_time=min_run_time, callback=callback)
-            else:
-                self._check_seconds("max_run_time", max_run_time)
-                size, times = self._measure_within(max_run_time, min_run_time, callback)
-        return self._measurement(Times(size.number, times, size.overhead_s))
-
-    def _measure_within(
-        self, max_run_time: float, min_run_time: float, callback: blocks.Callback | None
-    ) -> tuple[blocks.BlockSize, tuple[float, ...]]:
-        end = self._now() + max_run_time
-        size = blocks.fitted_block_size(self._engine, min_run_time, lambda: end - self._now())
-        times = blocks.measure(
-            self._engine,
-            size.number,
-            min_run_time=min_run_time,
-            out_of_time=lambda _: self._now() >= end,
-            callback=callback,
-        )
-        return size, times
+        if max_run_time is None:
+            return self._measure(procedures.blocked(min_run_time, callback))
+        self._check_seconds("max_run_time", max_run_time)
+        return self._measure(procedures.blocked_within(min_run_time, max_run_time, callback, self._now))
 
     def adaptive_autorange(
         self,
@@ -206,17 +173,7 @@ class Timer:
         At least `min_run_time` seconds and four blocks, and not much more than `max_run_time` seconds.
         """
         self._check_seconds("min_run_time", min_run_time)
-        with self._measuring():
-            size = blocks.decade_block_size(self._engine, ADAPTIVE_SIZING_S)
-            times = blocks.measure(
-                self._engine,
-                size.number,
-                min_run_time=min_run_time,
-                should_stop=blocks.SteadyEnough(size.number, threshold),
-                out_of_time=lambda total: bool(max_run_time) and total > max_run_time,
-                callback=callback,
-            )
-        return self._measurement(Times(size.number, times, size.overhead_s))
+        return self._measure(procedures.adaptive(threshold, min_run_time, max_run_time, callback))
 
     @overload
     def collect_callgrind(
@@ -285,8 +242,7 @@ class Timer:
         seeds = choose_layouts(operator.index(layouts))
         givens, payload = pack_globals(self._globals)
         # A faulty statement is told at once, as the exception it raises.
-        with self._measuring():
-            blocks.time_block(self._engine, 1)
+        self._carry_out(blocks.time_block(1))
         spec = self._task_spec
         job = CountJob(
             stmt=spec.stmt,
@@ -314,9 +270,6 @@ class Timer:
 
     # Replaced in tests by a clock that stands still.
     _now = staticmethod(time.perf_counter)
-
-    def _measurement(self, times: Times) -> Measurement:
-        return Measurement(times.number_per_run, list(times.raw_times), self._task_spec, overhead_s=times.overhead_s)
 
     @staticmethod
     def _check_count(name: str, value: int) -> None:

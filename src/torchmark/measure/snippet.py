@@ -15,22 +15,15 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from types import CodeType
-from typing import Any, NamedTuple, Optional, Protocol, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from torchmark.measure.source import LOOP_NAME, SourceFile, has_user_frames, open_source, source_lines
+from torchmark.measure.steps import R, Steps, carry_out
 
 Clock = Callable[[], float]
 Loop = Generator[float, Iterator[Any], None]
 Statement = Union[str, Callable[[], Any]]
 MakeLoop = Callable[[Clock, Optional[Callable[[], Any]]], Loop]
-
-
-class Engine(Protocol):
-    """What the loops in this folder need: run the statement `number` times and say how many seconds that took."""
-
-    def timeit(self, number: int) -> float:
-        """Time one block."""
-        ...
 
 
 # The names start with an underscore and are long, so that they do not meet the user's. The last `pass` of the
@@ -100,6 +93,11 @@ class SnippetTimer:
             yield
         finally:
             self._keeping, self._kept = False, None
+
+    def follow(self, steps: Steps[R]) -> R:
+        """Carry out all of the steps after one run of the setup."""
+        with self.one_setup():
+            return carry_out(self, steps)
 
     def timeit(self, number: int) -> float:
         """Seconds that `number` executions of the statement take."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import CodeType
 
-from torchmark.measure.snippet import SnippetTimer
+from torchmark.measure.steps import Steps
 
 # CPython 3.11 starts to specialise a function at its eighth round, and 3.12 and newer wait for up to 52 executions of
 # an instruction whose first guess was wrong. Functions that the statement calls need the same.
@@ -16,15 +16,20 @@ RUNS_BETWEEN_LOOKS = 4
 MOST_LOOKS = 32
 
 
-def warm_up(timer: SnippetTimer, number: int) -> int:
-    """Run it before a measurement of `number` runs; how often depends on nothing but the program. Gives the runs."""
+def warm_up(code: CodeType | None, number: int) -> Steps[int]:
+    """Run it before a measurement of `number` runs; how often depends on nothing but the program. Gives the runs.
+
+    `code` is what the interpreter runs; None for a statement that is compiled.
+    """
     runs = max(FEWEST_WARM_UP_RUNS, min(WARM_UP_RUNS, number))
-    timer.timeit(runs)
-    before = specialised_instructions(timer.code)
+    yield runs
+    if code is None:
+        return runs
+    before = specialised_instructions(code)
     for _ in range(MOST_LOOKS):
-        timer.timeit(RUNS_BETWEEN_LOOKS)
+        yield RUNS_BETWEEN_LOOKS
         runs += RUNS_BETWEEN_LOOKS
-        after = specialised_instructions(timer.code)
+        after = specialised_instructions(code)
         if after == before:
             break
         before = after

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Any
+from types import CodeType
+from typing import Any, NoReturn
 
 from torchmark.measure.snippet import SnippetTimer
+from torchmark.measure.steps import Steps
 from torchmark.measure.warming import warm_up
 from torchmark.model.job import BARE_LAYOUT, CountJob
 from torchmark.wire.frames import Unpacker, pack
@@ -24,52 +26,57 @@ SETTLING_RUNS = 8
 
 def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | Separate | Failed:
     """Write a profile for every layout."""
-    timer = _prepare(job.stmt, job.setup, namespace, job.number, marks)
+    timer = SnippetTimer(job.stmt, job.setup, marks.clock, namespace)
+    fork = _Fork()
+    try:
+        return timer.follow(_count(job, timer.code, marks, fork))
+    except BaseException as error:
+        if fork.pipe is None:
+            raise
+        _say_and_wait(fork.pipe, failure_of(error))
+
+
+class _Fork:
+    """Where this process answers, if it is one that was forked for a layout."""
+
+    pipe: int | None = None
+
+
+def _count(job: CountJob, code: CodeType | None, marks: Marks, fork: _Fork) -> Steps[Counted | Separate | Failed]:
+    yield from warm_up(code, job.number)
     if len(job.layouts) == 1:
-        _count_layout(timer, job.number, job.layouts[0], marks)
+        yield from _count_layout(job.number, job.layouts[0], marks)
         return Counted()
-    return _count_in_forks(timer, job, marks) or Counted()
-
-
-def _count_in_forks(timer: SnippetTimer, job: CountJob, marks: Marks) -> Separate | Failed | None:
     threads = count_threads()
     if threads > 1:
         return Separate(threads)
     # Once for all layouts, which would otherwise each write the costs of setup and warm-up.
     marks.forget()
-    outcomes = (_count_in_fork(timer, job.number, layout, marks) for layout in job.layouts)
-    return next((outcome for outcome in outcomes if isinstance(outcome, Failed)), None)
+    for layout in job.layouts:
+        outcome = yield from _count_in_fork(job.number, layout, marks, fork)
+        if isinstance(outcome, Failed):
+            return outcome
+    return Counted()
 
 
-def _prepare(stmt: str, setup: str, namespace: dict[str, Any], number: int, marks: Marks) -> SnippetTimer:
-    timer = SnippetTimer(stmt, setup, marks.clock, namespace)
-    # Never left: this process measures nothing else.
-    timer.one_setup().__enter__()
-    warm_up(timer, number)
-    return timer
-
-
-def _count_layout(timer: SnippetTimer, number: int, layout: int, marks: Marks) -> None:
+def _count_layout(number: int, layout: int, marks: Marks) -> Steps[None]:
     _kept = marks.scatter(layout) if layout != BARE_LAYOUT else None
-    timer.timeit(SETTLING_RUNS)
+    yield SETTLING_RUNS
     marks.arm(name_layout(layout))
-    timer.timeit(number)
+    yield number
 
 
-def _count_in_fork(timer: SnippetTimer, number: int, layout: int, marks: Marks) -> Counted | Failed:
+def _count_in_fork(number: int, layout: int, marks: Marks, fork: _Fork) -> Steps[Counted | Failed]:
     """One layout in a process of its own, so that all start from the same heap."""
     ours, theirs = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.close(ours)
-        try:
-            die_with_parent(parent)
-            _count_layout(timer, number, layout, marks)
-            outcome: Counted | Failed = Counted()
-        except BaseException as error:
-            outcome = failure_of(error)
-        _say_and_wait(theirs, outcome)
+        fork.pipe = theirs
+        die_with_parent(parent)
+        yield from _count_layout(number, layout, marks)
+        _say_and_wait(theirs, Counted())
     os.close(theirs)
     answer = _read_answer(ours)
     os.close(ours)
@@ -82,7 +89,7 @@ def _count_in_fork(timer: SnippetTimer, number: int, layout: int, marks: Marks) 
     return Failed(kind.value, f"The process {text}.", None)
 
 
-def _say_and_wait(pipe: int, outcome: Counted | Failed) -> None:
+def _say_and_wait(pipe: int, outcome: Counted | Failed) -> NoReturn:
     """Answer, and wait to be killed; whatever a user's signal handler may do meanwhile."""
     try:
         os.write(pipe, pack(encode(outcome)))

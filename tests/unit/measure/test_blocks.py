@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.measure import blocks
+from torchmark.measure.steps import R, Steps, carry_out
 from torchmark.stats import order
 
 
@@ -28,8 +27,8 @@ class FixedCost:
 
 
 def test_a_block_never_takes_less_than_a_nanosecond() -> None:
-    assert blocks.time_block(FixedCost(0.0), 5) == 1e-9
-    assert blocks.time_block(FixedCost(-1.0), 5) == 1e-9
+    assert carry_out(FixedCost(0.0), blocks.time_block(5)) == 1e-9
+    assert carry_out(FixedCost(-1.0), blocks.time_block(5)) == 1e-9
 
 
 def test_overhead_is_the_middle_of_five_empty_blocks() -> None:
@@ -41,27 +40,27 @@ def test_overhead_is_the_middle_of_five_empty_blocks() -> None:
             assert number == 0
             return self.times.pop()
 
-    assert blocks.measure_overhead(Recorded()) == 3e-6
+    assert carry_out(Recorded(), blocks.measure_overhead()) == 3e-6
 
 
 def test_the_decade_search_starts_with_five_empty_blocks_and_stops_at_a_thousandth() -> None:
     engine = FixedCost(run=1e-6)
-    assert blocks.decade_block_size(engine, 0.2).number == 1000
+    assert carry_out(engine, blocks.decade_block_size(0.2)).number == 1000
     assert engine.calls == [0, 0, 0, 0, 0, 1, 10, 100, 1000]
 
 
 def test_the_decade_search_goes_on_until_overhead_is_invisible() -> None:
-    assert blocks.decade_block_size(FixedCost(run=1e-6, start=1e-6), 0.2).number == 10_000
+    assert carry_out(FixedCost(run=1e-6, start=1e-6), blocks.decade_block_size(0.2)).number == 10_000
 
 
 def test_the_decade_search_stops_where_a_block_takes_longer_than_asked_for() -> None:
     engine = FixedCost(run=3.0, start=1.0)
-    assert blocks.decade_block_size(engine, 2.0).number == 1
+    assert carry_out(engine, blocks.decade_block_size(2.0)).number == 1
     assert engine.calls == [0, 0, 0, 0, 0, 1]
 
 
 def test_the_decade_search_stops_before_a_counter_overflows() -> None:
-    assert blocks.decade_block_size(FixedCost(run=0.0), 1e9).number == 10**9
+    assert carry_out(FixedCost(run=0.0), blocks.decade_block_size(1e9)).number == 10**9
 
 
 NEVER = math.inf
@@ -69,7 +68,7 @@ NEVER = math.inf
 
 def test_a_fitted_block_is_hardly_longer_than_needed() -> None:
     engine = FixedCost(run=1.1e-6)
-    size = blocks.fitted_block_size(engine, 0.2, lambda: NEVER)
+    size = carry_out(engine, blocks.fitted_block_size(0.2, lambda: NEVER))
     # 0.2 ms are a thousandth of the time asked for
     assert 0.2e-3 <= size.number * 1.1e-6 <= 0.3e-3
 
@@ -77,10 +76,10 @@ def test_a_fitted_block_is_hardly_longer_than_needed() -> None:
 @given(st.floats(1e-9, 1.0), st.floats(0, 1e-4), st.floats(0.001, 10))
 def test_a_fitted_block_satisfies_what_a_decade_block_does(run: float, start: float, min_run_time: float) -> None:
     engine = FixedCost(run, start)
-    size = blocks.fitted_block_size(engine, min_run_time, lambda: NEVER)
+    size = carry_out(engine, blocks.fitted_block_size(min_run_time, lambda: NEVER))
     t = max(start + run * size.number, 1e-9)
     assert t >= min_run_time or (t >= min_run_time / 1000 and max(start, 1e-9) / t <= 1e-4 * (1 + 1e-9))
-    decade = blocks.decade_block_size(FixedCost(run, start), min_run_time)
+    decade = carry_out(FixedCost(run, start), blocks.decade_block_size(min_run_time))
     assert size.number <= max(decade.number * 1.3, 10)
 
 
@@ -94,7 +93,7 @@ def test_a_fitted_block_satisfies_what_a_decade_block_does(run: float, start: fl
     ],
 )
 def test_slow_statements_run_several_times_in_a_block_while_ten_blocks_fit(run: float, number: int) -> None:
-    assert blocks.fitted_block_size(FixedCost(run), 0.2, lambda: NEVER).number == number
+    assert carry_out(FixedCost(run), blocks.fitted_block_size(0.2, lambda: NEVER)).number == number
 
 
 def test_one_interrupted_block_does_not_end_the_search() -> None:
@@ -103,8 +102,8 @@ def test_one_interrupted_block_does_not_end_the_search() -> None:
             hiccup = 0.001 if self.calls.count(10) == 0 and number == 10 else 0.0
             return super().timeit(number) + hiccup
 
-    assert blocks.fitted_block_size(Interrupted(run=1e-6), 0.2, lambda: NEVER).number >= 200
-    assert blocks.decade_block_size(Interrupted(run=1e-6), 0.2).number == 10
+    assert carry_out(Interrupted(run=1e-6), blocks.fitted_block_size(0.2, lambda: NEVER)).number >= 200
+    assert carry_out(Interrupted(run=1e-6), blocks.decade_block_size(0.2)).number == 10
 
 
 class SlowSetup(FixedCost):
@@ -119,11 +118,11 @@ class SlowSetup(FixedCost):
         self.setup, self.paid = setup, True
         return elapsed
 
-    @contextlib.contextmanager
-    def one_setup(self) -> Iterator[None]:
+    def follow(self, steps: Steps[R]) -> R:
         self.sharing, self.paid = True, False
-        yield
+        result = carry_out(self, steps)
         self.sharing = False
+        return result
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.5, 1.0, 2.5, 6.5, 100.0])
@@ -131,49 +130,50 @@ class SlowSetup(FixedCost):
 @pytest.mark.parametrize(("kind", "beyond"), [(FixedCost, 5.1), (SlowSetup, 1.1)])
 def test_the_fitted_search_ends_when_the_time_does(kind: type[FixedCost], beyond: float, limit: float) -> None:
     engine = kind(run=1e-6, setup=1.0)
-    blocks.fitted_block_size(engine, 0.2, lambda: limit - engine.now)
+    carry_out(engine, blocks.fitted_block_size(0.2, lambda: limit - engine.now))
     # One empty block is always timed.
     assert engine.now <= max(limit, 1.0) + beyond
 
 
 def test_finding_the_block_size_takes_two_setups() -> None:
     engine = SlowSetup(run=1e-6, setup=2.0)
-    blocks.fitted_block_size(engine, 0.2, lambda: 100.0 - engine.now)
+    carry_out(engine, blocks.fitted_block_size(0.2, lambda: 100.0 - engine.now))
     assert engine.now < 2 * 2.0 + 0.1
 
 
 def test_a_slow_setup_makes_longer_blocks() -> None:
     engine = SlowSetup(run=1e-6, setup=2.0)
-    size = blocks.fitted_block_size(engine, 0.2, lambda: 12.0 - engine.now)
+    size = carry_out(engine, blocks.fitted_block_size(0.2, lambda: 12.0 - engine.now))
     # 8 s are left for blocks that cost 2 s each: the four of them should add up to 0.2 s
     assert 0.05 <= size.number * 1e-6 <= 0.1
 
 
 def test_the_preferred_search_goes_one_two_five() -> None:
     engine = FixedCost(run=0.01)
-    assert blocks.search_preferred(engine, 0.15) == (20, 0.2)
+    assert carry_out(engine, blocks.search_preferred(0.15)) == (20, 0.2)
     assert engine.calls == [1, 2, 5, 10, 20]
 
 
 def test_the_preferred_search_stops_before_a_counter_overflows() -> None:
-    assert blocks.search_preferred(FixedCost(run=0.0), 1.0)[0] < 2**31
+    assert carry_out(FixedCost(run=0.0), blocks.search_preferred(1.0))[0] < 2**31
 
 
 def test_blocks_are_timed_until_they_add_up() -> None:
     seen: list[tuple[int, float]] = []
-    times = blocks.measure(FixedCost(run=0.1), 3, min_run_time=1.0, callback=lambda n, t: seen.append((n, t)))
+    times = carry_out(
+        FixedCost(run=0.1), blocks.measure(3, min_run_time=1.0, callback=lambda n, t: seen.append((n, t)))
+    )
     assert len(times) == 4
     assert seen == [(3, t) for t in times]
 
 
 def test_no_time_at_all_gives_one_block() -> None:
-    assert len(blocks.measure(FixedCost(run=0.1), 1, min_run_time=0.0)) == 1
+    assert len(carry_out(FixedCost(run=0.1), blocks.measure(1, min_run_time=0.0))) == 1
 
 
 def test_a_stop_rule_can_ask_for_more_and_the_clock_can_refuse() -> None:
-    times = blocks.measure(
-        FixedCost(run=1.0), 1, min_run_time=0.0, should_stop=lambda t: False, out_of_time=lambda total: total > 6
-    )
+    steps = blocks.measure(1, min_run_time=0.0, should_stop=lambda t: False, out_of_time=lambda total: total > 6)
+    times = carry_out(FixedCost(run=1.0), steps)
     assert len(times) == 7
 
 

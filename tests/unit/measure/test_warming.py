@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from torchmark.measure.snippet import SnippetTimer
+from torchmark.measure.steps import carry_out
 from torchmark.measure.warming import (
     FEWEST_WARM_UP_RUNS,
     RUNS_BETWEEN_LOOKS,
@@ -18,8 +19,7 @@ def count_runs(number: int) -> tuple[int, int]:
     """What warming up says it ran, and what it did."""
     runs: list[None] = []
     timer = SnippetTimer("runs.append(None)", globals={"runs": runs})
-    with timer.one_setup():
-        return warm_up(timer, number), len(runs)
+    return timer.follow(warm_up(timer.code, number)), len(runs)
 
 
 @pytest.mark.parametrize("number", [1, 20, 100, 10_000])
@@ -36,7 +36,7 @@ def test_instructions_are_seen_to_specialise_and_counters_are_not() -> None:
     with timer.one_setup():
         timer.timeit(1)
         first = specialised_instructions(timer.code)
-        warm_up(timer, 100)
+        carry_out(timer, warm_up(timer.code, 100))
         second = specialised_instructions(timer.code)
         timer.timeit(1)
         assert first != second == specialised_instructions(timer.code)
