@@ -17,7 +17,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 FOLDERS = sorted(path for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__")
 
 # A folder (or top-level module) and what it may import of torchmark, besides itself.
-LOWER = {"errors", "model", "stats", "measure", "callgrind", "analysis", "report", "runner", "store"}
+LOWER = {"errors", "model", "stats", "measure", "native", "callgrind", "analysis", "report", "runner", "store"}
 MAY_IMPORT = {
     "errors": set(),
     "model": {"errors"},
@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "wire": {"errors", "model"},
     "worker": {"errors", "model", "wire", "measure"},
     "callgrind": {"errors", "model"},
-    "runner": {"errors", "model", "wire", "callgrind"},
+    "native": {"errors", "model"},
+    "runner": {"errors", "model", "wire", "native", "callgrind"},
     "store": {"errors", "model"},
     "analysis": {"errors", "stats", "model"},
     "report": {"errors", "stats", "model", "analysis"},
@@ -39,7 +40,7 @@ MAY_IMPORT = {
 
 # What may be imported from outside the standard library, and where.
 THIRD_PARTY = {
-    "torch": {"measure/clock.py", "measure/threads.py", "worker/*", "api/timer.py", "api/copies.py"},
+    "torch": {"measure/clock.py", "measure/sdk.py", "measure/threads.py", "worker/*", "api/timer.py", "api/copies.py"},
     "click": {"cli/*"},
     "rich": {"cli/*", "report/findings.py", "report/waiting.py"},
     "jinja2": {"report/page.py"},

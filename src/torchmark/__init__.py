@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torchmark.api.stats import CallgrindStats as CallgrindStats
     from torchmark.api.timer import Timer as Timer
     from torchmark.errors import SetupError as SetupError
+    from torchmark.errors import SnippetError as SnippetError
     from torchmark.errors import StoreError as StoreError
     from torchmark.errors import TorchmarkError as TorchmarkError
     from torchmark.errors import UsageError as UsageError
@@ -44,6 +45,7 @@ _HOMES = {
     "Language": "model.task",
     "Measurement": "api.measurement",
     "SetupError": "errors",
+    "SnippetError": "errors",
     "StoreError": "errors",
     "TaskSpec": "model.task",
     "Timer": "api.timer",

@@ -2,11 +2,12 @@
 
     TorchmarkError
     ├── UsageError      the call cannot mean anything (also a ValueError)
+    ├── SnippetError    C++ does not compile, or fails while it runs (also a RuntimeError)
     ├── SetupError      the machine lacks something the call needs (also an OSError)
     ├── WorkerError     a process that measures could not do its work (also an OSError)
     └── StoreError      stored data cannot be read
 
-Each has the exit code that the command line ends with. A statement timed in this process raises its own errors.
+Each has the exit code that the command line ends with. A Python statement timed in this process raises its own errors.
 """
 
 from __future__ import annotations
@@ -22,6 +23,17 @@ class UsageError(TorchmarkError, ValueError):
     """An argument, or a combination of them, that cannot be carried out."""
 
     exit_code = 2
+
+
+class SnippetError(TorchmarkError, RuntimeError):
+    """C++ that does not compile, or that threw an exception or left its loop; `kind` is which, in one word.
+
+    The text of one that does not compile has the compiler's message, with the user's own lines and columns.
+    """
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class SetupError(TorchmarkError, OSError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torchmark.model.caveat import Caveat, OtherInstructionSet, SeveralThreads, UnstableCount
+from torchmark.model.caveat import Caveat, OptimisedAway, OtherInstructionSet, SeveralThreads, UnstableCount
 from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
 
@@ -66,9 +66,11 @@ def estimate_cycles(events: Mapping[str, int]) -> int | None:
     return sum(_CYCLES.get(name, 0) * count for name, count in events.items())
 
 
-def doubt_count(totals: Sequence[int], threads: int, environment: Environment | None) -> tuple[Caveat, ...]:
+def doubt_count(
+    totals: Sequence[int], threads: int, environment: Environment | None, *, optimised_away: bool = False
+) -> tuple[Caveat, ...]:
     """Every reason to doubt a count."""
-    caveats: list[Caveat] = []
+    caveats: list[Caveat] = [OptimisedAway()] if optimised_away else []
     if len(totals) > 1 and spread(totals) > UNSTABLE_SPREAD:
         caveats.append(UnstableCount(spread(totals)))
     if threads > 1 and totals:

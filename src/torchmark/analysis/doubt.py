@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchmark.analysis.summarise import summarise
-from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
+from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, OptimisedAway, TwoModes, Variation
 from torchmark.model.summary import Summary
 from torchmark.model.times import Times
 from torchmark.stats import order, shape
@@ -31,6 +31,8 @@ def find_caveats(times: Times) -> tuple[Caveat, ...]:
 
 def _caveats(times: Times) -> Iterator[Caveat]:
     per_run = times.per_run
+    if times.optimised_away:
+        yield OptimisedAway()
     if len(per_run) < ENOUGH_SAMPLES:
         yield FewSamples(len(per_run), ENOUGH_SAMPLES)
     if not per_run:

@@ -10,12 +10,13 @@ from torchmark.analysis.arrange import name_env, name_row
 from torchmark.analysis.doubt import SUSPECT_IQR, find_caveats, is_suspect
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.caveat import Caveat
+from torchmark.model.caveat import Caveat, OptimisedAway
 from torchmark.model.summary import Interval, Summary
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
 from torchmark.report.page import render_measurement
 from torchmark.report.text import describe_measurement
+from torchmark.report.wording import word_caveat
 from torchmark.stats import order, shape
 from torchmark.store.fields import check_schema, take, take_task, take_times
 
@@ -41,6 +42,8 @@ class Measurement:
     metadata: dict[Any, Any] | None = None
     overhead_s: float | None = None
     """Seconds that a block without any execution takes, where the method of measuring found out."""
+    optimised_away: bool = False
+    """Whether a compiler left nothing of the statement, so that an empty loop was timed."""
 
     def __post_init__(self) -> None:
         if self.number_per_run < 1:
@@ -192,10 +195,12 @@ class Measurement:
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
         """Join replicates: one measurement for each task, in the order the tasks first occur."""
-        times: dict[TaskSpec, list[float]] = {}
+        merged: dict[TaskSpec, Measurement] = {}
         for measurement in measurements:
-            times.setdefault(measurement.task_spec, []).extend(measurement.times)
-        return [Measurement(1, samples, spec) for spec, samples in times.items()]
+            one = merged.setdefault(measurement.task_spec, Measurement(1, [], measurement.task_spec))
+            one.raw_times += measurement.times
+            one.optimised_away |= measurement.optimised_away
+        return list(merged.values())
 
     def to_dict(self) -> dict[str, Any]:
         """A form that survives JSON unchanged, down to the last bit of every time.
@@ -214,6 +219,7 @@ class Measurement:
             "task_spec": dataclasses.asdict(self.task_spec),
             "metadata": self.metadata,
             "overhead_s": self.overhead_s,
+            "optimised_away": self.optimised_away,
         }
 
     @classmethod
@@ -229,15 +235,30 @@ class Measurement:
             task_spec=take_task(data),
             metadata=take(data, "metadata", dict, optional=True),
             overhead_s=take(data, "overhead_s", float, optional=True),
+            # Files from before C++ could be measured do not have it.
+            optimised_away="optimised_away" in data and take(data, "optimised_away", bool),
         )
 
     def __repr__(self) -> str:
         summary = self.summary if self.raw_times else None
         text = describe_measurement(self.task_spec, summary, self.number_per_run)
+        if self.optimised_away:
+            text = f"{text}\n  WARNING: {word_caveat(OptimisedAway())}"
         return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 
     def _repr_html_(self) -> str:
         return render_measurement(self.task_spec, self._as_times())
 
     def _as_times(self) -> Times:
-        return Times(self.number_per_run, tuple(self.raw_times), self.overhead_s)
+        return Times(self.number_per_run, tuple(self.raw_times), self.overhead_s, self.optimised_away)
+
+
+def make_measurement(times: Times, spec: TaskSpec) -> Measurement:
+    """The result of timing a task."""
+    return Measurement(
+        times.number_per_run,
+        list(times.raw_times),
+        spec,
+        overhead_s=times.overhead_s,
+        optimised_away=times.optimised_away,
+    )

@@ -49,6 +49,8 @@ class CallgrindStats:
     tensor_allocations: int | None = None
     """Calls of torch's CPU allocator, in all runs."""
     environment: Environment | None = None
+    optimised_away: bool = False
+    """Whether the compiler left nothing of the statement, so that an empty loop was counted."""
 
     # --- what came out -------------------------------------------------------------------------------
 
@@ -60,7 +62,9 @@ class CallgrindStats:
         """Instructions of all runs together; `net` takes off what the empty loop costs."""
         stmt, baseline = self.stmt_exclusive_stats, self.baseline_exclusive_stats
         if net and not len(baseline):
-            raise UsageError("There is no baseline to take off: this was counted with collect_baseline=False.")
+            raise UsageError(
+                "There is no baseline to take off: this is C++, or was counted with collect_baseline=False."
+            )
         if denoise:
             stmt, baseline = stmt.denoise(), baseline.denoise()
         return stmt.sum() - (baseline.sum() if net else 0)
@@ -92,7 +96,8 @@ class CallgrindStats:
     @property
     def caveats(self) -> tuple[Caveat, ...]:
         """The reasons to doubt this count."""
-        return doubt_count(self.layouts, self.task_spec.num_threads, self.environment)
+        threads = self.task_spec.num_threads
+        return doubt_count(self.layouts, threads, self.environment, optimised_away=self.optimised_away)
 
     # --- in and out ----------------------------------------------------------------------------------
 
@@ -111,6 +116,7 @@ class CallgrindStats:
             "allocations": self.allocations,
             "tensor_allocations": self.tensor_allocations,
             "environment": None if self.environment is None else _plain_environment(self.environment),
+            "optimised_away": self.optimised_away,
         }
 
     @classmethod
@@ -130,6 +136,8 @@ class CallgrindStats:
             allocations=take(data, "allocations", int, optional=True),
             tensor_allocations=take(data, "tensor_allocations", int, optional=True),
             environment=None if environment is None else _read_environment(environment),
+            # Files from before C++ could be measured do not have it.
+            optimised_away="optimised_away" in data and take(data, "optimised_away", bool),
         )
 
     def __repr__(self) -> str:
@@ -169,6 +177,7 @@ def make_stats(spec: TaskSpec, counts: Counts, environment: Environment) -> Call
         allocations=allocations,
         tensor_allocations=tensor_allocations,
         environment=environment,
+        optimised_away=counts.optimised_away,
     )
 
 

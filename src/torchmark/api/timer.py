@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 import os
@@ -12,9 +13,10 @@ from typing import Any, ClassVar, overload
 
 import torch
 
+from torchmark.api.compiling import CppTimer
 from torchmark.api.copies import CopyIfCallgrind, pack_globals
 from torchmark.api.counter import choose_layouts, collect
-from torchmark.api.measurement import Measurement
+from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.api.stats import CallgrindStats
 from torchmark.errors import UsageError
 from torchmark.measure import blocks, procedures
@@ -48,9 +50,11 @@ class Timer:
 
     stmt: the statement, or a callable without arguments.
     setup: runs before each block, or once for all blocks of a measurement with `setup_once=True`.
-    global_setup: for C++ only.
+    global_setup: for C++ only: what stands at file scope, such as `#include` lines and functions.
     timer: the clock; the default synchronises where there is an accelerator, which is found out once.
-    globals: names the statement may use; `torch` is always among them.
+    globals: names the statement may use; `torch` is always among them. C++ has none.
+    language: "python" or "cpp". C++ sees torch's own API, is compiled when it is first needed, together with all other
+        C++ timers that wait for that, and runs in this process.
     label, sub_label, description, env: where the result stands in a `Compare` table.
 
     >>> timer = Timer("x + y", setup="x, y = torch.ones(4), torch.ones(4)", label="add")
@@ -78,10 +82,12 @@ class Timer:
     ) -> None:
         if not isinstance(stmt, str) and not callable(stmt):
             raise UsageError(f"A statement is a `str` or a callable without arguments, not {type(stmt)}.")
-        _check_language(language, global_setup)
+        is_cpp = _is_cpp(language)
         if isinstance(stmt, str):
             stmt = _normalise(stmt)
         setup = _normalise(setup)
+        if is_cpp and setup == "pass":
+            setup = ""
         self._task_spec = TaskSpec(
             stmt=stmt if isinstance(stmt, str) else name_callable(stmt),
             setup=setup,
@@ -94,15 +100,33 @@ class Timer:
         )
         self._is_text = isinstance(stmt, str)
         self._globals = dict(globals or {})
-        self._engine = self._timer_cls(
+        self._engine: Engine
+        if is_cpp:
+            self._engine = self._make_cpp_engine(stmt, setup, global_setup, timer)
+        else:
+            self._engine = self._make_python_engine(stmt, setup, global_setup, timer)
+        if setup_once and not hasattr(self._engine, "follow"):
+            raise UsageError(f"{type(self._engine)} runs the setup before each block: leave out `setup_once`.")
+        self._setup_once = setup_once
+
+    def _make_python_engine(self, stmt: Statement, setup: str, global_setup: str, timer: Callable[[], float]) -> Engine:
+        if global_setup:
+            raise UsageError(
+                f"global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be moved to `setup`."
+            )
+        return self._timer_cls(
             stmt=stmt,
             setup=setup,
             timer=choose_clock() if timer is default_timer else timer,
             globals={"torch": torch, **CopyIfCallgrind.unwrap_all(self._globals)},
         )
-        if setup_once and not hasattr(self._engine, "follow"):
-            raise UsageError(f"{type(self._engine)} runs the setup before each block: leave out `setup_once`.")
-        self._setup_once = setup_once
+
+    def _make_cpp_engine(self, stmt: Statement, setup: str, global_setup: str, timer: Callable[[], float]) -> CppTimer:
+        if self._timer_cls is not SnippetTimer:
+            raise AssertionError("_timer_cls has already been swapped.")
+        if not isinstance(stmt, str):
+            raise UsageError("A C++ statement is a `str`.")
+        return CppTimer(stmt, setup, textwrap.dedent(global_setup), timer, self._globals)
 
     def _carry_out(self, steps: Steps[R]) -> R:
         """Measure with the thread count and the setups as asked for."""
@@ -111,7 +135,8 @@ class Timer:
 
     def _measure(self, steps: Steps[Times]) -> Measurement:
         times = self._carry_out(steps)
-        return Measurement(times.number_per_run, list(times.raw_times), self._task_spec, overhead_s=times.overhead_s)
+        optimised_away = getattr(self._engine, "optimised_away", False)
+        return make_measurement(dataclasses.replace(times, optimised_away=optimised_away), self._task_spec)
 
     def timeit(self, number: int = 1_000_000) -> Measurement:
         """Warm up, then time one block of `number` runs: a measurement of a single sample.
@@ -241,8 +266,12 @@ class Timer:
             raise UsageError("A callable cannot be counted: it would have to run in another process. Give a text.")
         seeds = choose_layouts(operator.index(layouts))
         givens, payload = pack_globals(self._globals)
-        # A faulty statement is told at once, as the exception it raises.
-        self._carry_out(blocks.time_block(1))
+        compiled = None
+        if isinstance(self._engine, CppTimer):
+            compiled = self._engine.compile()
+        else:
+            # A faulty statement is told at once, as the exception it raises.
+            self._carry_out(blocks.time_block(1))
         spec = self._task_spec
         job = CountJob(
             stmt=spec.stmt,
@@ -252,13 +281,14 @@ class Timer:
             threads=operator.index(spec.num_threads),
             layouts=seeds,
             givens=givens,
+            compiled=compiled,
         )
         results = tuple(
             collect(
                 spec,
                 job,
                 payload,
-                baseline=collect_baseline,
+                baseline=collect_baseline and compiled is None,
                 keep_texts=retain_out_file,
                 simulate=simulate_caches,
                 given=set_env or {},
@@ -282,16 +312,11 @@ class Timer:
             raise UsageError(f"`{name}` must be a number of seconds, not {value}.")
 
 
-def _check_language(language: Language | str, global_setup: str) -> None:
+def _is_cpp(language: Language | str) -> bool:
     known = _LANGUAGES.get(language)
     if known is None:
         raise UsageError(f"Invalid language `{language}`.")
-    if known is Language.CPP:
-        raise NotImplementedError("This version of torchmark times Python statements only.")
-    if global_setup:
-        raise UsageError(
-            f"global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be moved to `setup`."
-        )
+    return known is Language.CPP
 
 
 def _normalise(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import sys
@@ -11,12 +12,25 @@ from typing import IO, Any
 import click
 
 from torchmark.analysis.arrange import ordered_unique
-from torchmark.api.counter import choose_layouts, start
+from torchmark.api.counter import STARTING, choose_layouts, start
 from torchmark.api.stats import CallgrindStats, make_stats
-from torchmark.cli.parameters import Seconds, ThreadCounts, Variable, is_standard_output, json_option, write_json
+from torchmark.cli.compiling import compile_tasks
+from torchmark.cli.parameters import (
+    Seconds,
+    ThreadCounts,
+    Variable,
+    check_language,
+    global_setup_option,
+    is_standard_output,
+    json_option,
+    language_option,
+    write_json,
+)
 from torchmark.errors import UsageError
+from torchmark.model.costs import Counts
 from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.outcome import Failure
+from torchmark.model.snippet import Compiled
 from torchmark.model.task import TaskSpec
 from torchmark.report.counts import DEFAULT_LINE_WIDTH, CountRow, render_counts, render_difference
 from torchmark.report.export import plain_caveat
@@ -37,7 +51,9 @@ MOST_RUNS = 1_000_000
 
 @click.command("count")
 @click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
-@click.option("--setup", default="pass", metavar="CODE", help="Runs once, before the statement is warmed up.")
+@click.option("--setup", metavar="CODE", help="Runs once, before the statement is warmed up.")
+@language_option
+@global_setup_option
 @click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
 @click.option("--number", type=click.IntRange(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
 @click.option(
@@ -57,7 +73,9 @@ MOST_RUNS = 1_000_000
 @json_option
 def command(
     stmts: tuple[str, ...],
-    setup: str,
+    setup: str | None,
+    language: str,
+    global_setup: str,
     threads: tuple[int, ...],
     number: int,
     layouts: int,
@@ -70,12 +88,14 @@ def command(
 ) -> int:
     """Count the instructions of one or more statements, exactly, with Valgrind.
 
-    Each STMT is Python; torch is imported already. The first count waits for torch to load under Valgrind, which takes
-    half a minute or so; each one after that takes about a second.
+    Each STMT is Python, where torch is imported already, or C++, where torch/torch.h is included already. The first
+    count waits for torch to load under Valgrind, which takes half a minute or so; each one after that takes about a
+    second. C++ is compiled once, all statements together.
 
     \b
     torchmark count "x * 2" "x + x" --setup "x = torch.ones(8)" --diff
     torchmark count "x @ x" --setup "x = torch.ones(4, 4)" --python /usr/bin/python3
+    torchmark count "x.add(1);" --setup "auto x = torch::ones(8);" --language cpp
     """
     if diff and (len(set(stmts)) != 2 or len(threads) != 1):
         raise UsageError("--diff compares two statements: give exactly two, and one number of threads.")
@@ -83,17 +103,22 @@ def command(
         os.getcwd()
     except OSError as error:
         raise UsageError(f"The working folder cannot be used: {error.strerror}.") from error
+    setup = check_language(language, setup, global_setup)
     worker = Worker(_choose_worker(python, dict(given), caches))
-    tasks = [TaskSpec(stmt, setup, num_threads=n) for n in threads for stmt in ordered_unique(stmts)]
+    tasks = [TaskSpec(stmt, setup, global_setup, num_threads=n) for n in threads for stmt in ordered_unique(stmts)]
     seeds = choose_layouts(layouts)
     place = Place(os.getcwd(), None if python else tuple(visible_path()))
     results: list[CallgrindStats] = []
     failures: list[tuple[TaskSpec, Failure]] = []
     try:
-        start(worker)
+        compiled: Mapping[TaskSpec, Compiled | Failure] = {}
+        if language == "cpp":
+            compiled = compile_tasks(tasks, worker, STARTING)
+        else:
+            start(worker)
         for task in tasks:
             job = CountJob(task.stmt, task.setup, place, number, task.num_threads, seeds)
-            outcome = count(worker, job, timeout_s=timeout)
+            outcome = _count(worker, job, compiled.get(task), timeout)
             if isinstance(outcome, Failure):
                 failures.append((task, outcome))
             else:
@@ -103,6 +128,15 @@ def command(
         worker.close()
         _report(results, failures, diff=diff and len(results) == 2, json_file=json_file)
     return STATEMENT_FAILED if failures else 0
+
+
+def _count(worker: Worker, job: CountJob, compiled: Compiled | Failure | None, timeout_s: float) -> Counts | Failure:
+    if isinstance(compiled, Failure):
+        return compiled
+    if compiled is not None:
+        # A loop of compiled code costs next to nothing.
+        return count(worker, dataclasses.replace(job, compiled=compiled), timeout_s=timeout_s, baseline=False)
+    return count(worker, job, timeout_s=timeout_s)
 
 
 def _choose_worker(python: str | None, given: Mapping[str, str], caches: bool) -> WorkerSpec:
@@ -149,13 +183,13 @@ def _texts(results: Sequence[CallgrindStats], *, diff: bool) -> Iterator[str]:
 
 
 def _row(result: CallgrindStats) -> CountRow:
-    number = result.number_per_run
+    number, baseline = result.number_per_run, result.baseline_exclusive_stats
     return CountRow(
         name=one_line(result.task_spec.stmt),
         threads=result.task_spec.num_threads,
         number=number,
         instructions=result.counts() / number,
-        baseline=result.baseline_exclusive_stats.sum() / number,
+        baseline=baseline.sum() / number if len(baseline) else None,
         allocations=(result.allocations or 0) / number,
         tensor_allocations=(result.tensor_allocations or 0) / number,
         cycles=None if result.estimated_cycles is None else result.estimated_cycles / number,

@@ -5,48 +5,51 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from torchmark.analysis.arrange import ordered_unique
 from torchmark.api.compare import Compare
 from torchmark.api.measurement import Measurement
-from torchmark.cli.parameters import Seconds, ThreadCounts, is_standard_output, json_option, output_aside, write_json
+from torchmark.cli.parameters import (
+    Seconds,
+    ThreadCounts,
+    check_language,
+    global_setup_option,
+    is_standard_output,
+    json_option,
+    language_option,
+    output_aside,
+    write_json,
+)
+from torchmark.cli.timing import choose_budget, choose_method, time_all, time_compiled
 from torchmark.errors import SetupError, UsageError
 from torchmark.measure.blocks import LARGEST_NUMBER
-from torchmark.measure.source import has_user_frames, user_traceback
 from torchmark.model.caveat import Variation
+from torchmark.model.task import TaskSpec
 from torchmark.report.export import plain_caveat, plain_summary
 from torchmark.report.text import count, describe_measurement, one_line
 from torchmark.report.units import choose_scale
 from torchmark.report.wording import give_advice, state_fact
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:
     from torchmark.api.timer import Timer
 
-Method: TypeAlias = "Callable[[Timer], Measurement]"
-
 SCHEMA = "torchmark.time"
 SCHEMA_VERSION = 1
-
-DEFAULT_RUN_TIME_S = 0.2
-DEFAULT_ADAPTIVE_RUN_TIME_S = 0.01
-# The setup runs before every block and may take far longer than what is timed: stop after this many times the
-# run time asked for, and at ten seconds at the earliest.
-LIMIT_FACTOR = 10
-SHORTEST_LIMIT_S = 10.0
-# With a fixed number of runs, as many blocks as make an interval of the median possible.
-BLOCKS_OF_FIXED_SIZE = 7
 
 STATEMENT_FAILED = 1
 
 
 @click.command("time")
 @click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
-@click.option("--setup", default="pass", metavar="CODE", help="Runs before each block of the statement.")
+@click.option("--setup", metavar="CODE", help="Runs before each block of the statement.")
+@language_option
+@global_setup_option
 @click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
 @click.option("--label", metavar="TEXT", help="Title of the result.")
 @click.option("--min-run-time", type=Seconds(), help="Seconds to measure for (0.2 by default).")
@@ -54,73 +57,53 @@ STATEMENT_FAILED = 1
 @click.option(
     "--number", type=click.IntRange(1, LARGEST_NUMBER), metavar="N", help="Runs per block, instead of choosing."
 )
+@click.option("--timeout", type=Seconds(), help="Seconds until a C++ statement is given up (600).")
 @json_option
 def command(
     stmts: tuple[str, ...],
-    setup: str,
+    setup: str | None,
+    language: str,
+    global_setup: str,
     threads: tuple[int, ...],
     label: str | None,
     min_run_time: float | None,
     adaptive: bool,
     number: int | None,
+    timeout: float | None,
     json_file: IO[str] | None,
 ) -> int:
     """Time one or more statements.
 
-    Each STMT is Python; torch is imported already. Several statements, or several thread counts, give a table.
+    Each STMT is Python, where torch is imported already, or C++, where torch/torch.h is included already. Several
+    statements, or several thread counts, give a table. C++ is compiled once, all statements together, and runs in a
+    process of its own.
 
     \b
     torchmark time "x + 1" --setup "x = torch.ones(8)"
     torchmark time "x @ x" "x.mm(x)" --setup "x = torch.ones(9, 9)" --threads 1,2
+    torchmark time "x.add(1);" --setup "auto x = torch::ones(8);" --language cpp
     """
-    method = choose_method(min_run_time, adaptive, number)
-    timer_cls = _load_timer()
-    # As `python -m` does, so that a setup can import what lies here; after torch, which does not lie here.
-    sys.path.insert(0, os.getcwd())
+    budget = choose_budget(min_run_time, adaptive, number)
+    setup = check_language(language, setup, global_setup)
+    if timeout is not None and language != "cpp":
+        raise UsageError("--timeout is for C++, which runs in a process of its own. Python is timed in this one.")
     json_only = is_standard_output(json_file)
-    with output_aside() if json_only else contextlib.nullcontext():
-        timers = [partial(timer_cls, setup=setup, label=label, num_threads=n) for n in threads]
-        results, tracebacks = time_all(stmts, timers, method)
+    if language == "cpp":
+        tasks = [TaskSpec(stmt, setup, global_setup, label, num_threads=n) for n in threads for stmt in stmts]
+        results, tracebacks = time_compiled(tasks, budget, DEFAULT_TIMEOUT_S if timeout is None else timeout)
+    else:
+        timer_cls = _load_timer()
+        # As `python -m` does, so that a setup can import what lies here; after torch, which does not lie here.
+        sys.path.insert(0, os.getcwd())
+        with output_aside() if json_only else contextlib.nullcontext():
+            timers = [partial(timer_cls, setup=setup, label=label, num_threads=n) for n in threads]
+            results, tracebacks = time_all(stmts, timers, choose_method(budget))
     if json_file is not None:
         write_json(as_json(results, tracebacks), json_file)
     if results and not json_only:
         show(results, {name for name, used in (("adaptive", adaptive), ("number", number)) if used})
     show_failures(tracebacks, with_names=len(stmts) > 1)
     return STATEMENT_FAILED if tracebacks else 0
-
-
-def choose_method(min_run_time: float | None, adaptive: bool, number: int | None) -> Method:
-    """How to measure, given the options; options that contradict each other are refused."""
-    if number is not None:
-        if adaptive or min_run_time is not None:
-            raise UsageError("--number fixes the work to do: leave out --adaptive and --min-run-time with it.")
-        return lambda timer: timer.repeat(BLOCKS_OF_FIXED_SIZE, number)
-    default = DEFAULT_ADAPTIVE_RUN_TIME_S if adaptive else DEFAULT_RUN_TIME_S
-    run_time = default if min_run_time is None else min_run_time
-    limit = max(run_time * LIMIT_FACTOR, SHORTEST_LIMIT_S)
-    if adaptive:
-        return lambda timer: timer.adaptive_autorange(min_run_time=run_time, max_run_time=limit)
-    return lambda timer: timer.blocked_autorange(min_run_time=run_time, max_run_time=limit)
-
-
-def time_all(
-    stmts: Sequence[str], timers: Sequence[Callable[[str], Timer]], method: Method
-) -> tuple[list[Measurement], dict[str, str]]:
-    """Time every statement with every kind of timer; one that fails costs the others nothing.
-
-    Gives the results, and the user's own traceback for each statement that failed.
-    """
-    results: list[Measurement] = []
-    tracebacks: dict[str, str] = {}
-    for make_timer in timers:
-        for stmt in (stmt for stmt in stmts if stmt not in tracebacks):
-            try:
-                results.append(method(make_timer(stmt)))
-            except (Exception, SystemExit) as error:
-                if not has_user_frames(error) and not isinstance(error, SyntaxError):
-                    raise
-                tracebacks[stmt] = user_traceback(error)
-    return results, tracebacks
 
 
 def _load_timer() -> type[Timer]:

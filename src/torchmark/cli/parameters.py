@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from torchmark.errors import StoreError
+from torchmark.errors import StoreError, UsageError
 
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
@@ -21,6 +21,26 @@ MOST_THREADS = 4096
 json_option = click.option(
     "--json", "json_file", type=click.File("w", lazy=False), metavar="FILE", help="Write JSON; - is standard output."
 )
+
+
+language_option = click.option(
+    "--language",
+    type=click.Choice(["python", "cpp"]),
+    default="python",
+    help="What statements and setup are written in (python).",
+)
+global_setup_option = click.option(
+    "--global-setup", default="", metavar="CODE", help="C++ at file scope, such as #include lines and functions."
+)
+
+
+def check_language(language: str, setup: str | None, global_setup: str) -> str:
+    """The setup as the language has it; options that do not fit the language are refused."""
+    if language == "cpp":
+        return setup or ""
+    if global_setup:
+        raise UsageError("--global-setup is for C++: say --language cpp, or move it to --setup.")
+    return "pass" if setup is None else setup
 
 
 class ThreadCounts(click.ParamType):  # type: ignore[type-arg, unused-ignore]

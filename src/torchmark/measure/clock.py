@@ -44,6 +44,11 @@ def choose_clock() -> Callable[[], float]:
     return synchronised
 
 
+def choose_native_clock() -> Callable[[], float] | None:
+    """The clock for compiled code: None stands for its own, which does not wait for an accelerator."""
+    return None if find_synchronise() is None else choose_clock()
+
+
 def timer() -> float:
     """Seconds on the performance counter, after the accelerator (if any) has finished its work.
 

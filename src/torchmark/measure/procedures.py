@@ -14,6 +14,8 @@ ADAPTIVE_SIZING_S = 0.05
 RUN_TIME_S = 0.2
 # How many blocks of the preferred size are taken, as the command line of Python's timeit does.
 REPEATS = 5
+# Of blocks of a size that the user gives: as many as make an interval of the median possible.
+BLOCKS_OF_FIXED_SIZE = 7
 
 
 def one_block(number: int) -> Steps[Times]:

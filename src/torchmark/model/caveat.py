@@ -50,6 +50,13 @@ class HighOverhead:
 
 
 @dataclasses.dataclass(frozen=True)
+class OptimisedAway:
+    """The compiler left nothing of the statement: what was measured is an empty loop."""
+
+    kind: ClassVar[str] = "optimised_away"
+
+
+@dataclasses.dataclass(frozen=True)
 class UnstableCount:
     """The count depends on the layout of memory more than a well-behaved statement's does."""
 
@@ -74,4 +81,14 @@ class OtherInstructionSet:
     counted: str
 
 
-Caveat = Union[FewSamples, Variation, Drift, TwoModes, HighOverhead, UnstableCount, SeveralThreads, OtherInstructionSet]
+Caveat = Union[
+    OptimisedAway,
+    FewSamples,
+    Variation,
+    Drift,
+    TwoModes,
+    HighOverhead,
+    UnstableCount,
+    SeveralThreads,
+    OtherInstructionSet,
+]

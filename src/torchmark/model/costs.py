@@ -69,3 +69,5 @@ class Counts:
     baseline: Profile | None
     texts: tuple[str, ...] | None = None
     """The files that the layouts were read from, where they are kept."""
+    optimised_away: bool = False
+    """Whether the compiler left nothing of the statement, so that the loop is empty."""

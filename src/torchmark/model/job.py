@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Union
 
+from torchmark.model.snippet import Compiled
+
 # Seeds of the memory layouts that a count is taken in. An odd number of them makes the median a count that was seen.
 DEFAULT_LAYOUTS = (1, 2, 3, 4, 5)
 # The heap as it happens to be.
@@ -43,11 +45,17 @@ class CountJob:
     threads: int = 1
     layouts: tuple[int, ...] = DEFAULT_LAYOUTS
     givens: tuple[Given, ...] = ()
+    compiled: Compiled | None = None
+    """Where to find the statement if it is C++; `stmt` and `setup` are then not looked at."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TimeJob:
-    """Time blocks until they add up to `min_run_time_s`, for at most `max_run_time_s` in all."""
+    """Time blocks until they add up to `min_run_time_s`, for at most `max_run_time_s` in all.
+
+    With a `threshold`, until the interquartile range is below that share of the median; with a `number`, a few blocks
+    of so many runs.
+    """
 
     stmt: str
     setup: str
@@ -55,7 +63,11 @@ class TimeJob:
     threads: int = 1
     min_run_time_s: float = 0.2
     max_run_time_s: float = 10.0
+    threshold: float | None = None
+    number: int | None = None
     givens: tuple[Given, ...] = ()
+    compiled: Compiled | None = None
+    """As for counting."""
 
 
 Job = Union[CountJob, TimeJob]

@@ -9,6 +9,8 @@ import enum
 class FailureKind(enum.Enum):
     """What ended the job."""
 
+    NOT_COMPILED = "not_compiled"
+    """C++ that the compiler or the linker refuses."""
     RAISED = "raised"
     """An exception of the user's code."""
     EXITED = "exited"

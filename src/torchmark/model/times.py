@@ -9,7 +9,8 @@ import dataclasses
 class Times:
     """Block times in seconds; each block ran the statement `number_per_run` times.
 
-    `overhead_s` is what a block that runs the statement no time at all takes, where it was measured.
+    `overhead_s` is what a block that runs the statement no time at all takes, where it was measured. `optimised_away`
+    tells of a compiled statement of which the compiler left nothing.
 
     >>> Times(10, (2.0, 3.0)).per_run
     (0.2, 0.3)
@@ -18,6 +19,7 @@ class Times:
     number_per_run: int
     raw_times: tuple[float, ...]
     overhead_s: float | None = None
+    optimised_away: bool = False
 
     @property
     def per_run(self) -> tuple[float, ...]:

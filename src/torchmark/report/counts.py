@@ -86,7 +86,7 @@ class CountRow:
     threads: int
     number: int
     instructions: float
-    baseline: float
+    baseline: float | None
     allocations: float
     tensor_allocations: float
     cycles: float | None
@@ -100,7 +100,8 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_LINE_WIDTH
     columns = [("instructions", [f"{row.instructions:,.0f}" for row in rows])]
     if any(row.spread is not None for row in rows):
         columns.append(("spread", [f"{row.spread or 0:.1%}" for row in rows]))
-    columns.append(("baseline", [f"{row.baseline:,.0f}" for row in rows]))
+    if _has_baseline(rows):
+        columns.append(("baseline", [f"{row.baseline or 0:,.0f}" for row in rows]))
     columns.append(("mallocs", [_show_few(row.allocations) for row in rows]))
     columns.append(("tensors", [_show_few(row.tensor_allocations) for row in rows]))
     if any(row.cycles is not None for row in rows):
@@ -115,6 +116,10 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_LINE_WIDTH
     for i, name in enumerate(names):
         lines.append(_line(name, name_width, [cells[i] for _, cells in columns], widths))
     return "\n".join([*lines, "", *_explain(rows)])
+
+
+def _has_baseline(rows: Sequence[CountRow]) -> bool:
+    return any(row.baseline is not None for row in rows)
 
 
 def _line(name: str, name_width: int, cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -134,7 +139,9 @@ def _show_few(n: float) -> str:
 def _explain(rows: Sequence[CountRow]) -> list[str]:
     first = rows[0]
     how = "in one memory layout" if first.layouts == 1 else f"the median of {first.layouts} memory layouts"
-    lines = [f"Per run, from {count(first.number, 'run')}; {how}.", "The baseline is the empty loop."]
+    lines = [f"Per run, from {count(first.number, 'run')}; {how}."]
+    if _has_baseline(rows):
+        lines.append("The baseline is the empty loop.")
     if first.environment is not None:
         lines.append(name_environment(first.environment))
     return lines

@@ -6,7 +6,7 @@ from torchmark.model.outcome import Failure
 
 
 def describe_failure(failure: Failure) -> str:
-    """The user's traceback where there is one, else what happened; then the end of what went to standard error.
+    """What the traceback or the compiler tells, or else what happened; then the end of what went to standard error.
 
     >>> from torchmark.model.outcome import FailureKind
     >>> print(describe_failure(Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.", stderr="bad\\n")))

@@ -15,6 +15,18 @@ SAFE_FIGURES = 12
 _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 
 
+def format_size(size_bytes: int) -> str:
+    """A size in bytes for people.
+
+    >>> format_size(0), format_size(1536), format_size(5 * 1024**3)
+    ('0 B', '1.5 KiB', '5.0 GiB')
+    """
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    power = min((size_bytes.bit_length() - 1) // 10, 4)
+    return f"{size_bytes / 1024**power:.1f} {'KMGT'[power - 1]}iB"
+
+
 def select_unit(t: float) -> tuple[str, float]:
     """The unit in which `t` seconds read best, and its length in seconds; nanoseconds for all that is shorter.
 

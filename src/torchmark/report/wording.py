@@ -11,6 +11,7 @@ from torchmark.model.caveat import (
     Drift,
     FewSamples,
     HighOverhead,
+    OptimisedAway,
     OtherInstructionSet,
     SeveralThreads,
     TwoModes,
@@ -47,6 +48,8 @@ def state_fact(caveat: Caveat) -> str:
     if isinstance(caveat, TwoModes):
         fast, slow = format_time(caveat.fast_s), format_time(caveat.slow_s)
         return f"The samples fall into two groups, around {fast} and {slow} ({caveat.slow_share:.0%} in the slow one)."
+    if isinstance(caveat, OptimisedAway):
+        return "The compiler removed the statement, which has no effect: the loop was empty."
     if isinstance(caveat, UnstableCount):
         return f"The count moves by {caveat.spread:.1%} with the layout of memory."
     if isinstance(caveat, SeveralThreads):
@@ -69,6 +72,8 @@ def give_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
         return "Does it depend on what earlier runs left behind, or does the machine heat up or slow down?"
     if isinstance(caveat, TwoModes):
         return "The median may lie in either group: look at the quantiles, and at what else the machine does."
+    if isinstance(caveat, OptimisedAway):
+        return "Use what it computes, or keep it with torchmark::keep(...)."
     if isinstance(caveat, UnstableCount):
         more = "layouts=" if face == "python" else "--layouts"
         return f"Does it depend on addresses or on what earlier runs left behind? More layouts ({more}) make it firmer."

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torchmark.callgrind.parse import parse_profile, read_trigger
 from torchmark.errors import StoreError
 from torchmark.model.costs import Counts, Profile
 from torchmark.model.job import BARE_LAYOUT, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
-from torchmark.wire.messages import Separate
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
+from torchmark.wire.messages import Counted, Separate
 from torchmark.wire.profiles import name_layout
 
 
@@ -27,13 +27,13 @@ def count(
     """Count in each layout of the job, and the empty loop. The time limit is for each process that is started."""
     # A process with several threads cannot be forked.
     together = job.threads == 1 or len(job.layouts) == 1
-    texts = _run(worker, [job] if together else _split(job), payload, timeout_s)
-    if texts is None:
-        texts = _run(worker, _split(job), payload, timeout_s)
-    if isinstance(texts, Failure):
-        return texts
-    assert texts is not None
-    counts = _read(job, texts, keep_texts=keep_texts)
+    replies = _run(worker, [job] if together else _split(job), payload, timeout_s)
+    if replies is None:
+        replies = _run(worker, _split(job), payload, timeout_s)
+    if isinstance(replies, Failure):
+        return replies
+    assert replies is not None
+    counts = _read(job, replies, keep_texts=keep_texts)
     if isinstance(counts, Failure) or not baseline:
         return counts
     empty = _count_empty_loop(worker, job.number, timeout_s)
@@ -58,22 +58,22 @@ def _split(job: CountJob) -> list[CountJob]:
     return [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
 
 
-def _run(worker: Worker, jobs: Iterable[CountJob], payload: bytes, timeout_s: float) -> list[str] | Failure | None:
-    """The files of all jobs; None if a job has to be split."""
-    texts: list[str] = []
+def _run(worker: Worker, jobs: Iterable[CountJob], payload: bytes, timeout_s: float) -> list[Reply] | Failure | None:
+    """The replies to all jobs; None if a job has to be split."""
+    replies: list[Reply] = []
     for job in jobs:
         reply = worker.run(job, payload, timeout_s)
         if isinstance(reply, Failure):
             return reply
         if isinstance(reply.message, Separate):
             return None
-        texts += reply.files
-    return texts
+        replies.append(reply)
+    return replies
 
 
-def _read(job: CountJob, texts: list[str], *, keep_texts: bool) -> Counts | Failure:
+def _read(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -> Counts | Failure:
     names = [name_layout(layout) for layout in job.layouts]
-    files = {name: text for text in texts if (name := read_trigger(text)) in names}
+    files = {name: text for reply in replies for text in reply.files if (name := read_trigger(text)) in names}
     if missing := [name for name in names if name not in files]:
         text = f"Callgrind wrote no profile of {', '.join(missing)}. Is the disk for temporary files full?"
         return Failure(FailureKind.NO_RESULT, text)
@@ -88,4 +88,5 @@ def _read(job: CountJob, texts: list[str], *, keep_texts: bool) -> Counts | Fail
         layouts=tuple(profiles[name] for name in names),
         baseline=None,
         texts=tuple(files[name] for name in names) if keep_texts else None,
+        optimised_away=any(reply.message.optimised_away for reply in replies if isinstance(reply.message, Counted)),
     )

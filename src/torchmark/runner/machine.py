@@ -125,6 +125,17 @@ def _quota(text: str | None) -> float | None:
     return quota / period if quota > 0 and period > 0 else None
 
 
+def read_available_memory(root: Path = Path("/")) -> int | None:
+    """Bytes that a new program could use: what the machine has left, or what a control group leaves of it."""
+    left = _field(root / "proc/meminfo", "MemAvailable")
+    sizes = [int(left.split()[0]) * 1024] if left else []
+    group = root / "sys/fs/cgroup"
+    limit, used = _read(group / "memory.max"), _read(group / "memory.current")
+    if limit and used and limit.isdigit() and used.isdigit():
+        sizes.append(max(int(limit) - int(used), 0))
+    return min(sizes, default=None)
+
+
 def read_turbo(root: Path) -> bool | None:
     """Whether cores may run above their base frequency."""
     cpu = root / "sys/devices/system/cpu"

@@ -17,6 +17,7 @@ from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
 from torchmark.model.job import Job
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.sdk import Sdk
 from torchmark.runner.folders import cache_folder, make_scratch
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
@@ -52,6 +53,7 @@ class Worker:
         self._link: Link | None = None
         self._scratch: Path | None = None
         self._environment: Environment | None = None
+        self._sdk: Sdk | None = None
         self.baselines: dict[int, Profile] = {}
         """The empty loop's profile by the number of its runs. It depends on nothing else while the zygote lives."""
 
@@ -66,6 +68,13 @@ class Worker:
         self.start()
         assert self._environment is not None
         return self._environment
+
+    @property
+    def sdk(self) -> Sdk:
+        """What C++ for this worker has to be compiled against."""
+        self.start()
+        assert self._sdk is not None
+        return self._sdk
 
     def start(self) -> None:
         """Start the zygote, unless it is there. SetupError says what is missing."""
@@ -170,6 +179,7 @@ class Worker:
             raise
         ready = link.greeting
         assert isinstance(ready, Ready)
+        self._sdk = ready.sdk
         self._environment = Environment(
             python=python,
             python_version=ready.python_version,

@@ -15,10 +15,12 @@ from typing import Any, TypeVar, Union
 
 from torchmark.errors import WorkerError
 from torchmark.model.job import CountJob, Given, Job, Place, TimeJob
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled
 from torchmark.wire.frames import Plain
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +44,7 @@ class Ready:
     torch_file: str
     cpu_capability: str | None
     debug_symbols: bool
+    sdk: Sdk
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +82,9 @@ class Stop:
 
 @dataclasses.dataclass(frozen=True)
 class Counted:
-    """The profiles of all layouts are written."""
+    """The profiles of all layouts are written. `optimised_away`: of an empty loop, for the compiler left nothing."""
+
+    optimised_away: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +101,7 @@ class Timed:
     number: int
     raw_times: tuple[float, ...]
     overhead_s: float | None
+    optimised_away: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,4 +165,8 @@ def _revive(name: str, value: Any) -> Any:
         return Place(value["cwd"], _revive("sys_path", value["sys_path"]))
     if name == "givens":
         return tuple(Given(**given) for given in value)
+    if name == "compiled" and value is not None:
+        return Compiled(**value)
+    if name == "sdk":
+        return Sdk(**value)
     return tuple(value) if isinstance(value, list) else value

@@ -9,6 +9,7 @@ import signal
 from types import CodeType
 from typing import Any, NoReturn
 
+from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.snippet import SnippetTimer
 from torchmark.measure.steps import Steps
 from torchmark.measure.warming import warm_up
@@ -26,10 +27,14 @@ SETTLING_RUNS = 8
 
 def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | Separate | Failed:
     """Write a profile for every layout."""
-    timer = SnippetTimer(job.stmt, job.setup, marks.clock, namespace)
     fork = _Fork()
     try:
-        return timer.follow(_count(job, timer.code, marks, fork))
+        if job.compiled is None:
+            timer = SnippetTimer(job.stmt, job.setup, marks.clock, namespace)
+            return timer.follow(_count(job, timer.code, marks, fork))
+        compiled = CompiledTimer(job.compiled, marks.clock)
+        outcome = compiled.follow(_count(job, None, marks, fork))
+        return Counted(compiled.optimised_away) if isinstance(outcome, Counted) else outcome
     except BaseException as error:
         if fork.pipe is None:
             raise

@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 
+from torchmark.errors import SnippetError
 from torchmark.measure.source import user_traceback
 from torchmark.model.outcome import FailureKind
 from torchmark.wire.messages import Failed
@@ -113,6 +114,10 @@ def _failure_of(error: BaseException) -> Failed:
         kind, text = FailureKind.EXITED, f"exited with code {0 if error.code is None else error.code}"
     elif isinstance(error, MemoryError) or _is_torch_out_of_memory(error):
         kind, text = FailureKind.OUT_OF_MEMORY, _last_line(error)
+    elif isinstance(error, SnippetError):
+        # Compiled code has no traceback.
+        kind = FailureKind.OUT_OF_MEMORY if "std::bad_alloc" in str(error) else FailureKind.RAISED
+        return Failed(kind.value, str(error)[:LONGEST_TEXT], None)
     else:
         kind, text = FailureKind.RAISED, _last_line(error)
     return Failed(kind.value, text[:LONGEST_TEXT], _shorten(user_traceback(error)))

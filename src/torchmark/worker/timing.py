@@ -5,16 +5,31 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from torchmark.measure.clock import choose_clock
-from torchmark.measure.procedures import blocked_within
+from torchmark.measure.clock import choose_clock, choose_native_clock
+from torchmark.measure.compiled import CompiledTimer
+from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE, adaptive, blocked_within, repeated
 from torchmark.measure.snippet import SnippetTimer
-from torchmark.measure.steps import carry_out
+from torchmark.measure.steps import Steps, carry_out
 from torchmark.model.job import TimeJob
+from torchmark.model.times import Times
 from torchmark.wire.messages import Timed
 
 
 def measure_time(job: TimeJob, namespace: dict[str, Any]) -> Timed:
-    """Blocks no longer than needed, until they add up or time is up."""
-    timer = SnippetTimer(job.stmt, job.setup, choose_clock(), namespace)
-    times = carry_out(timer, blocked_within(job.min_run_time_s, job.max_run_time_s, None, time.perf_counter))
-    return Timed(times.number_per_run, times.raw_times, times.overhead_s)
+    """Carry the job out."""
+    steps = choose_steps(job)
+    if job.compiled is None:
+        times = carry_out(SnippetTimer(job.stmt, job.setup, choose_clock(), namespace), steps)
+        return Timed(times.number_per_run, times.raw_times, times.overhead_s)
+    timer = CompiledTimer(job.compiled, choose_native_clock())
+    times = carry_out(timer, steps)
+    return Timed(times.number_per_run, times.raw_times, times.overhead_s, timer.optimised_away)
+
+
+def choose_steps(job: TimeJob) -> Steps[Times]:
+    """What to measure, as the job asks for it."""
+    if job.number is not None:
+        return repeated(BLOCKS_OF_FIXED_SIZE, job.number)
+    if job.threshold is not None:
+        return adaptive(job.threshold, job.min_run_time_s, job.max_run_time_s, None)
+    return blocked_within(job.min_run_time_s, job.max_run_time_s, None, time.perf_counter)

@@ -13,6 +13,7 @@ import sys
 
 import torch
 
+from torchmark.measure.sdk import read_sdk
 from torchmark.wire import frames
 from torchmark.wire.messages import PROTOCOL, Hello, Ready, Refused, encode
 from torchmark.worker.child import run_child
@@ -58,6 +59,7 @@ def describe() -> Ready:
         torch_file=str(torch.__file__),
         cpu_capability=find_cpu_capability(),
         debug_symbols="BUILD_TYPE=RelWithDebInfo" in torch.__config__.show(),
+        sdk=read_sdk(),
     )
 
 

@@ -4,6 +4,7 @@ import functools
 import timeit
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -255,9 +256,28 @@ def test_python_by_any_name(language: Language | str) -> None:
     assert Timer(language=language).timeit(1).median > 0
 
 
-def test_cpp_says_that_it_is_not_there() -> None:
-    with pytest.raises(NotImplementedError, match="Python statements only"):
-        Timer(language="cpp")
+@pytest.mark.parametrize("language", [Language.CPP, "cpp", "c++"])
+def test_cpp_by_any_name_is_not_compiled_before_it_is_needed(language: Language | str) -> None:
+    spec = Timer(" this is no C++ ", language=language)._task_spec
+    assert (spec.stmt, spec.setup) == ("this is no C++", "")
+
+
+def test_cpp_has_no_globals() -> None:
+    with pytest.raises(ValueError, match=r"C\+\+ timing does not support globals\."):
+        Timer("x;", globals={"x": 1}, language="cpp")
+
+
+def test_cpp_with_an_engine_of_the_users_is_refused() -> None:
+    class Mine(Timer):
+        _timer_cls = Mock()
+
+    with pytest.raises(AssertionError, match=r"_timer_cls has already been swapped\."):
+        Mine("x;", language="cpp")
+
+
+def test_a_cpp_statement_is_a_text() -> None:
+    with pytest.raises(UsageError, match="`str`"):
+        Timer(lambda: None, language="cpp")
 
 
 def test_an_unknown_language_is_refused() -> None:

@@ -6,8 +6,9 @@ import click
 import pytest
 
 from torchmark import Measurement, TaskSpec, UsageError
-from torchmark.cli.cmd_time import as_json, choose_method, show
+from torchmark.cli.cmd_time import as_json, show
 from torchmark.cli.parameters import Seconds, ThreadCounts
+from torchmark.cli.timing import choose_budget, choose_method
 
 
 @pytest.mark.parametrize(
@@ -24,14 +25,14 @@ def test_options_choose_the_method(
     min_run_time: float | None, adaptive: bool, number: int | None, expected: object
 ) -> None:
     timer = Mock()
-    choose_method(min_run_time, adaptive, number)(timer)
+    choose_method(choose_budget(min_run_time, adaptive, number))(timer)
     assert timer.mock_calls == [expected]
 
 
 @pytest.mark.parametrize(("min_run_time", "adaptive"), [(1.0, False), (None, True)])
 def test_a_fixed_number_contradicts_a_chosen_one(min_run_time: float | None, adaptive: bool) -> None:
     with pytest.raises(UsageError, match="--number"):
-        choose_method(min_run_time, adaptive, 5)
+        choose_budget(min_run_time, adaptive, 5)
 
 
 @pytest.mark.parametrize(("text", "numbers"), [("1", (1,)), ("1,2,16", (1, 2, 16)), ("4, 2", (4, 2))])

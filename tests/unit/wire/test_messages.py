@@ -8,15 +8,18 @@ import pytest
 from torchmark.errors import WorkerError
 from torchmark.model.job import CountJob, Given, Place, TimeJob
 from torchmark.model.outcome import FailureKind
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled
 from torchmark.wire import messages
 from torchmark.wire.status import describe_status
 
 PLACE = Place("/tmp", ("/a", "/b"))
+SDK = Sdk("/bin/python", "/torch", "2.0", "abc", True, "-O2", 17, None)
 
 ALL: list[messages.Message] = [
     messages.Hello(1, "/tmp/x", "/lib.so", ("/a",)),
     messages.Hello(1, "/tmp/x"),
-    messages.Ready(1, 7, "3.11", "2.0", "/torch.py", "AVX2", False),
+    messages.Ready(1, 7, "3.11", "2.0", "/torch.py", "AVX2", False, SDK),
     messages.Refused("no_torch", "there is none", None),
     messages.Go(),
     messages.Started(7),
@@ -28,7 +31,9 @@ ALL: list[messages.Message] = [
     messages.Failed("raised", "ValueError", "Traceback"),
     CountJob("x", "y", PLACE, 10, 2, (1, 2), (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
     CountJob("x", "y", Place("/")),
-    TimeJob("x", "y", PLACE, 2, 0.5, 1.5, (Given("w", "pickle", 4),)),
+    CountJob("x", "y", Place("/"), compiled=Compiled("/lib.so", "abc")),
+    TimeJob("x", "y", Place("/"), number=7, compiled=Compiled("/lib.so", "abc")),
+    TimeJob("x", "y", PLACE, 2, 0.5, 1.5, givens=(Given("w", "pickle", 4),)),
 ]
 
 

@@ -1,0 +1,244 @@
+"""Compiled snippets on disk, found by what they were made of, shared by all processes of a user.
+
+A snippet's library is the file `<key>.so`. The snippets of one library are links to one file. An entry appears in one
+step, complete, or not at all; behind the library it carries the state of every header it was made from, and a checksum.
+So there is nothing that two writers, a reader and a crash could disagree about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import struct
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchmark.errors import SetupError, UsageError
+
+DEFAULT_LIMIT_BYTES = 2 * 1024**3
+# When an entry was last used is noted no more often than this.
+TOUCH_INTERVAL_S = 3600.0
+
+_MAGIC = b"torchmark-lib-1\n"
+# Checksum of all before it, and the length of the list of headers.
+_TRAILER = struct.Struct(f">32sQ{len(_MAGIC)}s")
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+
+Headers = Mapping[str, tuple[int, int]]
+"""The size and the time of the last change, in nanoseconds, of each header."""
+
+
+class Usage(NamedTuple):
+    """How full the cache is."""
+
+    snippets: int
+    libraries: int
+    size_bytes: int
+
+
+class Cache:
+    """A folder of compiled snippets, with a bound on its size."""
+
+    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        # Of files that were looked at by this object, whether they can be used. One library serves many snippets.
+        self._verdicts: dict[tuple[int, int, int], bool] = {}
+
+    def find(self, key: str) -> Path | None:
+        """The library with this snippet; None if there is none, or none that still holds."""
+        path = self.path(key)
+        try:
+            status = path.stat()
+            identity = (status.st_ino, status.st_size, status.st_ctime_ns)
+            if identity not in self._verdicts:
+                self._verdicts[identity] = _holds(path.read_bytes())
+            if not self._verdicts[identity]:
+                return None
+            if time.time() - status.st_mtime > TOUCH_INTERVAL_S:
+                with contextlib.suppress(OSError):
+                    os.utime(path)
+        except OSError:
+            return None
+        return path
+
+    def publish(self, library: Path, headers: Headers, keys: Sequence[str]) -> list[Path]:
+        """Put a library in place for all of its snippets, then make room if there is too much."""
+        with self.workshop() as folder:
+            sealed = folder / "library.so"
+            sealed.write_bytes(_seal(library.read_bytes(), headers))
+            sealed.chmod(0o755)
+            for key in keys:
+                link = folder / f"{key}.so"
+                _link(sealed, link)
+                os.replace(link, self.path(key))
+        paths = [self.path(key) for key in keys]
+        self.evict(spared=paths)
+        return paths
+
+    @contextlib.contextmanager
+    def workshop(self) -> Iterator[Path]:
+        """A folder beside the entries to make one in. If this process dies, the next one removes it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            path = Path(tempfile.mkdtemp(prefix="making-", dir=self.folder))
+        except OSError as error:
+            raise SetupError(
+                f"The cache {self.folder} cannot be written: {error.strerror}.",
+                missing="cache",
+                advice="Name another folder in TORCHMARK_CACHE.",
+            ) from error
+        with open(path / "owner", "w") as owner:
+            # Held as long as this process lives, and released by the kernel whatever ends it.
+            with contextlib.suppress(OSError):
+                fcntl.flock(owner, fcntl.LOCK_EX)
+            try:
+                yield path
+            finally:
+                shutil.rmtree(path, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def turn(self, name: str) -> Iterator[None]:
+        """Wait while another process makes the same. Only to save work: nothing breaks without it."""
+        path = self.folder / f"{name}.lock"
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(OSError):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(open(path, "w"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+                # Whoever waits on it has the file open, and goes on when we let go.
+                stack.callback(path.unlink, missing_ok=True)
+            yield
+
+    def evict(self, spared: Sequence[Path] = ()) -> None:
+        """Remove the libraries that were not used for longest, until the rest is within the bound."""
+        kept = {path.stat().st_ino for path in spared if path.exists()}
+        libraries = self._libraries()
+        size = sum(library.size_bytes for library in libraries)
+        for library in sorted(libraries, key=lambda one: one.used):
+            if size <= self.limit_bytes:
+                return
+            if library.inode not in kept:
+                size -= library.size_bytes
+                for path in library.paths:
+                    path.unlink(missing_ok=True)
+
+    def measure(self) -> Usage:
+        """How much there is."""
+        libraries = self._libraries()
+        return Usage(
+            snippets=sum(len(library.paths) for library in libraries),
+            libraries=len(libraries),
+            size_bytes=sum(library.size_bytes for library in libraries),
+        )
+
+    def clear(self) -> Usage:
+        """Remove every entry; what others are making right now stays. Says what there was."""
+        usage = self.measure()
+        self._sweep()
+        for library in self._libraries():
+            for path in library.paths:
+                path.unlink(missing_ok=True)
+        return usage
+
+    def path(self, key: str) -> Path:
+        """Where the library with this snippet is, if it is there."""
+        return self.folder / f"{key}.so"
+
+    def _libraries(self) -> list[_Library]:
+        libraries: dict[int, _Library] = {}
+        for path in self.folder.glob("*.so"):
+            # Another process may remove it meanwhile.
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                new = _Library(status.st_ino, status.st_size, status.st_mtime, [])
+                libraries.setdefault(status.st_ino, new).paths.append(path)
+        return list(libraries.values())
+
+    def _sweep(self) -> None:
+        """Remove what processes that are gone were making."""
+        for path in self.folder.glob("making-*"):
+            with contextlib.suppress(OSError), open(path / "owner") as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+
+
+class _Library(NamedTuple):
+    inode: int
+    size_bytes: int
+    used: float
+    paths: list[Path]
+
+
+def parse_size(text: str) -> int:
+    """A size in bytes, from a number with K, M, G or T behind it or without.
+
+    >>> parse_size("500M"), parse_size("2 GiB")
+    (524288000, 2147483648)
+    """
+    stripped = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = stripped[-1:] if stripped[-1:] in _UNITS and stripped else ""
+    try:
+        size = float(stripped[: len(stripped) - len(unit)]) * _UNITS[unit]
+        if not 0 <= size < float("inf"):
+            raise ValueError
+        return int(size)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a size, such as 500M or 2G.") from None
+
+
+def note_headers(paths: Sequence[str], started_ns: int) -> dict[str, tuple[int, int]]:
+    """The state of headers that were read since `started_ns`. One that changed since then never fits again."""
+    states: dict[str, tuple[int, int]] = {}
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError:
+            states[path] = (-1, -1)
+            continue
+        states[path] = (status.st_size, status.st_mtime_ns if status.st_mtime_ns < started_ns else -1)
+    return states
+
+
+def _seal(library: bytes, headers: Headers) -> bytes:
+    """The library and, where the loader does not look, its headers and a checksum."""
+    lines = (f"{size} {changed} {path}" for path, (size, changed) in headers.items())
+    listed = zlib.compress("\n".join(lines).encode(errors="surrogateescape"), 1)
+    checksum = hashlib.sha256(library + listed).digest()
+    return library + listed + _TRAILER.pack(checksum, len(listed), _MAGIC)
+
+
+def _holds(content: bytes) -> bool:
+    """Whether this is a whole entry, and its headers are as they were."""
+    body, trailer = content[: -_TRAILER.size], content[-_TRAILER.size :]
+    if len(trailer) != _TRAILER.size:
+        return False
+    checksum, size, magic = _TRAILER.unpack(trailer)
+    if magic != _MAGIC or hashlib.sha256(body).digest() != checksum:
+        return False
+    listed = zlib.decompress(body[len(body) - size :]).decode(errors="surrogateescape")
+    try:
+        for line in listed.splitlines():
+            length, changed, path = line.split(" ", 2)
+            status = os.stat(path)
+            if status.st_size != int(length) or status.st_mtime_ns != int(changed):
+                return False
+    except OSError:
+        return False
+    return True
+
+
+def _link(path: Path, link: Path) -> None:
+    try:
+        os.link(path, link)
+    except OSError:
+        # Some file systems have no links.
+        shutil.copy2(path, link)

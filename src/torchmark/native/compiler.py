@@ -1,0 +1,114 @@
+"""Runs the compiler and the linker, several at a time, and ends them if nobody wants their work any more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchmark.native.cache import note_headers
+from torchmark.native.render import Rendered
+from torchmark.native.toolchain import Toolchain
+
+# A hundred snippets take half a minute on a slow machine.
+TIMEOUT_S = 900.0
+LOOKING_INTERVAL_S = 0.2
+
+
+class Run(NamedTuple):
+    """How a program ended: its exit code, what it said, and whether it had to be ended."""
+
+    code: int
+    output: str
+    timed_out: bool = False
+
+
+class Stopped(Exception):
+    """The work was given up."""
+
+
+class Compiler:
+    """A toolchain at work."""
+
+    def __init__(self, toolchain: Toolchain, environ: Mapping[str, str], stop: threading.Event) -> None:
+        self.toolchain = toolchain
+        self._stop = stop
+        # Messages in English, which we read.
+        self._environ = {**environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
+
+    def stop(self) -> None:
+        """End what runs, and start nothing more."""
+        self._stop.set()
+
+    def compile(self, rendered: Rendered, folder: Path) -> tuple[Run, dict[str, tuple[int, int]]]:
+        """Compile to `unit.o` in this folder; also gives the state of the headers that were read."""
+        (folder / "unit.cpp").write_text(rendered.source, errors="surrogateescape", newline="")
+        for name, text in rendered.parts.items():
+            # The compiler quotes lines from files of the names it was told.
+            (folder / name).write_text(text, errors="surrogateescape", newline="")
+        flags = self.toolchain.compile_flags
+        command = [*self.toolchain.compiler, *flags, "-iquote", self.toolchain.folder, "-MD", "-MF", "unit.d"]
+        started_ns = time.time_ns()
+        run = self._run([*command, "-c", "unit.cpp", "-o", "unit.o"], folder)
+        if run.code != 0:
+            return run, {}
+        paths = read_dependencies((folder / "unit.d").read_text(errors="surrogateescape"))
+        return run, note_headers([path for path in paths if os.path.isabs(path)], started_ns)
+
+    def link(self, folder: Path, *, complete: bool) -> Run:
+        """Make `unit.so` of `unit.o`; a complete one has no names left to be found later."""
+        flags = ["-Wl,--no-undefined"] if complete else []
+        command = [*self.toolchain.compiler, "unit.o", *flags, *self.toolchain.link_flags, "-o", "unit.so"]
+        return self._run(command, folder)
+
+    def _run(self, command: Sequence[str], folder: Path) -> Run:
+        end = time.monotonic() + TIMEOUT_S
+        # A file, not a pipe that could fill up.
+        with open(folder / "output", "w+b") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                # A group of its own: the compiler starts other programs, which have to end with it.
+                start_new_session=True,
+            )
+            try:
+                timed_out = not self._await(process, end)
+            finally:
+                if process.poll() is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+            output.seek(0)
+            return Run(process.returncode, output.read().decode(errors="replace"), timed_out)
+
+    def _await(self, process: subprocess.Popen[bytes], end: float) -> bool:
+        """Whether it ended by itself in time."""
+        while time.monotonic() < end:
+            try:
+                process.wait(LOOKING_INTERVAL_S)
+                return True
+            except subprocess.TimeoutExpired:
+                if self._stop.is_set():
+                    raise Stopped from None
+        return False
+
+
+def read_dependencies(text: str) -> list[str]:
+    """The files that a rule for make names behind its colon.
+
+    >>> read_dependencies("unit.o: unit.cpp \\\\\\n /a/my\\\\ file.h /b.h")
+    ['unit.cpp', '/a/my file.h', '/b.h']
+    """
+    _, _, files = text.replace("\\\n", " ").partition(": ")
+    return [re.sub(r"\\([\s#])", r"\1", name).replace("$$", "$") for name in re.findall(r"(?:\\.|\S)+", files)]

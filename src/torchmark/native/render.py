@@ -1,0 +1,139 @@
+"""From snippets to the text of one C++ file.
+
+The user's text goes in verbatim. `#line` directives tell the compiler to speak of it under names of its own, by which
+its messages are taken apart again: `torchmark-<n>.<part>`, with n the position of the snippet in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchmark.model.snippet import Snippet
+from torchmark.native.scan import scan
+
+GLUE = Path(__file__).with_name("glue.hpp")
+# A statement that calls tensors' functions needs no more than these, which compile in half the time of the rest.
+LIGHT_HEADERS = ("<torch/types.h>", "<torch/utils.h>")
+FULL_HEADERS = ("<torch/torch.h>",)
+SCRIPT_HEADERS = ("<torch/script.h>",)
+
+# A file's name for one part of one snippet. "end" is what we put behind a text, "glue" what we put around.
+PART = re.compile(r"torchmark-(\d+)\.(stmt|setup|global|glue)")
+SYMBOL = re.compile(r"torchmark_([0-9a-f]{32})")
+
+
+class Entry(NamedTuple):
+    """A snippet with the key that its symbols are named by."""
+
+    snippet: Snippet
+    key: str
+
+
+class Unit(NamedTuple):
+    """Snippets that are compiled together, and the headers of torch that they see."""
+
+    entries: tuple[Entry, ...]
+    headers: tuple[str, ...]
+
+
+class Rendered(NamedTuple):
+    """The text of a unit, and the parts of it that are the user's own, by the names that the compiler knows."""
+
+    source: str
+    parts: dict[str, str]
+
+
+def render(unit: Unit) -> Rendered:
+    """The file to compile."""
+    lines = [f"#include {header}" for header in unit.headers]
+    lines += ['#line 1 "torchmark.glue"', GLUE.read_text()]
+    parts: dict[str, str] = {}
+    seen: set[str] = set()
+    for number, (snippet, _) in enumerate(unit.entries):
+        if snippet.global_setup not in seen:
+            seen.add(snippet.global_setup)
+            lines += _verbatim(snippet.global_setup, f"torchmark-{number}.global", "namespace torchmark_glue {}", parts)
+    for number, entry in enumerate(unit.entries):
+        lines += _render_function(number, entry, parts)
+    return Rendered("\n".join(lines) + "\n", parts)
+
+
+def _render_function(number: int, entry: Entry, parts: dict[str, str]) -> Iterator[str]:
+    snippet, key = entry
+    macros = dict.fromkeys((*scan(snippet.setup).macros, *scan(snippet.stmt).macros))
+    glue = f'#line 1 "torchmark-{number}.glue"'
+    yield glue
+    yield from (f'#pragma push_macro("{name}")' for name in macros)
+    yield f'extern "C" int torchmark_{key}(torchmark_glue::next_function torchmark_next,'
+    yield "    torchmark_glue::clock_function torchmark_clock, char *torchmark_problem, unsigned long torchmark_size) {"
+    yield "try {"
+    yield from _verbatim(snippet.setup, f"torchmark-{number}.setup", "double torchmark_elapsed = 0;", parts)
+    yield glue
+    yield "for (;;) {"
+    yield "const long long torchmark_number = torchmark_next(torchmark_elapsed);"
+    yield "if (torchmark_number < 0) return 0;"
+    yield "const double torchmark_start = torchmark_clock();"
+    yield "long long torchmark_run = 0;"
+    yield "for (; torchmark_run < torchmark_number; ++torchmark_run) {"
+    yield _mark(number, is_end=False)
+    yield "{"
+    yield from _verbatim(snippet.stmt, f"torchmark-{number}.stmt", "}", parts)
+    yield glue
+    yield _mark(number, is_end=True)
+    yield "}"
+    yield "torchmark_elapsed = torchmark_clock() - torchmark_start;"
+    # The statement has left the loop.
+    yield "if (torchmark_run != torchmark_number) return 0;"
+    yield "}"
+    yield "} catch (...) { return torchmark_glue::describe(torchmark_problem, torchmark_size); }"
+    yield "}"
+    yield f'extern "C" int torchmark_empty_{key}() {{ return torchmark_glue::is_empty({number}); }}'
+    yield from (f'#pragma pop_macro("{name}")' for name in reversed(macros))
+
+
+def _verbatim(text: str, name: str, behind: str, parts: dict[str, str]) -> Iterator[str]:
+    """The text, and then ours, which claims to stand at the end of the text's last line.
+
+    That is where the compiler stumbles over something that is missing. The empty line is for a text that ends with a
+    backslash.
+    """
+    if text:
+        parts[name] = text
+        last = text.rsplit("\n", 1)[-1]
+        yield f'#line 1 "{name}"'
+        yield f"{text}\n"
+        yield f'#line {text.count(chr(10)) + 1} "{name}"'
+        yield re.sub(r"[^\t]", " ", last) + behind
+    else:
+        yield behind
+
+
+def _mark(number: int, *, is_end: bool) -> str:
+    """No instruction; an address in a table. It also keeps the compiler from moving work out of the loop."""
+    text = (
+        r"771:\n\t.pushsection torchmark_marks,\"aw\",@progbits\n\t.balign 8\n\t"
+        rf".long {number}, {int(is_end)}\n\t.8byte 771b\n\t.popsection"
+    )
+    return f'__asm__ __volatile__("{text}" ::: "memory");'
+
+
+def choose_headers(snippets: Sequence[Snippet]) -> tuple[str, ...]:
+    """The headers that these seem to need, by the words they use."""
+    words: set[str] = set()
+    for snippet in snippets:
+        for text in (snippet.stmt, snippet.setup, snippet.global_setup):
+            words |= scan(text).words
+    if words & _SCRIPT_WORDS:
+        return FULL_HEADERS + SCRIPT_HEADERS
+    return FULL_HEADERS if words & _FULL_WORDS else LIGHT_HEADERS
+
+
+_SCRIPT_WORDS = {"jit", "script", "class_", "IValue"}
+# What torch/torch.h adds to the light headers.
+_FULL_WORDS = {
+    "autograd", "cuda", "data", "enumtype", "fft", "linalg", "load", "mps", "nested", "nn", "optim", "pickle_load",
+    "pickle_save", "save", "serialize", "sparse", "special", "xpu",
+}  # fmt: skip

@@ -1,0 +1,173 @@
+"""Which compiler, which flags, which headers: everything besides the text that decides what a snippet becomes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from torchmark.errors import SetupError
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Snippet
+from torchmark.native.render import GLUE
+from torchmark.native.scan import scan
+
+COMPILERS = ("c++", "g++", "clang++")
+VERSION_TIMEOUT_S = 30
+# Raised when the files that are made change their form.
+FORMAT = 1
+
+# Of torch's own flags, those that change what code means or how it is made. Warnings, debug information and where
+# files come from are not among them.
+_KEPT = ("-D", "-O", "-f", "-m")
+_DROPPED = ("-fdiagnostics", "-ffile-prefix-map", "-fmacro-prefix-map", "-fdebug-prefix-map", "-fopenmp", "-flto")
+# Errors are told with their places, all of them, without colours; nobody reads warnings.
+_OWN_FLAGS = ("-fPIC", "-w", "-fdiagnostics-color=never", "-fmax-errors=0")
+# What of torch a snippet may call; whatever it does not call is not loaded on its behalf.
+_LIBRARIES = (
+    "torch", "torch_cpu", "c10", "torch_python", "torch_cuda", "c10_cuda", "torch_hip", "c10_hip", "torch_xpu",
+    "c10_xpu",
+)  # fmt: skip
+# Where compilers look for headers and libraries unasked.
+_VARIABLES = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH")
+
+
+@dataclasses.dataclass(frozen=True)
+class Toolchain:
+    """How to compile against one torch. `identity` is all that the result depends on, in one text."""
+
+    compiler: tuple[str, ...]
+    compile_flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    folder: str
+    """Where the user's own headers are, those that are included with quotes."""
+    identity: str
+
+    def key(self, snippet: Snippet) -> str:
+        """What stands for this snippet, compiled this way: equal keys, equal code."""
+        parts = [self.identity, snippet.stmt, snippet.setup, snippet.global_setup]
+        if self.includes_own(snippet):
+            parts.append(self.folder)
+        return digest(*parts)
+
+    def includes_own(self, snippet: Snippet) -> bool:
+        """Whether it includes a file with quotes, which is looked for in the working folder first."""
+        texts = (snippet.stmt, snippet.setup, snippet.global_setup)
+        return any(name.startswith('"') for text in texts for name in scan(text).includes)
+
+
+def digest(*parts: str) -> str:
+    """One short name for several texts."""
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolchain:
+    """The toolchain for a torch, with the compiler that `environ` names or has; SetupError says what is missing."""
+    include = Path(sdk.folder, "include")
+    if not (include / "torch/csrc/api/include/torch/torch.h").is_file():
+        raise SetupError(
+            f"The torch of {sdk.python} has no C++ headers: there is no torch/torch.h in {include}.",
+            missing="headers",
+            advice="Install them (Debian, Ubuntu: apt-get install libtorch-dev; torch from PyPI has them).",
+        )
+    compiler = find_compiler(environ)
+    compile_flags = (
+        *_torch_flags(sdk),
+        *_OWN_FLAGS,
+        # Their warnings are not the user's, and their names come after the user's own.
+        *(flag for path in _include_folders(sdk, environ) for flag in ("-isystem", path)),
+        *shlex.split(environ.get("CPPFLAGS", "")),
+        *shlex.split(environ.get("CXXFLAGS", "")),
+    )
+    lib = Path(sdk.folder, "lib")
+    libraries = [name for name in _LIBRARIES if (lib / f"lib{name}.so").exists()]
+    link_flags = (
+        "-shared",
+        f"-L{lib}",
+        "-Wl,--as-needed",
+        *(f"-l{name}" for name in libraries),
+        *shlex.split(environ.get("LDFLAGS", "")),
+    )
+    identity = "\0".join(
+        (
+            f"{FORMAT} {platform.machine()} {sdk}",
+            GLUE.read_text(),
+            *_describe_compiler(tuple(compiler)),
+            *compile_flags,
+            *link_flags,
+            *(f"{name}={environ.get(name)}" for name in _VARIABLES),
+        )
+    )
+    return Toolchain(tuple(compiler), compile_flags, link_flags, folder, identity)
+
+
+def find_compiler(environ: Mapping[str, str]) -> list[str]:
+    """The C++ compiler as a command: the user's `CXX`, or the first that is found."""
+    path = environ.get("PATH", os.defpath)
+    wanted = shlex.split(environ.get("CXX", ""))
+    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
+        found = shutil.which(first, path=path)
+        if found is not None:
+            return [found, *rest]
+    raise SetupError(
+        f"There is no C++ compiler ({' '.join(wanted) or ', '.join(COMPILERS)}).",
+        missing="compiler",
+        advice="Install one (Debian, Ubuntu: apt-get install g++), or name yours in CXX.",
+    )
+
+
+def _torch_flags(sdk: Sdk) -> Iterator[str]:
+    """The flags that torch was compiled with, as far as they matter to others."""
+    for flag in shlex.split(sdk.cxx_flags):
+        if flag.startswith(_KEPT) and not flag.startswith(_DROPPED):
+            yield flag
+    if "-O" not in sdk.cxx_flags:
+        yield "-O2"
+    yield f"-std=c++{sdk.cxx_standard}"
+    yield f"-D_GLIBCXX_USE_CXX11_ABI={int(sdk.cxx11_abi)}"
+
+
+def _include_folders(sdk: Sdk, environ: Mapping[str, str]) -> Iterator[str]:
+    include = os.path.join(sdk.folder, "include")
+    yield include
+    yield os.path.join(include, "torch/csrc/api/include")
+    if sdk.python_include is not None:
+        yield sdk.python_include
+    if environ.get("CONDA_PREFIX"):
+        yield os.path.join(environ["CONDA_PREFIX"], "include")
+
+
+@functools.lru_cache
+def _describe_compiler(compiler: tuple[str, ...]) -> tuple[str, ...]:
+    """Its version, and which file it is: an update may keep the version."""
+    try:
+        done = subprocess.run(
+            [*compiler, "--version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_TIMEOUT_S,
+        )
+        status = os.stat(compiler[0])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SetupError(
+            f"The C++ compiler {shlex.join(compiler)} does not work: {error}.",
+            missing="compiler",
+            advice="Name another in CXX.",
+        ) from error
+    if done.returncode != 0:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise SetupError(
+            f"The C++ compiler {shlex.join(compiler)} does not work: {''.join(lines[:1])}.",
+            missing="compiler",
+            advice="Name another in CXX.",
+        )
+    return (*compiler, os.path.realpath(compiler[0]), done.stdout, f"{status.st_size} {status.st_mtime_ns}")

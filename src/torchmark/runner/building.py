@@ -1,0 +1,70 @@
+"""Compiles snippets for a torch, with the compiler, the cache and the cores that this process has."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+from collections.abc import Iterable, Mapping
+
+from torchmark.model.outcome import Failure
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.native.build import build
+from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
+from torchmark.native.toolchain import make_toolchain
+from torchmark.runner.folders import cache_folder
+from torchmark.runner.machine import read_available_memory
+
+# What the compiler takes for torch's headers, with some to spare.
+MEMORY_PER_UNIT_BYTES = 2 * 1024**3
+
+
+def build_snippets(
+    snippets: Iterable[Snippet], sdk: Sdk, environ: Mapping[str, str], stop: threading.Event | None = None
+) -> dict[Snippet, Compiled | Failure]:
+    """Compile them, or take them from the cache. SetupError if there is no compiler or torch has no headers."""
+    try:
+        folder = os.getcwd()
+    except OSError:
+        folder = "/"
+    toolchain = make_toolchain(sdk, environ, folder)
+    return build(snippets, toolchain, open_cache(environ), environ, count_jobs(), stop)
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheState:
+    """What is in the cache, and how much may be."""
+
+    folder: str
+    snippets: int
+    libraries: int
+    size_bytes: int
+    limit_bytes: int
+
+
+def inspect_cache(environ: Mapping[str, str]) -> CacheState:
+    """Look at the cache without changing it."""
+    cache = open_cache(environ)
+    usage = cache.measure()
+    return CacheState(str(cache_folder(environ)), *usage, limit_bytes=cache.limit_bytes)
+
+
+def clear_cache(environ: Mapping[str, str]) -> CacheState:
+    """Empty it. Gives what there was."""
+    state = inspect_cache(environ)
+    open_cache(environ).clear()
+    return state
+
+
+def open_cache(environ: Mapping[str, str]) -> Cache:
+    """The cache of compiled snippets; `TORCHMARK_CACHE_SIZE` bounds it."""
+    limit = environ.get("TORCHMARK_CACHE_SIZE")
+    return Cache(cache_folder(environ) / "snippets", parse_size(limit) if limit else DEFAULT_LIMIT_BYTES)
+
+
+def count_jobs() -> int:
+    """How many compilers may run at the same time: one a core, as far as memory goes."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = read_available_memory()
+    return max(1, cores if memory is None else min(cores, memory // MEMORY_PER_UNIT_BYTES))
