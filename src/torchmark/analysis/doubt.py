@@ -32,7 +32,9 @@ def find_caveats(times: Times) -> tuple[Caveat, ...]:
 def _caveats(times: Times) -> Iterator[Caveat]:
     per_run = times.per_run
     if times.optimised_away:
+        # How the times of nothing scatter is of no interest.
         yield OptimisedAway()
+        return
     if len(per_run) < ENOUGH_SAMPLES:
         yield FewSamples(len(per_run), ENOUGH_SAMPLES)
     if not per_run:

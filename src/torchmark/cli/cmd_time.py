@@ -14,6 +14,7 @@ import click
 from torchmark.analysis.arrange import ordered_unique
 from torchmark.api.compare import Compare
 from torchmark.api.measurement import Measurement
+from torchmark.cli.loading import load_timer
 from torchmark.cli.parameters import (
     Seconds,
     ThreadCounts,
@@ -26,7 +27,7 @@ from torchmark.cli.parameters import (
     write_json,
 )
 from torchmark.cli.timing import choose_budget, choose_method, time_all, time_compiled
-from torchmark.errors import SetupError, UsageError
+from torchmark.errors import UsageError
 from torchmark.measure.blocks import LARGEST_NUMBER
 from torchmark.model.caveat import Variation
 from torchmark.model.task import TaskSpec
@@ -37,7 +38,7 @@ from torchmark.report.wording import give_advice, state_fact
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 if TYPE_CHECKING:
-    from torchmark.api.timer import Timer
+    pass
 
 SCHEMA = "torchmark.time"
 SCHEMA_VERSION = 1
@@ -92,7 +93,7 @@ def command(
         tasks = [TaskSpec(stmt, setup, global_setup, label, num_threads=n) for n in threads for stmt in stmts]
         results, tracebacks = time_compiled(tasks, budget, DEFAULT_TIMEOUT_S if timeout is None else timeout)
     else:
-        timer_cls = _load_timer()
+        timer_cls = load_timer()
         # As `python -m` does, so that a setup can import what lies here; after torch, which does not lie here.
         sys.path.insert(0, os.getcwd())
         with output_aside() if json_only else contextlib.nullcontext():
@@ -104,20 +105,6 @@ def command(
         show(results, {name for name, used in (("adaptive", adaptive), ("number", number)) if used})
     show_failures(tracebacks, with_names=len(stmts) > 1)
     return STATEMENT_FAILED if tracebacks else 0
-
-
-def _load_timer() -> type[Timer]:
-    try:
-        from torchmark.api.timer import Timer
-    except (ImportError, OSError) as error:
-        # A shared library of torch's that cannot be loaded is an OSError.
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-        raise SetupError(
-            f"{sys.executable} has no torch." if missing else f"torch of {sys.executable} does not load: {error}.",
-            missing="torch",
-            advice="Install it there, or run torchmark in the environment that has it.",
-        ) from error
-    return Timer
 
 
 def as_json(results: Sequence[Measurement], tracebacks: dict[str, str]) -> dict[str, Any]:

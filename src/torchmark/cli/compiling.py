@@ -7,6 +7,7 @@ import threading
 from collections.abc import Collection, Sequence
 from types import TracebackType
 
+from torchmark.cli.loading import load_sdk
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import TaskSpec
@@ -62,8 +63,6 @@ class _Building:
 
     def _build(self) -> None:
         try:
-            from torchmark.measure.sdk import read_sdk
-
-            self._results = build_snippets(self._snippets, read_sdk(), os.environ, self._stop)
+            self._results = build_snippets(self._snippets, load_sdk(), os.environ, self._stop)
         except BaseException as error:
             self._error = error

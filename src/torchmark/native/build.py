@@ -6,11 +6,13 @@ A snippet that does not compile costs the others one more run of the compiler, h
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from torchmark.errors import SetupError
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.native.cache import Cache
@@ -28,10 +30,10 @@ from torchmark.native.render import (
     LIGHT_HEADERS,
     SCRIPT_HEADERS,
     Entry,
-    Rendered,
     Unit,
     choose_headers,
     render,
+    render_prelude,
 )
 from torchmark.native.scan import Problem, scan
 from torchmark.native.toolchain import Toolchain, digest
@@ -41,6 +43,8 @@ from torchmark.native.toolchain import Toolchain, digest
 SNIPPETS_PER_UNIT = 150
 
 Result: TypeAlias = Compiled | Failure
+# In the words of g++ and of clang++, for whom a namespace may have more members yet.
+_FINAL = re.compile(r": error: (?:expected |.*has no member named|no member named '[^']*' in '[^']*'$)")
 _WORDS = {"stmt": "statement", "setup": "setup", "global": "global setup", "glue": "snippet"}
 
 
@@ -72,6 +76,31 @@ def build(
     for part in works.build_all(plan(missing), jobs):
         results.update(part)
     return {snippet: results[snippet] for snippet in entries}
+
+
+def precompile(
+    toolchain: Toolchain, cache: Cache, environ: Mapping[str, str], headers: Sequence[str] = LIGHT_HEADERS
+) -> None:
+    """Compile the headers of most snippets, unless that has been done: a new snippet then takes a third of the time."""
+    name = name_prelude(toolchain, headers)
+    with cache.turn(name):
+        if cache.find_prelude(name) is not None:
+            return
+        with cache.workshop() as folder:
+            compiler = Compiler(toolchain, environ, threading.Event())
+            run, states = compiler.precompile(cache.begin_prelude(name, render_prelude(headers)), folder)
+            if run.code != 0:
+                raise SetupError(
+                    f"torch's headers cannot be compiled: {for_the_user(run.output).strip()}.",
+                    missing="compiler",
+                    advice="Try another compiler: name it in CXX.",
+                )
+            cache.publish_prelude(name, folder / "prelude.gch", states)
+
+
+def name_prelude(toolchain: Toolchain, headers: Sequence[str]) -> str:
+    """What a prelude is found by."""
+    return digest(toolchain.identity, *headers)
 
 
 def find_problem(snippet: Snippet) -> Failure | None:
@@ -177,8 +206,8 @@ class _Works:
             results = self._build_new(Unit(rest, unit.headers))
             doubtful: list[Entry] = []
             for number, failure in attempt.guilty.items():
-                # Perhaps it is the headers that are to blame, unless it is the syntax.
-                if is_light and not _is_syntax(failure):
+                # Perhaps it is the headers that are to blame.
+                if is_light and not _is_final(failure):
                     doubtful.append(unit.entries[number])
                 else:
                     results[unit.entries[number].snippet] = failure
@@ -194,9 +223,10 @@ class _Works:
     def _try(self, unit: Unit) -> _Attempt:
         with self._cache.workshop() as folder:
             rendered = render(unit)
-            run, headers = self._compiler.compile(rendered, folder)
+            prelude = self._cache.find_prelude(name_prelude(self._compiler.toolchain, unit.headers))
+            run, headers = self._compiler.compile(rendered, folder, prelude)
             if run.code != 0:
-                return _blame_compiling(unit, rendered, run)
+                return _blame_compiling(unit, run)
             run = self._compiler.link(folder, complete=True)
             if run.code != 0 and "undefined" in run.output and not read_undefined(run.output):
                 run = self._compiler.link(folder, complete=False)
@@ -207,16 +237,16 @@ class _Works:
             return _Attempt(library, {}, "")
 
 
-def _is_syntax(failure: Failure) -> bool:
-    """Whether no header could help. Both compilers speak of something that they expected."""
-    return ": error: expected " in (failure.traceback or "").partition("\n")[0]
+def _is_final(failure: Failure) -> bool:
+    """Whether no header could help: the syntax is wrong, or a class has no such member."""
+    return any(_FINAL.search(line) for line in (failure.traceback or "").splitlines())
 
 
 def _with_all_headers(entries: tuple[Entry, ...]) -> Unit:
     return Unit(entries, FULL_HEADERS + SCRIPT_HEADERS)
 
 
-def _blame_compiling(unit: Unit, rendered: Rendered, run: Run) -> _Attempt:
+def _blame_compiling(unit: Unit, run: Run) -> _Attempt:
     if run.timed_out:
         problem = f"The compiler did not end within {TIMEOUT_S:g} s."
         return _Attempt(None, {} if len(unit.entries) > 1 else _blame_all(unit, problem), problem)
@@ -230,18 +260,18 @@ def _blame_compiling(unit: Unit, rendered: Rendered, run: Run) -> _Attempt:
             by_number.setdefault(complaint.snippet, []).append(complaint)
     guilty: dict[int, Failure] = {}
     for number, complaints in by_number.items():
-        failure = _describe(complaints, rendered)
+        failure = _describe(complaints)
         at_file_scope = complaints[0].place is not None and complaints[0].place.part == "global"
         for other, entry in enumerate(unit.entries):
             same = entry.snippet.global_setup == unit.entries[number].snippet.global_setup
             if other == number or (at_file_scope and same):
                 guilty.setdefault(other, failure)
-    return _Attempt(None, guilty, for_the_user(run.output, rendered.parts))
+    return _Attempt(None, guilty, for_the_user(run.output))
 
 
-def _describe(complaints: Sequence[Complaint], rendered: Rendered) -> Failure:
+def _describe(complaints: Sequence[Complaint]) -> Failure:
     first = complaints[0]
-    text = for_the_user("\n".join(one.text for one in complaints[:MOST_ERRORS]), rendered.parts)
+    text = for_the_user("\n".join(one.text for one in complaints[:MOST_ERRORS]))
     message = f"It does not compile: {first.summary}."
     if first.place is not None:
         message = _sentence(first.place.part, first.place.line, first.place.column, first.summary)

@@ -35,11 +35,22 @@ Headers = Mapping[str, tuple[int, int]]
 """The size and the time of the last change, in nanoseconds, of each header."""
 
 
+PRELUDE = "prelude.h"
+
+
+class Prelude(NamedTuple):
+    """The beginning of a file, compiled before: `header` lies beside its compiled form."""
+
+    header: Path
+    headers: Headers
+
+
 class Usage(NamedTuple):
     """How full the cache is."""
 
     snippets: int
     libraries: int
+    preludes: int
     size_bytes: int
 
 
@@ -128,15 +139,16 @@ class Cache:
                 return
             if library.inode not in kept:
                 size -= library.size_bytes
-                for path in library.paths:
-                    path.unlink(missing_ok=True)
+                library.remove()
 
     def measure(self) -> Usage:
         """How much there is."""
         libraries = self._libraries()
+        preludes = [library for library in libraries if library.is_prelude]
         return Usage(
-            snippets=sum(len(library.paths) for library in libraries),
-            libraries=len(libraries),
+            snippets=sum(len(library.paths) for library in libraries) - len(preludes),
+            libraries=len(libraries) - len(preludes),
+            preludes=len(preludes),
             size_bytes=sum(library.size_bytes for library in libraries),
         )
 
@@ -145,9 +157,43 @@ class Cache:
         usage = self.measure()
         self._sweep()
         for library in self._libraries():
-            for path in library.paths:
-                path.unlink(missing_ok=True)
+            library.remove()
         return usage
+
+    def find_prelude(self, name: str) -> Prelude | None:
+        """The compiled prelude of this name, if it still holds."""
+        folder = self._prelude_folder(name)
+        try:
+            content = (folder / "headers").read_bytes()
+            identity = (folder.stat().st_ino, len(content), (folder / "headers").stat().st_ctime_ns)
+            if identity not in self._verdicts:
+                self._verdicts[identity] = _holds(content)
+            if not self._verdicts[identity]:
+                return None
+            os.utime(folder)
+            return Prelude(folder / PRELUDE, _read_headers(content))
+        except OSError:
+            return None
+
+    def begin_prelude(self, name: str, text: str) -> Path:
+        """Where a prelude is to be compiled: its name goes into what is made of it. Nobody finds it yet."""
+        folder = self._prelude_folder(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "headers").unlink(missing_ok=True)
+        (folder / PRELUDE).write_text(text)
+        return folder / PRELUDE
+
+    def publish_prelude(self, name: str, compiled: Path, headers: Headers) -> None:
+        """Put the compiled form in place, and last what makes it found."""
+        folder = self._prelude_folder(name)
+        os.replace(compiled, folder / f"{PRELUDE}.gch")
+        listed = compiled.with_name("headers")
+        listed.write_bytes(_seal(b"", headers))
+        os.replace(listed, folder / "headers")
+        self.evict(spared=[folder])
+
+    def _prelude_folder(self, name: str) -> Path:
+        return self.folder / f"{name}.prelude"
 
     def path(self, key: str) -> Path:
         """Where the library with this snippet is, if it is there."""
@@ -161,6 +207,11 @@ class Cache:
                 status = path.stat()
                 new = _Library(status.st_ino, status.st_size, status.st_mtime, [])
                 libraries.setdefault(status.st_ino, new).paths.append(path)
+        for path in self.folder.glob("*.prelude"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                size = sum(file.stat().st_size for file in path.iterdir())
+                libraries[status.st_ino] = _Library(status.st_ino, size, status.st_mtime, [path])
         return list(libraries.values())
 
     def _sweep(self) -> None:
@@ -176,6 +227,17 @@ class _Library(NamedTuple):
     size_bytes: int
     used: float
     paths: list[Path]
+
+    @property
+    def is_prelude(self) -> bool:
+        return self.paths[0].suffix == ".prelude"
+
+    def remove(self) -> None:
+        for path in self.paths:
+            if self.is_prelude:
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def parse_size(text: str) -> int:
@@ -221,19 +283,29 @@ def _holds(content: bytes) -> bool:
     body, trailer = content[: -_TRAILER.size], content[-_TRAILER.size :]
     if len(trailer) != _TRAILER.size:
         return False
-    checksum, size, magic = _TRAILER.unpack(trailer)
+    checksum, _, magic = _TRAILER.unpack(trailer)
     if magic != _MAGIC or hashlib.sha256(body).digest() != checksum:
         return False
-    listed = zlib.decompress(body[len(body) - size :]).decode(errors="surrogateescape")
     try:
-        for line in listed.splitlines():
-            length, changed, path = line.split(" ", 2)
+        for path, (size, changed) in _read_headers(content).items():
             status = os.stat(path)
-            if status.st_size != int(length) or status.st_mtime_ns != int(changed):
+            if status.st_size != size or status.st_mtime_ns != changed:
                 return False
     except OSError:
         return False
     return True
+
+
+def _read_headers(content: bytes) -> dict[str, tuple[int, int]]:
+    """The headers of a whole entry."""
+    body = content[: -_TRAILER.size]
+    _, length, _ = _TRAILER.unpack(content[-_TRAILER.size :])
+    listed = zlib.decompress(body[len(body) - length :]).decode(errors="surrogateescape")
+    headers: dict[str, tuple[int, int]] = {}
+    for line in listed.splitlines():
+        size, changed, path = line.split(" ", 2)
+        headers[path] = (int(size), int(changed))
+    return headers
 
 
 def _link(path: Path, link: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchmark.native.render import PART, SYMBOL
@@ -21,6 +21,8 @@ _CONTEXT = re.compile(
 _UNDEFINED = re.compile(r"undefined reference to [`'\"](?P<symbol>[^'\"]+)['\"]|undefined symbol: (?P<other>.+)$")
 # Those of the interpreter, which are there when a library is loaded into it.
 _OF_PYTHON = re.compile(r"_?Py[A-Z_]|_Py_")
+
+_TALLY = re.compile(r"\d+ (?:error|warning)s?(?: and \d+ (?:error|warning)s?)? generated\.$")
 
 # A message about templates can be hundreds of lines; the first of them tell.
 LONGEST_MESSAGE_LINES = 40
@@ -117,11 +119,11 @@ def read_undefined(output: str) -> list[Undefined]:
     return list(dict.fromkeys(found))
 
 
-def for_the_user(text: str, parts: Mapping[str, str]) -> str:
+def for_the_user(text: str) -> str:
     """A message with the names that the user knows, and of bearable length."""
     lines = PART.sub(lambda match: NAMES[match[2]], text).splitlines()
-    # "In function 'int torchmark_0123...(...)':" says nothing to anyone.
-    lines = [line for line in lines if not SYMBOL.search(line)]
+    # "In function 'int torchmark_0123...(...)':" says nothing to anyone, nor does clang's "1 error generated."
+    lines = [line for line in lines if not SYMBOL.search(line) and not _TALLY.match(line)]
     if len(lines) > LONGEST_MESSAGE_LINES:
         lines = [*lines[:LONGEST_MESSAGE_LINES], f"... ({len(lines) - LONGEST_MESSAGE_LINES} more lines)"]
     return "\n".join(lines)

@@ -40,16 +40,19 @@ class Unit(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """The text of a unit, and the parts of it that are the user's own, by the names that the compiler knows."""
+    """The text of a unit: what all units with these headers begin with, and the rest.
 
+    `parts` are the user's own texts in it, by the names that the compiler knows.
+    """
+
+    prelude: str
     source: str
     parts: dict[str, str]
 
 
 def render(unit: Unit) -> Rendered:
     """The file to compile."""
-    lines = [f"#include {header}" for header in unit.headers]
-    lines += ['#line 1 "torchmark.glue"', GLUE.read_text()]
+    lines: list[str] = []
     parts: dict[str, str] = {}
     seen: set[str] = set()
     for number, (snippet, _) in enumerate(unit.entries):
@@ -58,7 +61,12 @@ def render(unit: Unit) -> Rendered:
             lines += _verbatim(snippet.global_setup, f"torchmark-{number}.global", "namespace torchmark_glue {}", parts)
     for number, entry in enumerate(unit.entries):
         lines += _render_function(number, entry, parts)
-    return Rendered("\n".join(lines) + "\n", parts)
+    return Rendered(render_prelude(unit.headers), "\n".join(lines) + "\n", parts)
+
+
+def render_prelude(headers: Sequence[str]) -> str:
+    """What stands before all snippets."""
+    return "\n".join([*(f"#include {header}" for header in headers), '#line 1 "torchmark.glue"', GLUE.read_text()])
 
 
 def _render_function(number: int, entry: Entry, parts: dict[str, str]) -> Iterator[str]:

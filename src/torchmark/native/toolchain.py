@@ -78,9 +78,12 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
             advice="Install them (Debian, Ubuntu: apt-get install libtorch-dev; torch from PyPI has them).",
         )
     compiler = find_compiler(environ)
+    described = _describe_compiler(tuple(compiler))
     compile_flags = (
         *_torch_flags(sdk),
         *_OWN_FLAGS,
+        # Lets a precompiled prelude have its templates made once and for all.
+        *(["-fpch-instantiate-templates"] if any("clang" in text for text in described) else []),
         # Their warnings are not the user's, and their names come after the user's own.
         *(flag for path in _include_folders(sdk, environ) for flag in ("-isystem", path)),
         *shlex.split(environ.get("CPPFLAGS", "")),
@@ -99,7 +102,7 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
         (
             f"{FORMAT} {platform.machine()} {sdk}",
             GLUE.read_text(),
-            *_describe_compiler(tuple(compiler)),
+            *described,
             *compile_flags,
             *link_flags,
             *(f"{name}={environ.get(name)}" for name in _VARIABLES),

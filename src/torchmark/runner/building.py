@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from torchmark.model.outcome import Failure
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled, Snippet
-from torchmark.native.build import build
+from torchmark.native.build import build, precompile
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
 from torchmark.native.toolchain import make_toolchain
 from torchmark.runner.folders import cache_folder
@@ -39,6 +39,7 @@ class CacheState:
     folder: str
     snippets: int
     libraries: int
+    preludes: int
     size_bytes: int
     limit_bytes: int
 
@@ -55,6 +56,11 @@ def clear_cache(environ: Mapping[str, str]) -> CacheState:
     state = inspect_cache(environ)
     open_cache(environ).clear()
     return state
+
+
+def warm_cache(sdk: Sdk, environ: Mapping[str, str]) -> None:
+    """Compile torch's headers ahead."""
+    precompile(make_toolchain(sdk, environ, "/"), open_cache(environ), environ)
 
 
 def open_cache(environ: Mapping[str, str]) -> Cache:

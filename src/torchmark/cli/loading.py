@@ -1,0 +1,42 @@
+"""Loading what needs torch, when it is needed, and saying so where torch is not there."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from torchmark.errors import SetupError
+from torchmark.model.sdk import Sdk
+
+if TYPE_CHECKING:
+    from torchmark.api.timer import Timer
+
+
+def load_timer() -> type[Timer]:
+    """The class that times."""
+    with _explaining():
+        from torchmark.api.timer import Timer
+    return Timer
+
+
+def load_sdk() -> Sdk:
+    """What the torch of this process needs for compiling C++."""
+    with _explaining():
+        from torchmark.measure.sdk import read_sdk
+    return read_sdk()
+
+
+@contextlib.contextmanager
+def _explaining() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, OSError) as error:
+        # A shared library of torch's that cannot be loaded is an OSError.
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+        raise SetupError(
+            f"{sys.executable} has no torch." if missing else f"torch of {sys.executable} does not load: {error}.",
+            missing="torch",
+            advice="Install it there, or run torchmark in the environment that has it.",
+        ) from error
