@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any
 
 from torchmark.errors import SnippetError, UsageError
@@ -27,11 +28,7 @@ class CompiledTimer:
     """
 
     def __init__(self, compiled: Compiled, clock: Clock | None = None) -> None:
-        try:
-            # The lock of the interpreter is released while the library runs.
-            self._library = ctypes.CDLL(compiled.library)
-        except OSError as error:
-            raise SnippetError(f"The compiled snippet cannot be loaded: {error}.", kind="not_loaded") from error
+        self._library = _load(compiled.library)
         self._run = getattr(self._library, f"torchmark_{compiled.key}")
         self._run.argtypes = [_NEXT, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong]
         # Kept here, for the library knows only an address.
@@ -60,6 +57,28 @@ class CompiledTimer:
             raise SnippetError("The code left its loop: it must neither return nor break.", kind="left")
         result: R = driver.result
         return result
+
+
+# What was loaded, by the identity of its file; and how often each path was loaded.
+_loaded: dict[tuple[int, int], ctypes.CDLL] = {}
+_versions: dict[str, int] = {}
+
+
+def _load(path: str) -> ctypes.CDLL:
+    """The library at a path as it is now. The loader itself never looks twice at a path."""
+    try:
+        status = os.stat(path)
+        identity = (status.st_dev, status.st_ino)
+        if identity not in _loaded:
+            version = _versions.get(path, 0)
+            folder, name = os.path.split(path)
+            # The same place, spelt in another way for each file that has been there. The lock of the interpreter is
+            # released while the library runs.
+            _loaded[identity] = ctypes.CDLL(os.path.join(folder, *["."] * version, name))
+            _versions[path] = version + 1
+        return _loaded[identity]
+    except OSError as error:
+        raise SnippetError(f"The compiled snippet cannot be loaded: {error}.", kind="not_loaded") from error
 
 
 class _Driver:

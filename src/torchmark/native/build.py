@@ -15,8 +15,9 @@ from typing import NamedTuple, TypeAlias
 from torchmark.errors import SetupError
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
+from torchmark.native import compiler
 from torchmark.native.cache import Cache
-from torchmark.native.compiler import TIMEOUT_S, Compiler, Run
+from torchmark.native.compiler import Compiler, Run
 from torchmark.native.messages import (
     MOST_ERRORS,
     NAMES,
@@ -87,8 +88,8 @@ def precompile(
         if cache.find_prelude(name) is not None:
             return
         with cache.workshop() as folder:
-            compiler = Compiler(toolchain, environ, threading.Event())
-            run, states = compiler.precompile(cache.begin_prelude(name, render_prelude(headers)), folder)
+            works = Compiler(toolchain, environ, threading.Event())
+            run, states = works.precompile(cache.begin_prelude(name, render_prelude(headers)), folder)
             if run.code != 0:
                 raise SetupError(
                     f"torch's headers cannot be compiled: {for_the_user(run.output).strip()}.",
@@ -154,18 +155,19 @@ def _group_name(entry: Entry) -> str:
 
 
 class _Attempt(NamedTuple):
-    """What compiling a unit came to: libraries for all, or whose fault it is by number, or neither."""
+    """What compiling a unit came to: a library, or whose fault it is by number, or nobody's. Or there is no hope."""
 
     library: Path | None
     guilty: dict[int, Failure]
     problem: str
+    hopeless: bool = False
 
 
 class _Works:
     """Compiles units."""
 
-    def __init__(self, compiler: Compiler, cache: Cache) -> None:
-        self._compiler = compiler
+    def __init__(self, works: Compiler, cache: Cache) -> None:
+        self._compiler = works
         self._cache = cache
 
     def build_all(self, units: Sequence[Unit], jobs: int) -> Iterator[dict[Snippet, Result]]:
@@ -198,6 +200,8 @@ class _Works:
         if not unit.entries:
             return {}
         attempt = self._try(unit)
+        if attempt.hopeless:
+            return {snippet: Failure(FailureKind.NOT_COMPILED, attempt.problem) for snippet, _ in unit.entries}
         if attempt.library is not None:
             return {snippet: Compiled(str(self._cache.path(key)), key) for snippet, key in unit.entries}
         is_light = unit.headers == LIGHT_HEADERS
@@ -248,18 +252,20 @@ def _with_all_headers(entries: tuple[Entry, ...]) -> Unit:
 
 def _blame_compiling(unit: Unit, run: Run) -> _Attempt:
     if run.timed_out:
-        problem = f"The compiler did not end within {TIMEOUT_S:g} s."
-        return _Attempt(None, {} if len(unit.entries) > 1 else _blame_all(unit, problem), problem)
+        problem = f"The compiler did not end within {compiler.TIMEOUT_S:g} s."
+        return _Attempt(None, {}, problem, hopeless=len(unit.entries) == 1)
     if run.code < 0 or "Killed signal" in run.output or "cannot allocate memory" in run.output.lower():
         # Another try would end the same way.
         problem = "The compiler was ended, most likely for want of memory: a file takes about 2 GB."
-        return _Attempt(None, _blame_all(unit, problem), run.output)
+        return _Attempt(None, {}, problem, hopeless=True)
     by_number: dict[int, list[Complaint]] = {}
     for complaint in read_complaints(run.output):
         if complaint.snippet is not None and complaint.snippet < len(unit.entries):
             by_number.setdefault(complaint.snippet, []).append(complaint)
     guilty: dict[int, Failure] = {}
-    for number, complaints in by_number.items():
+    for number, found in by_number.items():
+        # What is wrong with our own lines is so because of the user's, where there is anything wrong with those.
+        complaints = [one for one in found if one.place is None or one.place.part != "glue"] or found
         failure = _describe(complaints)
         at_file_scope = complaints[0].place is not None and complaints[0].place.part == "global"
         for other, entry in enumerate(unit.entries):
@@ -290,7 +296,3 @@ def _blame_linking(unit: Unit, run: Run) -> _Attempt:
             text = f"It does not link: nothing defines {', '.join(names)}."
             guilty[number] = Failure(FailureKind.NOT_COMPILED, text)
     return _Attempt(None, guilty, run.output)
-
-
-def _blame_all(unit: Unit, problem: str) -> dict[int, Failure]:
-    return {number: Failure(FailureKind.NOT_COMPILED, problem) for number in range(len(unit.entries))}

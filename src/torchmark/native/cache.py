@@ -25,6 +25,8 @@ from torchmark.errors import SetupError, UsageError
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 # When an entry was last used is noted no more often than this.
 TOUCH_INTERVAL_S = 3600.0
+# Between making a folder and locking it lie microseconds.
+LONGEST_BIRTH_S = 600.0
 
 _MAGIC = b"torchmark-lib-1\n"
 # Checksum of all before it, and the length of the list of headers.
@@ -97,24 +99,27 @@ class Cache:
     @contextlib.contextmanager
     def workshop(self) -> Iterator[Path]:
         """A folder beside the entries to make one in. If this process dies, the next one removes it."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._sweep()
-            path = Path(tempfile.mkdtemp(prefix="making-", dir=self.folder))
-        except OSError as error:
-            raise SetupError(
-                f"The cache {self.folder} cannot be written: {error.strerror}.",
-                missing="cache",
-                advice="Name another folder in TORCHMARK_CACHE.",
-            ) from error
-        with open(path / "owner", "w") as owner:
-            # Held as long as this process lives, and released by the kernel whatever ends it.
-            with contextlib.suppress(OSError):
-                fcntl.flock(owner, fcntl.LOCK_EX)
+        with contextlib.ExitStack() as stack:
             try:
-                yield path
-            finally:
-                shutil.rmtree(path, ignore_errors=True)
+                self.folder.mkdir(parents=True, exist_ok=True)
+                self._sweep()
+                new = Path(tempfile.mkdtemp(prefix="new-", dir=self.folder))
+                stack.callback(shutil.rmtree, new, ignore_errors=True)
+                # Held as long as this process lives, and released by the kernel whatever ends it.
+                owner = stack.enter_context(open(new / "owner", "w"))
+                with contextlib.suppress(OSError):
+                    fcntl.flock(owner, fcntl.LOCK_EX)
+                # Under a name that others look at only now, when it is locked.
+                path = self.folder / new.name.replace("new-", "making-")
+                new.rename(path)
+                stack.callback(shutil.rmtree, path, ignore_errors=True)
+            except OSError as error:
+                raise SetupError(
+                    f"The cache {self.folder} cannot be written: {error.strerror}.",
+                    missing="cache",
+                    advice="Name another folder in TORCHMARK_CACHE.",
+                ) from error
+            yield path
 
     @contextlib.contextmanager
     def turn(self, name: str) -> Iterator[None]:
@@ -220,6 +225,10 @@ class Cache:
             with contextlib.suppress(OSError), open(path / "owner") as owner:
                 fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
+        for path in self.folder.glob("new-*"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > LONGEST_BIRTH_S:
+                    shutil.rmtree(path, ignore_errors=True)
 
 
 class _Library(NamedTuple):

@@ -69,14 +69,21 @@ def render_prelude(headers: Sequence[str]) -> str:
     return "\n".join([*(f"#include {header}" for header in headers), '#line 1 "torchmark.glue"', GLUE.read_text()])
 
 
+_PARAMETERS = (
+    "torchmark_glue::next_function torchmark_next, torchmark_glue::clock_function torchmark_clock, "
+    "char *torchmark_problem, unsigned long torchmark_size"
+)
+
+
 def _render_function(number: int, entry: Entry, parts: dict[str, str]) -> Iterator[str]:
     snippet, key = entry
     macros = dict.fromkeys((*scan(snippet.setup).macros, *scan(snippet.stmt).macros))
     glue = f'#line 1 "torchmark-{number}.glue"'
     yield glue
     yield from (f'#pragma push_macro("{name}")' for name in macros)
-    yield f'extern "C" int torchmark_{key}(torchmark_glue::next_function torchmark_next,'
-    yield "    torchmark_glue::clock_function torchmark_clock, char *torchmark_problem, unsigned long torchmark_size) {"
+    # A C++ function with a plain name: what the user declares in a function with C linkage would have that, too.
+    yield f'int torchmark_function_{number}({_PARAMETERS}) __asm__("torchmark_{key}");'
+    yield f"int torchmark_function_{number}({_PARAMETERS}) {{"
     yield "try {"
     yield from _verbatim(snippet.setup, f"torchmark-{number}.setup", "double torchmark_elapsed = 0;", parts)
     yield glue
@@ -97,7 +104,7 @@ def _render_function(number: int, entry: Entry, parts: dict[str, str]) -> Iterat
     yield "if (torchmark_run != torchmark_number) return 0;"
     yield "}"
     yield "} catch (...) { return torchmark_glue::describe(torchmark_problem, torchmark_size); }"
-    yield "}"
+    yield "}  // function"
     yield f'extern "C" int torchmark_empty_{key}() {{ return torchmark_glue::is_empty({number}); }}'
     yield from (f'#pragma pop_macro("{name}")' for name in reversed(macros))
 

@@ -1,0 +1,561 @@
+"""Batches of snippets with the real compilers, against a torch whose headers are next to nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stub_torch import make_stub_torch
+from torchmark.errors import SnippetError
+from torchmark.measure.compiled import MOST_RUNS, CompiledTimer
+from torchmark.measure.procedures import blocked_within
+from torchmark.measure.steps import Steps, carry_out
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.native.build import Result, build, name_prelude, precompile
+from torchmark.native.cache import Cache
+from torchmark.native.compiler import Compiler, Stopped
+from torchmark.native.render import LIGHT_HEADERS
+from torchmark.native.toolchain import Toolchain, make_toolchain
+
+ROOT = Path(__file__).parents[2]
+
+
+class Shop:
+    """A stub torch, a compiler and a cache; counts the runs of the compiler."""
+
+    def __init__(self, folder: Path, cxx: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.environ = {**os.environ, "CXX": cxx}
+        self.runs: list[str] = []
+        self.sdk = make_stub_torch(folder / "torch")
+        compile_one = Compiler.compile
+
+        def counted(compiler: Compiler, *args: Any) -> Any:
+            self.runs.append(cxx)
+            return compile_one(compiler, *args)
+
+        monkeypatch.setattr(Compiler, "compile", counted)
+
+    @property
+    def toolchain(self) -> Toolchain:
+        return make_toolchain(self.sdk, self.environ, str(self.folder))
+
+    @property
+    def cache(self) -> Cache:
+        return Cache(self.folder / "cache")
+
+    def build(self, *snippets: Snippet | str, jobs: int = 1) -> list[Result]:
+        wanted = [Snippet(one) if isinstance(one, str) else one for one in snippets]
+        results = build(wanted, self.toolchain, self.cache, self.environ, jobs)
+        return [results[one] for one in wanted]
+
+    def timer(self, snippet: Snippet | str) -> CompiledTimer:
+        (result,) = self.build(snippet)
+        assert isinstance(result, Compiled), result
+        return CompiledTimer(result)
+
+
+@pytest.fixture(params=["g++", "clang++"])
+def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    return Shop(tmp_path, request.param, monkeypatch)
+
+
+@pytest.fixture
+def gcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    return Shop(tmp_path, "g++", monkeypatch)
+
+
+def check(condition: str) -> str:
+    """C++ that throws unless the condition holds."""
+    return f'if (!({condition})) throw std::runtime_error("does not hold");'
+
+
+# --- the text ------------------------------------------------------------------------------------------
+
+VERBATIM = [
+    Snippet(check(r'std::string("\n\x41\\d").size() == 4')),
+    Snippet(check(r'std::string(R"(\d "x" )").size() == 7')),
+    Snippet(check('std::string(R"y(two\nlines)" // )y").size() == 15')),
+    Snippet(check("n == 3") + " // the end", "int n = 3; // three"),
+    Snippet(check("n == 3") + " // goes on \\", "int n = 3; // goes on \\"),
+    Snippet("#define N 3\n" + check("N == 3")),
+    Snippet("#define N 4\n" + check("N == 4")),
+    Snippet("#ifdef N\nthrow 1;\n#endif\n;"),
+    Snippet("#if 1\nif (true) {\n#else\nif (false) {\n#endif\n}"),
+    Snippet(check("M == 5"), "", "#define M 5"),
+    Snippet(check("M == 6"), "", "#define M 6"),
+    Snippet("BEGIN int i = 1; (void)i; }", "", "#define BEGIN {"),
+    Snippet(check("1'000 == 1000 && '\"' == 34 && '\\'' == 39")),
+    Snippet("int i = 0;\nagain:\nif (++i < 3) goto again;\n" + check("i == 3")),
+    Snippet(check("first + second == 3"), "auto [first, second] = std::pair<int, int>(1, 2);", "#include <utility>"),
+    Snippet(check("f(1) == 2"), "", "static int f(int x) { return x + 1; }"),
+    Snippet(check("f(1) == 3"), "", "static int f(int x) { return x + 2; }"),
+    Snippet(check("std::string(__FILE__).size() > 0 && __LINE__ == 1")),
+    Snippet("struct A { int n[2] = {1, 2}; } a; " + check("a.n[1] == 2 && [&] { return a.n[0]; }() == 1")),
+    Snippet(check('std::string("größe").size() == 7')),
+    Snippet("", "int n = 1; (void)n;"),
+    Snippet("// nothing but a comment"),
+]
+
+
+def test_any_text_arrives_as_it_was_written(shop: Shop) -> None:
+    for snippet, result in zip(VERBATIM, shop.build(*VERBATIM), strict=True):
+        assert isinstance(result, Compiled), (snippet, result)
+        CompiledTimer(result).timeit(3)
+    # Those without a global setup, with those that include headers; one file for each other setup; and one for the
+    # snippet that has both branches of a condition.
+    assert len(shop.runs) == 7
+
+
+def test_lines_end_as_windows_has_them(shop: Shop) -> None:
+    shop.timer(Snippet("int i = 1;\r\ni++;\r\n" + check("i == 2"), "int n = 1;\r\n(void)n;")).timeit(1)
+
+
+# --- errors --------------------------------------------------------------------------------------------
+
+HEALTHY = [Snippet(f"torchmark::keep(x.add({i}));", "torch::Tensor x;") for i in range(27)]
+BROKEN = {
+    Snippet("int a = 1;\nif (a === 2) a = 3;"): ("stmt", 2),
+    Snippet("int b = 1;\n\nb = nowhere;"): ("stmt", 3),
+    Snippet("int c = 1;\nc += 1"): ("stmt", 2),
+}
+
+
+def test_three_broken_snippets_of_thirty_cost_nobody_else_anything(shop: Shop) -> None:
+    batch = [*HEALTHY[:9], *BROKEN, *HEALTHY[9:]]
+    random.Random(1).shuffle(batch)
+    results = dict(zip(batch, shop.build(*batch), strict=True))
+    assert all(isinstance(results[snippet], Compiled) for snippet in HEALTHY)
+    for snippet, (part, line) in BROKEN.items():
+        failure = results[snippet]
+        assert isinstance(failure, Failure)
+        assert failure.kind is FailureKind.NOT_COMPILED
+        assert failure.traceback is not None
+        assert failure.traceback.startswith(f"<{part}>:{line}:")
+        assert f"does not compile, line {line}, column " in failure.message
+        others = [other.stmt for other in BROKEN if other != snippet]
+        assert not any(other.splitlines()[-1] in failure.traceback for other in others)
+    # All, all but the guilty, and one more for whom other headers might have helped.
+    assert len(shop.runs) <= 4
+
+
+def test_many_guilty_cost_no_more_than_few(gcc: Shop) -> None:
+    guilty = [Snippet(f"nowhere_{i}();") for i in range(40)]
+    results = gcc.build(*guilty, *HEALTHY)
+    assert [isinstance(one, Failure) for one in results] == [True] * 40 + [False] * 27
+    assert len(gcc.runs) <= 4
+
+
+FAULTS: list[tuple[Snippet, str]] = [
+    (Snippet("f(x;"), "<stmt>:1:2: error: '(' is not closed"),
+    (Snippet("f();\n}"), "<stmt>:2:1: error: '}' closes nothing"),
+    (Snippet("f(); /* and so on"), "<stmt>:1:6: error: this comment does not end"),
+    (Snippet('auto s = R"(;'), "<stmt>:1:10: error: this raw string does not end"),
+    (Snippet("f();", "int n = 1"), "<setup>:1:10: error: expected"),
+    (Snippet("f();", "", "int n = 1"), "<global_setup>:1:10: error: expected"),
+    (Snippet("torch::twice('a');"), "<stmt>:1:"),
+    (Snippet("return;"), "<stmt>:1:1: error: "),
+    (Snippet("", "int n;\n#error not here"), "<setup>:2:2: error: "),
+    (Snippet("f();", "", "#include <no/such/file.h>"), "<global_setup>:1:10: fatal error: "),
+    (Snippet("#if 1\nf();"), "<stmt>:1:"),
+    (Snippet("nowhere::f();"), "<stmt>:1:1: error: "),
+]
+
+
+def test_each_is_told_its_own_fault_and_place(shop: Shop) -> None:
+    snippets = [snippet for snippet, _ in FAULTS]
+    results = shop.build(*HEALTHY[:3], *snippets, *HEALTHY[3:6])
+    for (snippet, start), result in zip(FAULTS, results[3:-3], strict=True):
+        assert isinstance(result, Failure), snippet
+        lines = (result.traceback or "").splitlines()
+        assert any(line.startswith(start) for line in lines), (snippet, result.traceback)
+        assert "torchmark" not in (result.traceback or "")
+    assert all(isinstance(result, Compiled) for result in results[:3] + results[-3:])
+
+
+def test_a_fault_at_file_scope_is_told_to_all_who_share_it(shop: Shop) -> None:
+    bad = "int n = nowhere;"
+    results = shop.build(Snippet("f();", "", bad), Snippet("n++;", "", bad), "int n = 1; n++;")
+    for result in results[:2]:
+        assert isinstance(result, Failure)
+        assert (result.traceback or "").startswith("<global_setup>:1:9: error: ")
+    assert isinstance(results[2], Compiled)
+
+
+def test_a_name_that_nothing_defines_is_told(shop: Shop) -> None:
+    results = shop.build("extern int missing(int); missing(1);", "int n = 1; n++;")
+    assert isinstance(results[0], Failure)
+    assert "nothing defines missing(int)" in results[0].message
+    assert isinstance(results[1], Compiled)
+
+
+def test_names_of_the_interpreter_are_found_when_it_loads(gcc: Shop) -> None:
+    gcc.timer(Snippet("Py_IsInitialized() || (throw 1, true);", "", 'extern "C" int Py_IsInitialized();')).timeit(1)
+
+
+def test_headers_that_the_words_did_not_hint_at_are_found(shop: Shop) -> None:
+    # The word is made up of two by the preprocessor.
+    snippet = Snippet("JOIN(n, n)::Linear l; (void)l;", "using namespace torch;", "#define JOIN(a, b) a##b")
+    shop.timer(snippet).timeit(1)
+    assert len(shop.runs) == 2
+
+
+# --- running -------------------------------------------------------------------------------------------
+
+
+def test_what_code_throws_is_told_and_the_next_block_runs(shop: Shop) -> None:
+    for stmt, told in (
+        ('throw std::out_of_range("too far");', r"^std::out_of_range: too far$"),
+        ('throw c10::Error("torch says");', r"^c10::Error: torch says$"),
+        ("throw 3;", r"^an exception that is no std::exception$"),
+        ("break;", "left its loop"),
+        ("return 0;", "left its loop"),
+    ):
+        timer = shop.timer(Snippet(stmt, "", "#include <stdexcept>"))
+        for _ in range(2):
+            with pytest.raises(SnippetError, match=told):
+                timer.timeit(1)
+
+
+def test_a_setup_that_throws_is_told(gcc: Shop) -> None:
+    with pytest.raises(SnippetError, match="no std::exception"):
+        gcc.timer(Snippet("int n = 1; n++;", "throw 3;")).timeit(1)
+
+
+PROBES = 'extern "C" { long long setups = 0, runs = 0; }'
+
+
+@pytest.fixture
+def probe(gcc: Shop) -> tuple[CompiledTimer, Callable[[], tuple[int, int]]]:
+    """A timer, and how often its setup and its statement have run."""
+    (result,) = gcc.build(Snippet("++runs;", "++setups;", PROBES))
+    assert isinstance(result, Compiled)
+    library = ctypes.CDLL(result.library)
+
+    def count() -> tuple[int, int]:
+        return tuple(ctypes.c_longlong.in_dll(library, name).value for name in ("setups", "runs"))  # type: ignore[return-value]
+
+    return CompiledTimer(result), count
+
+
+Probe = tuple[CompiledTimer, Callable[[], tuple[int, int]]]
+
+
+def test_each_block_has_a_setup_and_one_run_before(probe: Probe) -> None:
+    timer, count = probe
+    timer.timeit(10)
+    assert count() == (1, 11)
+    timer.timeit(0)
+    assert count() == (2, 12)
+
+
+def test_blocks_can_share_one_setup(probe: Probe) -> None:
+    timer, count = probe
+
+    def steps() -> Steps[str]:
+        for number in (1, 2, 3):
+            assert (yield number) >= 0
+        return "done"
+
+    assert timer.follow(steps()) == "done"
+    assert count() == (1, 7)
+    carry_out(timer, blocked_within(0.001, 1.0, None, time.perf_counter))
+
+
+def test_what_the_steps_raise_ends_the_loop(probe: Probe) -> None:
+    timer, count = probe
+
+    def steps() -> Steps[None]:
+        yield 1
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        timer.follow(steps())
+    assert count() == (1, 2)
+
+
+def test_loops_count_beyond_32_bits(probe: Probe) -> None:
+    timer, count = probe
+    timer.timeit(2**31 + 1)
+    assert count() == (1, 2**31 + 2)
+
+
+@pytest.mark.parametrize("number", [-1, MOST_RUNS + 1])
+def test_what_no_loop_can_count_is_refused(probe: Probe, number: int) -> None:
+    with pytest.raises(ValueError, match="A loop counts from 0"):
+        probe[0].timeit(number)
+
+
+def test_the_interpreter_is_free_while_the_loop_runs(gcc: Shop) -> None:
+    flag = ctypes.c_int(0)
+    address = ctypes.addressof(flag)
+    # Without end if nobody else can run meanwhile, but for the bound.
+    stmt = f"for (long i = 0; i < 20000000000 && *(volatile int *){address} == 0; ++i) {{}}\n" + check(
+        f"*(volatile int *){address} == 1"
+    )
+    timer = gcc.timer(Snippet(stmt, "", "#include <stdexcept>"))
+    thread = threading.Timer(0.05, lambda: setattr(flag, "value", 1))
+    thread.start()
+    timer.timeit(1)
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("stmt", "empty"),
+    [
+        ("int z = a + b;", True),
+        ("d += 1;", True),
+        ("for (int i = 0; i < 100; ++i) d += i;", True),
+        ("", True),
+        ("torchmark::keep(a + b);", False),
+        ("d += 1; torchmark::keep(d);", False),
+        ("static volatile int n; n = a;", False),
+        ('if (a > 5) throw std::runtime_error("");', False),
+        ("int z = opaque(a);", False),
+    ],
+)
+def test_an_empty_loop_is_noticed(shop: Shop, stmt: str, empty: bool) -> None:
+    setup = "int a = opaque(1), b = opaque(2); double d = a; (void)b; (void)d;"
+    scope = '#include <stdexcept>\nint opaque(int x) { __asm__ volatile("" : "+r"(x)); return x; }'
+    assert shop.timer(Snippet(stmt, setup, scope)).optimised_away is empty
+
+
+def test_another_clock_is_read_around_each_block(gcc: Shop) -> None:
+    (result,) = gcc.build("int n = 1; n++;")
+    assert isinstance(result, Compiled)
+    readings = iter([10.0, 11.0, 20.0, 23.5])
+    assert CompiledTimer(result, lambda: next(readings)).timeit(5) == 3.5
+
+
+# --- the cache -----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_compiled_twice(gcc: Shop) -> None:
+    gcc.build(*HEALTHY[:5])
+    assert len(gcc.runs) == 1
+    (first, *_), runs = gcc.build(*HEALTHY[:5]), len(gcc.runs)
+    assert runs == 1
+    assert gcc.build(HEALTHY[0]) == [first]
+    gcc.build(*HEALTHY[:6])
+    assert len(gcc.runs) == 2
+
+
+def test_a_header_that_changes_is_noticed(gcc: Shop) -> None:
+    header = gcc.folder / "mine.h"
+    header.write_text("#define N 1\n")
+    os.utime(header, (1000, 1000))
+    snippet = Snippet(check("N == 1"), "", '#include "mine.h"\n#include <stdexcept>')
+    gcc.timer(snippet).timeit(1)
+    gcc.timer(snippet)
+    assert len(gcc.runs) == 1
+    header.write_text("#define N 2\n")
+    with pytest.raises(SnippetError, match="does not hold"):
+        gcc.timer(snippet).timeit(1)
+    assert len(gcc.runs) == 2
+
+
+def test_headers_compiled_ahead_are_used_and_checked(shop: Shop) -> None:
+    precompile(shop.toolchain, shop.cache, shop.environ)
+    assert shop.cache.measure().preludes == 1
+    shop.timer(HEALTHY[0]).timeit(1)
+    failure = shop.build("torch::Tensor x;\nx.nowhere();")[0]
+    assert isinstance(failure, Failure)
+    assert (failure.traceback or "").startswith("<stmt>:2:3: error: ")
+    header = shop.folder / "torch/include/torch/csrc/api/include/torch/types.h"
+    assert str(header) in _headers(shop)
+    # As if torch was installed anew.
+    make_stub_torch(shop.folder / "torch")
+    os.utime(header, (1000, 1000))
+    runs = len(shop.runs)
+    shop.timer(HEALTHY[0]).timeit(1)
+    assert len(shop.runs) == runs + 1
+    precompile(shop.toolchain, shop.cache, shop.environ)
+    assert shop.cache.measure().preludes == 1
+
+
+def _headers(shop: Shop) -> Sequence[str]:
+    found = shop.cache.find_prelude(name_prelude(shop.toolchain, LIGHT_HEADERS))
+    assert found is not None
+    return list(found.headers)
+
+
+def test_a_cache_in_an_odd_place_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "with blanks and 'quotes' ünd $HOME #1"
+    folder.mkdir()
+    shop = Shop(folder, "g++", monkeypatch)
+    shop.timer(HEALTHY[0]).timeit(1)
+    shop.timer(HEALTHY[0])
+    assert len(shop.runs) == 1
+
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from tests.integration.test_native_build import HEALTHY, VERBATIM
+from tests.stub_torch import make_stub_torch
+from torchmark.model.snippet import Compiled
+from torchmark.native.build import build
+from torchmark.native.cache import Cache
+from torchmark.native.toolchain import make_toolchain
+from torchmark.model.sdk import Sdk
+folder = Path({folder!r})
+sdk = Sdk("/stub/python", str(folder / "torch"), "0.1", "abc", True, "-O2", 17, None)
+print("ready", flush=True)
+results = build([*HEALTHY, *VERBATIM], make_toolchain(sdk, os.environ, "/"), Cache(folder / "cache"), os.environ, 2)
+assert all(isinstance(one, Compiled) for one in results.values()), results
+print("built")
+"""
+
+
+@contextlib.contextmanager
+def other_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    program = PROGRAM.format(root=str(ROOT), folder=str(folder))
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def entries_are_whole(folder: Path) -> int:
+    """Load and run everything in the cache; gives how many entries there are."""
+    keys = [path.stem for path in (folder / "cache").glob("*.so")]
+    for key in keys:
+        path = Cache(folder / "cache").find(key)
+        assert path is not None
+        CompiledTimer(Compiled(str(path), key)).timeit(1)
+    return len(keys)
+
+
+def test_processes_that_build_the_same_and_are_killed_leave_no_broken_entry(tmp_path: Path) -> None:
+    make_stub_torch(tmp_path / "torch")
+    chance = random.Random(7)
+    for _ in range(6):
+        with other_process(tmp_path) as one, other_process(tmp_path) as two:
+            for process in (one, two):
+                assert process.stdout is not None
+                assert process.stdout.readline() == "ready\n"
+            time.sleep(chance.uniform(0.0, 2.0))
+            one.send_signal(signal.SIGKILL)
+            out, _ = two.communicate(timeout=120)
+            assert out == "built\n"
+            assert two.returncode == 0
+        entries_are_whole(tmp_path)
+        # A new start, to be killed in the middle of again.
+        Cache(tmp_path / "cache").clear()
+    with other_process(tmp_path) as one:
+        assert one.wait(120) == 0
+    assert entries_are_whole(tmp_path) == len(HEALTHY) + len(VERBATIM)
+    # Not a trace of those that were killed.
+    assert {path.suffix for path in (tmp_path / "cache").iterdir()} == {".so"}
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from torchmark.native.cache import Cache
+folder, seed = Path(sys.argv[1]), int(sys.argv[2])
+library = folder / f"{os.getpid()}.so"
+library.write_bytes(bytes([seed]) * 300_000)
+print("ready", flush=True)
+while True:
+    # Some evict what others write.
+    Cache(folder / "cache", 10**6 if seed % 2 else 10**9).publish(library, {}, [f"{k:032x}" for k in range(20)])
+"""
+
+
+def test_readers_see_whole_entries_while_writers_are_killed(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    with contextlib.ExitStack() as stack:
+        writers: list[subprocess.Popen[str]] = []
+
+        def start(seed: int) -> None:
+            command = [sys.executable, "-c", WRITER, str(tmp_path), str(seed)]
+            writer = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            stack.callback(writer.kill)
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+            writers.append(writer)
+
+        for seed in (1, 2, 3):
+            start(seed)
+        seen = 0
+        for round_number in range(12):
+            for k in range(20):
+                path = Cache(tmp_path / "cache").find(f"{k:032x}")
+                with contextlib.suppress(FileNotFoundError):
+                    if path is not None:
+                        content = path.read_bytes()[:300_000]
+                        assert len(set(content)) == 1
+                        seen += 1
+            victim = writers.pop(chance.randrange(3))
+            victim.kill()
+            start(round_number % 3 + 1)
+        assert seen > 100
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    final = Cache(tmp_path / "cache")
+    assert all(final.find(path.stem) for path in (tmp_path / "cache").glob("*.so"))
+    with final.workshop():
+        pass
+    # Someone may have been killed in the very moment between making a folder and locking it.
+    left = [path for path in (tmp_path / "cache").iterdir() if not path.name.startswith("new-")]
+    assert {path.suffix for path in left} == {".so"}
+
+
+# --- being stopped -------------------------------------------------------------------------------------
+
+
+def test_work_that_is_given_up_ends_the_compiler(tmp_path: Path) -> None:
+    slow = tmp_path / "slow c++"
+    slow.write_text('#!/bin/sh\ncase "$*" in *--version*) echo slow;; *) sleep 1000; esac\n')
+    slow.chmod(0o755)
+    environ = {**os.environ, "CXX": f"'{slow}'"}
+    toolchain = make_toolchain(make_stub_torch(tmp_path / "torch"), environ, "/")
+    stop = threading.Event()
+    threading.Timer(0.3, stop.set).start()
+    with pytest.raises(Stopped):
+        build(HEALTHY[:2], toolchain, Cache(tmp_path / "cache"), environ, stop=stop)
+    assert list((tmp_path / "cache").iterdir()) == []
+    assert subprocess.run(["pgrep", "-f", str(slow)], capture_output=True).returncode == 1
+
+
+def test_a_compiler_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "slow"
+    slow.write_text('#!/bin/sh\ncase "$*" in *--version*) echo slow;; *) sleep 1000; esac\n')
+    slow.chmod(0o755)
+    monkeypatch.setattr("torchmark.native.compiler.TIMEOUT_S", 0.3)
+    environ = {**os.environ, "CXX": str(slow)}
+    toolchain = make_toolchain(make_stub_torch(tmp_path / "torch"), environ, "/")
+    results = build(HEALTHY[:1], toolchain, Cache(tmp_path / "cache"), environ)
+    failure = results[HEALTHY[0]]
+    assert isinstance(failure, Failure)
+    assert "did not end within" in failure.message
+
+
+def test_a_compiler_that_is_killed_for_memory_is_not_tried_again(gcc: Shop) -> None:
+    hungry = gcc.folder / "hungry"
+    hungry.write_text(
+        '#!/bin/sh\ncase "$*" in *--version*) echo hungry;; '
+        '*) echo "c++: fatal error: Killed signal terminated program cc1plus"; exit 1; esac\n'
+    )
+    hungry.chmod(0o755)
+    gcc.environ["CXX"] = str(hungry)
+    results = gcc.build(*HEALTHY)
+    assert all(isinstance(one, Failure) and "memory" in one.message for one in results)
+    assert len(gcc.runs) == 1
