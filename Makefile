@@ -12,7 +12,7 @@ bench: $(READY)
 test: $(READY) tools
 	@$(BIN)/python -m pytest
 
-# What the tests use of the system: Valgrind, a C compiler, and a second Python with a torch of its own.
+# What the tests use of the system: Valgrind, compilers, and a second Python with a torch and its headers.
 OTHER_PYTHON := /usr/bin/python3
 FIND_TORCH := import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)
 
@@ -20,6 +20,9 @@ tools:
 	@missing=; \
 	command -v valgrind > /dev/null || missing="$$missing valgrind"; \
 	command -v cc > /dev/null || missing="$$missing gcc libc6-dev"; \
+	command -v g++ > /dev/null || missing="$$missing g++"; \
+	command -v clang++ > /dev/null || missing="$$missing clang"; \
+	test -e /usr/include/torch/csrc/api/include/torch/torch.h || missing="$$missing libtorch-dev"; \
 	$(OTHER_PYTHON) -c '$(FIND_TORCH)' 2> /dev/null || missing="$$missing python3-torch python3-venv"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \

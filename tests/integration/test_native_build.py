@@ -415,7 +415,8 @@ from torchmark.model.sdk import Sdk
 folder = Path({folder!r})
 sdk = Sdk("/stub/python", str(folder / "torch"), "0.1", "abc", True, "-O2", 17, None)
 print("ready", flush=True)
-results = build([*HEALTHY, *VERBATIM], make_toolchain(sdk, os.environ, "/"), Cache(folder / "cache"), os.environ, 2)
+toolchain = make_toolchain(sdk, os.environ, "/")
+results = build([*HEALTHY, *VERBATIM[:10]], toolchain, Cache(folder / "cache"), os.environ, 2)
 assert all(isinstance(one, Compiled) for one in results.values()), results
 print("built")
 """
@@ -444,12 +445,12 @@ def entries_are_whole(folder: Path) -> int:
 def test_processes_that_build_the_same_and_are_killed_leave_no_broken_entry(tmp_path: Path) -> None:
     make_stub_torch(tmp_path / "torch")
     chance = random.Random(7)
-    for _ in range(6):
+    for _ in range(5):
         with other_process(tmp_path) as one, other_process(tmp_path) as two:
             for process in (one, two):
                 assert process.stdout is not None
                 assert process.stdout.readline() == "ready\n"
-            time.sleep(chance.uniform(0.0, 2.0))
+            time.sleep(chance.uniform(0.0, 1.5))
             one.send_signal(signal.SIGKILL)
             out, _ = two.communicate(timeout=120)
             assert out == "built\n"
@@ -459,7 +460,7 @@ def test_processes_that_build_the_same_and_are_killed_leave_no_broken_entry(tmp_
         Cache(tmp_path / "cache").clear()
     with other_process(tmp_path) as one:
         assert one.wait(120) == 0
-    assert entries_are_whole(tmp_path) == len(HEALTHY) + len(VERBATIM)
+    assert entries_are_whole(tmp_path) == len(HEALTHY) + len(VERBATIM[:10])
     # Not a trace of those that were killed.
     assert {path.suffix for path in (tmp_path / "cache").iterdir()} == {".so"}
 

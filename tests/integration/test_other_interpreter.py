@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -15,6 +16,8 @@ from torchmark.errors import SetupError
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.runner.building import build_snippets
 from torchmark.runner.count import count
 from torchmark.runner.spec import other_worker
 from torchmark.runner.worker import Reply, Worker
@@ -67,6 +70,22 @@ def test_faults_are_told_from_there_too(debian: Worker) -> None:
     assert isinstance(outcome, Failure)
     assert outcome.traceback is not None
     assert 'File "<stmt>", line 1, in <module>' in outcome.traceback
+
+
+def test_cpp_is_built_against_its_own_headers(debian: Worker) -> None:
+    snippet = Snippet("torch::add(x, x);", "auto x = torch::ones({4, 4});\nTORCH_CHECK(TORCH_VERSION_MAJOR == 1);")
+    compiled = build_snippets([snippet], debian.sdk, os.environ)[snippet]
+    assert isinstance(compiled, Compiled), compiled
+    outcome = count(debian, CountJob("", "", Place("/"), compiled=compiled), baseline=False)
+    assert isinstance(outcome, Counts), outcome
+    assert outcome.layouts[0].total() > 100_000
+
+
+def test_without_headers_cpp_is_told_and_the_rest_goes_on(debian: Worker) -> None:
+    sdk = dataclasses.replace(debian.sdk, folder="/nowhere")
+    with pytest.raises(SetupError, match=r"The torch of /usr/bin/python3 has no C\+\+ headers.*libtorch-dev"):
+        build_snippets([Snippet("f();")], sdk, os.environ)
+    expect(debian, "x = torch.ones(1)")
 
 
 def test_it_can_be_timed_there() -> None:

@@ -391,6 +391,16 @@ def folders_of_pythons_own_modules_are_normalised(benchmark: Any) -> None:
     assert next(iter(stats.as_standardized().stats())).function == "Modules/gcmodule.c:collect"
 
 
+# --- C++ --------------------------------------------------------------------------------------------------
+
+
+@claim(re.error, "bad escape")
+def backslashes_in_cpp_are_left_alone(benchmark: Any) -> None:
+    # The same text as in test_cpp.py, which has it compiled along with others.
+    setup = "auto x = torch::ones({4, 4}); auto y = torch::ones({4, 4});"
+    benchmark.Timer(r'TORCH_CHECK(std::string("\d\n").size() == 2);', setup, language="cpp").timeit(1)
+
+
 NAMES = [case.holds.__name__ for case in CASES]
 
 

@@ -61,7 +61,7 @@ _REWRITES = tuple(
         (r"^[^:]+/(?=(?:Python|Objects|Modules|Include|Parser|Programs)/[^:]*\.[ch]:)", ""),
         (r"^[^:]+/(?:site|dist)-packages/", "site-packages/"),
         # The loop of a C++ snippet, whatever the snippet.
-        (r"^[^:]+:(torchmark)_[0-9a-f]{32}\b", r"snippet:\1"),
+        (r"^[^:]+:(torchmark_loop)_[0-9a-f]{32}\b", r"snippet:\1"),
         (r"\s\[.+\]$", ""),
     )
 )

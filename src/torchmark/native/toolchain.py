@@ -16,13 +16,15 @@ from pathlib import Path
 from torchmark.errors import SetupError
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Snippet
-from torchmark.native.render import GLUE
+from torchmark.native.render import Entry, Unit, render
 from torchmark.native.scan import scan
 
 COMPILERS = ("c++", "g++", "clang++")
 VERSION_TIMEOUT_S = 30
 # Raised when the files that are made change their form.
 FORMAT = 1
+# Stands for what we put around all snippets.
+_SAMPLE = Unit((Entry(Snippet("stmt", "setup", "global_setup"), "key"),), ())
 
 # Of torch's own flags, those that change what code means or how it is made. Warnings, debug information and where
 # files come from are not among them.
@@ -101,7 +103,7 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
     identity = "\0".join(
         (
             f"{FORMAT} {platform.machine()} {sdk}",
-            GLUE.read_text(),
+            *render(_SAMPLE)[:2],
             *described,
             *compile_flags,
             *link_flags,
