@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import re
@@ -330,3 +331,55 @@ def test_the_cache_is_shown_and_emptied(timers: dict[str, Timer], tmp_path: Path
     environ["TORCHMARK_CACHE_SIZE"] = "1G"
     done = subprocess.run(command, capture_output=True, text=True, env=environ)
     assert done.stdout == "Removed 0 snippets in 0 libraries, 0 B.\n"
+
+
+# --- odd ways to use a timer ---------------------------------------------------------------------------
+
+
+def test_numbers_of_any_kind_will_do(timers: dict[str, Timer]) -> None:
+    import numpy
+
+    assert timers["add"].timeit(numpy.int64(10)).number_per_run == 10
+    with pytest.raises(ValueError, match=r"less than 2\*\*63"):
+        timers["add"].timeit(2**63)
+    with pytest.raises(TypeError):
+        timers["add"].timeit(10.0)  # type: ignore[arg-type]
+
+
+def test_timers_can_be_copied(timers: dict[str, Timer]) -> None:
+    assert copy.deepcopy(timers["add"]).timeit(10).median > 0
+
+
+def test_a_fork_can_time_even_if_another_thread_was_compiling(timers: dict[str, Timer]) -> None:
+    from torchmark.api.compiling import _locks
+
+    with _locks.compiling, _locks.waiting:
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                Timer(STATEMENTS["add"], SETUP, language="cpp").timeit(1)
+                code = 0
+            finally:
+                os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_literal_keeps_its_blanks() -> None:
+    stmt = '\n    auto s = R"(a\n       \n  b)";\n'
+    assert Timer(stmt, language="cpp")._task_spec.stmt == stmt.removeprefix("\n").rstrip()
+    assert Timer("\n    f();\n      g();\n", language="cpp")._task_spec.stmt == "f();\n  g();"
+
+
+def test_operators_are_registered_once() -> None:
+    scope = 'TORCH_LIBRARY(torchmark_tests, m) { m.def("f(Tensor x) -> Tensor"); }'
+    one, two = (Timer(f"torchmark::keep({i});", "", scope, language="cpp") for i in (1, 2))
+    one.timeit(1)
+    two.timeit(1)
+    assert not hasattr(torch.ops.torchmark_tests, "g")
+    late = Timer("torchmark::keep(3);", "", scope, language="cpp")
+    engine: Any = late._engine
+    # As if it had been compiled, which takes long.
+    engine._result = Compiled(sys.executable, "0" * 32)
+    with pytest.raises(SnippetError, match="TORCH_LIBRARY"):
+        late.timeit(1)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.stub_torch import make_stub_torch
-from torchmark.errors import SnippetError
+from torchmark.errors import SetupError, SnippetError
 from torchmark.measure.compiled import MOST_RUNS, CompiledTimer
 from torchmark.measure.procedures import blocked_within
 from torchmark.measure.steps import Steps, carry_out
@@ -167,7 +167,7 @@ FAULTS: list[tuple[Snippet, str]] = [
     (Snippet("f();", "int n = 1"), "<setup>:1:10: error: expected"),
     (Snippet("f();", "", "int n = 1"), "<global_setup>:1:10: error: expected"),
     (Snippet("torch::twice('a');"), "<stmt>:1:"),
-    (Snippet("return;"), "<stmt>:1:1: error: "),
+    (Snippet("return 1;"), "<stmt>:1:"),
     (Snippet("", "int n;\n#error not here"), "<setup>:2:2: error: "),
     (Snippet("f();", "", "#include <no/such/file.h>"), "<global_setup>:1:10: fatal error: "),
     (Snippet("#if 1\nf();"), "<stmt>:1:"),
@@ -213,6 +213,110 @@ def test_headers_that_the_words_did_not_hint_at_are_found(shop: Shop) -> None:
     assert len(shop.runs) == 2
 
 
+# --- one does not suffer for another -----------------------------------------------------------------------
+
+INNOCENT = [Snippet("int N = 1, KK = 2, LEAK = 3, ECHO = 4; torchmark::keep(N + KK + LEAK + ECHO);"), *HEALTHY[:3]]
+
+
+@pytest.mark.parametrize(
+    "neighbour",
+    [
+        Snippet("torchmark::keep(N);", "/* size */ #define N 5"),
+        Snippet("torchmark::keep(KK);", "%:define KK 4"),
+        Snippet("torchmark::keep(LEAK);", '#define S "/*"\n#define LEAK 3\n /* c */'),
+        Snippet("torchmark::keep(ECHO);", "", "#include <termios.h>"),
+        Snippet("struct A { char c; int n; }; torchmark::keep(sizeof(A));", "#pragma pack(1)"),
+    ],
+)
+def test_what_reaches_further_reaches_nobody(gcc: Shop, neighbour: Snippet) -> None:
+    packed = Snippet('struct B { char c; int n; }; static_assert(sizeof(B) == 8, "packed");')
+    for result in gcc.build(neighbour, *INNOCENT, packed):
+        assert isinstance(result, Compiled), result
+
+
+@pytest.mark.parametrize("guilty", ["#define OPEN {\nOPEN", "#define CLOSE }\nCLOSE"])
+def test_brackets_of_macros_convict_nobody_else(shop: Shop, guilty: str) -> None:
+    results = shop.build(HEALTHY[0], guilty, *HEALTHY[1:6])
+    assert [isinstance(one, Failure) for one in results] == [False, True, False, False, False, False, False]
+
+
+def test_conditions_that_two_snippets_share_are_told_to_both(gcc: Shop) -> None:
+    one, two, three = gcc.build("torchmark::keep(1);\n#if 0", "#endif\ntorchmark::keep(2);", HEALTHY[0])
+    assert isinstance(one, Failure)
+    assert "<stmt>:2:1: error: this condition does not end" in (one.traceback or "")
+    assert isinstance(two, Failure)
+    assert "<stmt>:1:1: error: this #endif belongs to no condition" in (two.traceback or "")
+    assert isinstance(three, Compiled)
+
+
+def test_an_instance_that_does_not_link_convicts_nobody_else(gcc: Shop) -> None:
+    scope = "int missing(int); template <class T> __attribute__((noinline)) int f(T t) { return missing(t); }"
+    results = gcc.build(Snippet("torchmark::keep(f(1));", "", scope), Snippet("torchmark::keep(2);", "", scope))
+    assert isinstance(results[0], Failure)
+    assert "nothing defines missing(int)" in results[0].message
+    assert isinstance(results[1], Compiled)
+
+
+def test_many_that_do_not_link_cost_no_more_than_few(gcc: Shop) -> None:
+    guilty = [Snippet(f"missing({i});", "extern int missing(int);") for i in range(20)]
+    results = gcc.build(*guilty, *HEALTHY[:3])
+    assert [isinstance(one, Failure) for one in results] == [True] * 20 + [False] * 3
+    assert len(gcc.runs) == 2
+
+
+def test_messages_speak_of_nothing_of_ours(shop: Shop) -> None:
+    failures = shop.build(
+        Snippet("f([] {});", "", "void f(int);"), Snippet("", "if (true)"), Snippet("torch::Tensor x; x.y([] {});")
+    )
+    for failure in failures:
+        assert isinstance(failure, Failure)
+        assert "torchmark_" not in failure.message
+        assert failure.traceback
+        assert "error: " in failure.traceback.splitlines()[0]
+
+
+def test_what_is_no_text_costs_nobody_else_anything(gcc: Shop) -> None:
+    results = gcc.build('torchmark::keep("\ud800");', "torchmark::keep('\0');", HEALTHY[0])
+    assert [isinstance(one, Failure) for one in results] == [True, True, False]
+
+
+def test_a_batch_survives_a_cache_that_is_too_small(gcc: Shop) -> None:
+    snippets = [Snippet(f"torchmark::keep(N + {i});", "", f"#define N {i}") for i in range(3)]
+    results = build(snippets, gcc.toolchain, Cache(gcc.folder / "cache", 1000), gcc.environ)
+    for result in results.values():
+        assert isinstance(result, Compiled)
+        CompiledTimer(result).timeit(1)
+
+
+def test_files_of_the_working_folder_are_those_of_this_folder(gcc: Shop) -> None:
+    """Also where a macro stands for the name of the file."""
+    snippet = Snippet(check("N == EXPECTED"), "", '#define H "own.h"\n#include H\n#include <stdexcept>')
+    for n in (1, 2):
+        folder = gcc.folder / str(n)
+        folder.mkdir()
+        (folder / "own.h").write_text(f'#define N {n}\n#define EXPECTED {n}\nextern "C" int which = {n};')
+        (result,) = build([snippet], make_toolchain(gcc.sdk, gcc.environ, str(folder)), gcc.cache, gcc.environ).values()
+        assert isinstance(result, Compiled), result
+        assert ctypes.c_int.in_dll(ctypes.CDLL(result.library), "which").value == n
+
+
+def test_the_users_flags_reach_compiler_and_linker(gcc: Shop) -> None:
+    (gcc.folder / "inc").mkdir()
+    (gcc.folder / "inc" / "rel.h").write_text("#define REL 3\n")
+    gcc.environ["CXXFLAGS"] = "-Iinc -fopenmp"
+    stmt = "#pragma omp parallel for\nfor (int i = 0; i < 2; ++i) torchmark::keep(i);"
+    gcc.timer(Snippet(stmt, "", "#include <rel.h>\nint rel = REL;")).timeit(1)
+
+
+@pytest.mark.parametrize("cxx", ["true", "./true"])
+def test_a_compiler_that_makes_nothing_is_told(gcc: Shop, cxx: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.symlink("/bin/true", gcc.folder / "true")
+    monkeypatch.chdir(gcc.folder)
+    gcc.environ["CXX"] = cxx
+    with pytest.raises(SetupError, match="No such file"):
+        gcc.build(HEALTHY[0])
+
+
 # --- running -------------------------------------------------------------------------------------------
 
 
@@ -222,7 +326,7 @@ def test_what_code_throws_is_told_and_the_next_block_runs(shop: Shop) -> None:
         ('throw c10::Error("torch says");', r"^c10::Error: torch says$"),
         ("throw 3;", r"^an exception that is no std::exception$"),
         ("break;", "left its loop"),
-        ("return 0;", "left its loop"),
+        ("return;", "left its loop"),
     ):
         timer = shop.timer(Snippet(stmt, "", "#include <stdexcept>"))
         for _ in range(2):
@@ -285,6 +389,26 @@ def test_what_the_steps_raise_ends_the_loop(probe: Probe) -> None:
     with pytest.raises(KeyboardInterrupt):
         timer.follow(steps())
     assert count() == (1, 2)
+
+
+def test_an_interrupt_on_the_way_into_a_callback_is_not_lost(gcc: Shop) -> None:
+    # The signal comes while the library runs; Python's handler runs when Python does again: on the way into `next`.
+    timer = gcc.timer(Snippet("raise(SIGINT);", "", "#include <csignal>"))
+    with pytest.raises(KeyboardInterrupt):
+        timer.timeit(3)
+    with pytest.raises(KeyboardInterrupt):
+        timer.timeit(3)
+
+
+def test_what_a_clock_raises_is_raised(gcc: Shop) -> None:
+    (result,) = gcc.build(HEALTHY[0])
+    assert isinstance(result, Compiled)
+
+    def broken() -> float:
+        raise ZeroDivisionError("no time")
+
+    with pytest.raises(ZeroDivisionError, match="no time"):
+        CompiledTimer(result, broken).timeit(5)
 
 
 def test_loops_count_beyond_32_bits(probe: Probe) -> None:
@@ -475,7 +599,9 @@ library.write_bytes(bytes([seed]) * 300_000)
 print("ready", flush=True)
 while True:
     # Some evict what others write.
-    Cache(folder / "cache", 10**6 if seed % 2 else 10**9).publish(library, {}, [f"{k:032x}" for k in range(20)])
+    cache = Cache(folder / "cache", 10**6 if seed % 2 else 10**9)
+    cache.publish(library, {}, [f"{k:032x}" for k in range(20)])
+    cache.evict()
 """
 
 

@@ -24,9 +24,23 @@ from torchmark.runner.building import build_snippets
 
 COMPILING = "Compiling C++ (once; takes some ten seconds)"
 
-_lock = threading.Lock()
 # Those that have not been compiled. Whoever is the first to run takes the others along.
 _waiting: weakref.WeakSet[CppTimer] = weakref.WeakSet()
+# Global setups that register operators, and the library that has done so. Torch ends the process at a second time.
+_registered: dict[str, str] = {}
+_REGISTERS = ("TORCH_LIBRARY", "TORCH_LIBRARY_FRAGMENT", "TORCH_LIBRARY_IMPL")
+
+
+class _Locks:
+    """For the set above, and for compiling; new ones in a fork, where nobody would release the old."""
+
+    def __init__(self) -> None:
+        self.waiting = threading.Lock()
+        self.compiling = threading.Lock()
+
+
+_locks = _Locks()
+os.register_at_fork(after_in_child=_locks.__init__)  # type: ignore[misc]
 
 
 class CppTimer:
@@ -43,11 +57,16 @@ class CppTimer:
         if globals:
             raise UsageError("C++ timing does not support globals.")
         self.snippet = Snippet(stmt, setup, global_setup)
-        self._clock = _choose_clock(timer)
+        self._given_clock = timer
         self._result: Compiled | Failure | None = None
         self._timer: CompiledTimer | None = None
-        with _lock:
+        with _locks.waiting:
             _waiting.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy compiles, or rather finds, its library itself.
+        snippet = self.snippet
+        return CppTimer, (snippet.stmt, snippet.setup, snippet.global_setup, self._given_clock)
 
     def timeit(self, number: int) -> float:
         """Seconds that `number` executions of the statement take."""
@@ -64,27 +83,51 @@ class CppTimer:
 
     def compile(self) -> Compiled:
         """Where the compiled snippet is; SnippetError says what is wrong with it."""
-        with _lock:
+        with _locks.compiling:
             if self._result is None:
-                _compile_all([self, *_waiting])
-        if isinstance(self._result, Failure):
-            text = f"The C++ snippet does not compile: {one_line(self.snippet.stmt)}\n{describe_failure(self._result)}"
-            raise SnippetError(text, kind=self._result.kind.value)
-        assert self._result is not None
-        return self._result
+                self._compile_with_others()
+            result = self._result
+            if isinstance(result, Failure):
+                # Told once. Whoever asks again has perhaps changed a header.
+                self._result = None
+                text = f"The C++ snippet does not compile: {one_line(self.snippet.stmt)}\n{describe_failure(result)}"
+                raise SnippetError(text, kind=result.kind.value)
+        assert result is not None
+        return result
+
+    def _compile_with_others(self) -> None:
+        with _locks.waiting:
+            timers = {self, *_waiting}
+            _waiting.clear()
+        try:
+            with show_waiting(COMPILING):
+                results = build_snippets([timer.snippet for timer in timers], read_sdk(), os.environ)
+        except BaseException:
+            with _locks.waiting:
+                _waiting.update(timers)
+            raise
+        for timer in timers:
+            timer._result = results[timer.snippet]
 
     def _load(self) -> CompiledTimer:
         if self._timer is None:
-            self._timer = CompiledTimer(self.compile(), self._clock)
+            compiled = self.compile()
+            self._check_registration(compiled)
+            self._timer = CompiledTimer(compiled, _choose_clock(self._given_clock))
         return self._timer
 
-
-def _compile_all(timers: list[CppTimer]) -> None:
-    with show_waiting(COMPILING):
-        results = build_snippets([timer.snippet for timer in timers], read_sdk(), os.environ)
-    for timer in timers:
-        timer._result = results[timer.snippet]
-        _waiting.discard(timer)
+    def _check_registration(self, compiled: Compiled) -> None:
+        scope = self.snippet.global_setup
+        if not any(word in scope for word in _REGISTERS):
+            return
+        library = _registered.setdefault(scope, os.path.realpath(compiled.library))
+        if not os.path.samefile(library, compiled.library):
+            raise SnippetError(
+                "This global setup registers operators (TORCH_LIBRARY), which was done already by another timer of "
+                "this process. Make all timers that share it before the first of them runs: they are then compiled "
+                "into one library.",
+                kind="registered",
+            )
 
 
 def _choose_clock(timer: Callable[[], float]) -> Callable[[], float] | None:

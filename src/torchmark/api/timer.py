@@ -6,6 +6,7 @@ import dataclasses
 import math
 import operator
 import os
+import re
 import textwrap
 import time
 from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ from torchmark.errors import UsageError
 from torchmark.measure import blocks, procedures
 from torchmark.measure.clock import choose_clock
 from torchmark.measure.clock import timer as default_timer
+from torchmark.measure.compiled import MOST_RUNS
 from torchmark.measure.naming import name_callable
 from torchmark.measure.snippet import SnippetTimer, Statement
 from torchmark.measure.steps import Engine, R, Steps, carry_out, share_setup
@@ -31,6 +33,9 @@ from torchmark.model.task import Language, TaskSpec
 from torchmark.model.times import Times
 from torchmark.runner.spec import visible_path
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+
+# A raw string, or any string that goes on behind a backslash at the end of a line.
+_LITERAL_OF_SEVERAL_LINES = re.compile(r'R"[^()\\\s"]{0,16}\([^)]*\n|\\\n')
 
 _LANGUAGES = {
     Language.PYTHON: Language.PYTHON,
@@ -83,11 +88,13 @@ class Timer:
         if not isinstance(stmt, str) and not callable(stmt):
             raise UsageError(f"A statement is a `str` or a callable without arguments, not {type(stmt)}.")
         is_cpp = _is_cpp(language)
+        normalise = _normalise_cpp if is_cpp else _normalise
         if isinstance(stmt, str):
-            stmt = _normalise(stmt)
-        setup = _normalise(setup)
-        if is_cpp and setup == "pass":
-            setup = ""
+            stmt = normalise(stmt)
+        setup = normalise(setup)
+        if is_cpp:
+            setup = "" if setup == "pass" else setup
+            global_setup = normalise(global_setup)
         self._task_spec = TaskSpec(
             stmt=stmt if isinstance(stmt, str) else name_callable(stmt),
             setup=setup,
@@ -126,7 +133,7 @@ class Timer:
             raise AssertionError("_timer_cls has already been swapped.")
         if not isinstance(stmt, str):
             raise UsageError("A C++ statement is a `str`.")
-        return CppTimer(stmt, setup, textwrap.dedent(global_setup), timer, self._globals)
+        return CppTimer(stmt, setup, global_setup, timer, self._globals)
 
     def _carry_out(self, steps: Steps[R]) -> R:
         """Measure with the thread count and the setups as asked for."""
@@ -143,14 +150,12 @@ class Timer:
 
         `repeat` and the autoranges give the scatter too.
         """
-        self._check_count("number", number)
-        return self._measure(procedures.one_block(number))
+        return self._measure(procedures.one_block(self._check_count("number", number)))
 
     def repeat(self, repeat: int = procedures.REPEATS, number: int = 1_000_000) -> Measurement:
         """Warm up, then time `repeat` blocks of `number` runs and keep each: `repeat(100, 1)` times single runs."""
-        self._check_count("repeat", repeat)
-        self._check_count("number", number)
-        return self._measure(procedures.repeated(repeat, number))
+        steps = procedures.repeated(self._check_count("repeat", repeat), self._check_count("number", number))
+        return self._measure(steps)
 
     def autorange(self, callback: blocks.Callback | None = None) -> Measurement:
         """As `python -m timeit` does, find a block that takes 0.2 s; then time five of them and keep all five.
@@ -256,8 +261,7 @@ class Timer:
         simulate_caches: also simulate caches and branch prediction, for `estimated_cycles`.
         timeout_s: when to give up on a process that runs the statement.
         """
-        number = operator.index(number)
-        self._check_count("number", number)
+        number = self._check_count("number", number)
         if math.isnan(timeout_s) or timeout_s < 0:
             raise UsageError(f"`timeout_s` must be a number of seconds, not {timeout_s}.")
         if repeats is not None and repeats < 1:
@@ -302,9 +306,12 @@ class Timer:
     _now = staticmethod(time.perf_counter)
 
     @staticmethod
-    def _check_count(name: str, value: int) -> None:
-        if value < 1:
-            raise UsageError(f"`{name}` must be at least 1, not {value}.")
+    def _check_count(name: str, value: int) -> int:
+        """A whole number of any kind as Python's own, if a loop can count to it."""
+        value = operator.index(value)
+        if not 1 <= value <= MOST_RUNS:
+            raise UsageError(f"`{name}` must be at least 1 and less than 2**63, not {value}.")
+        return int(value)
 
     @staticmethod
     def _check_seconds(name: str, value: float) -> None:
@@ -317,6 +324,13 @@ def _is_cpp(language: Language | str) -> bool:
     if known is None:
         raise UsageError(f"Invalid language `{language}`.")
     return known is Language.CPP
+
+
+def _normalise_cpp(text: str) -> str:
+    """The same for C++, but that not a blank is taken out of a literal that spans lines."""
+    if _LITERAL_OF_SEVERAL_LINES.search(text):
+        return text.removeprefix("\n").rstrip()
+    return _normalise(text)
 
 
 def _normalise(text: str) -> str:

@@ -19,6 +19,7 @@ from torchmark.cli.parameters import (
     Seconds,
     ThreadCounts,
     Variable,
+    check_folder,
     check_language,
     global_setup_option,
     is_standard_output,
@@ -99,10 +100,7 @@ def command(
     """
     if diff and (len(set(stmts)) != 2 or len(threads) != 1):
         raise UsageError("--diff compares two statements: give exactly two, and one number of threads.")
-    try:
-        os.getcwd()
-    except OSError as error:
-        raise UsageError(f"The working folder cannot be used: {error.strerror}.") from error
+    check_folder()
     setup = check_language(language, setup, global_setup)
     worker = Worker(_choose_worker(python, dict(given), caches))
     tasks = [TaskSpec(stmt, setup, global_setup, num_threads=n) for n in threads for stmt in ordered_unique(stmts)]

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
@@ -18,6 +18,7 @@ from torchmark.cli.loading import load_timer
 from torchmark.cli.parameters import (
     Seconds,
     ThreadCounts,
+    check_folder,
     check_language,
     global_setup_option,
     is_standard_output,
@@ -36,9 +37,6 @@ from torchmark.report.text import count, describe_measurement, one_line
 from torchmark.report.units import choose_scale
 from torchmark.report.wording import give_advice, state_fact
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-
-if TYPE_CHECKING:
-    pass
 
 SCHEMA = "torchmark.time"
 SCHEMA_VERSION = 1
@@ -90,6 +88,7 @@ def command(
         raise UsageError("--timeout is for C++, which runs in a process of its own. Python is timed in this one.")
     json_only = is_standard_output(json_file)
     if language == "cpp":
+        check_folder()
         tasks = [TaskSpec(stmt, setup, global_setup, label, num_threads=n) for n in threads for stmt in stmts]
         results, tracebacks = time_compiled(tasks, budget, DEFAULT_TIMEOUT_S if timeout is None else timeout)
     else:

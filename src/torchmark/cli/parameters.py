@@ -34,6 +34,14 @@ global_setup_option = click.option(
 )
 
 
+def check_folder() -> None:
+    """Refuse to work in a folder that is gone: other processes could not start there."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise UsageError(f"The working folder cannot be used: {error.strerror}.") from error
+
+
 def check_language(language: str, setup: str | None, global_setup: str) -> str:
     """The setup as the language has it; options that do not fit the language are refused."""
     if language == "cpp":

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from torchmark.errors import SnippetError, UsageError
@@ -15,9 +18,10 @@ from torchmark.model.snippet import Compiled
 MOST_RUNS = 2**63 - 1
 _LONGEST_PROBLEM_BYTES = 4096
 
-_NEXT = ctypes.CFUNCTYPE(ctypes.c_longlong, ctypes.c_double)
+_NEXT = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.POINTER(ctypes.c_longlong))
 _CLOCK = ctypes.CFUNCTYPE(ctypes.c_double)
-_STOP = -1
+# What functions of loaded libraries are, those of `PyDLL` included.
+_FOREIGN = _CLOCK.__mro__[1]
 
 
 class CompiledTimer:
@@ -30,9 +34,9 @@ class CompiledTimer:
     def __init__(self, compiled: Compiled, clock: Clock | None = None) -> None:
         self._library = _load(compiled.library)
         self._run = getattr(self._library, f"torchmark_{compiled.key}")
+        self._run.restype = None
         self._run.argtypes = [_NEXT, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_ulong]
-        # Kept here, for the library knows only an address.
-        self._clock: Any = self._library.torchmark_steady_clock if clock is None else as_native(clock)
+        self._clock: Any = self._library.torchmark_steady_clock if clock is None else clock
         self._is_empty = getattr(self._library, f"torchmark_empty_{compiled.key}")
 
     @property
@@ -48,10 +52,14 @@ class CompiledTimer:
         """Carry out all of the steps after one run of the setup."""
         driver = _Driver(_warmed_up(steps))
         problem = ctypes.create_string_buffer(_LONGEST_PROBLEM_BYTES)
-        failed = self._run(_NEXT(driver.next), ctypes.cast(self._clock, ctypes.c_void_p), problem, len(problem))
+        # Kept in variables, for the library knows only their addresses.
+        ask = _NEXT(driver.next)
+        clock: Any = self._clock if isinstance(self._clock, _FOREIGN) else _CLOCK(driver.guard(self._clock))
+        with driver.catching():
+            self._run(ask, ctypes.cast(clock, ctypes.c_void_p), problem, len(problem))
         if driver.error is not None:
             raise driver.error
-        if failed:
+        if problem.value:
             raise SnippetError(problem.value.decode(errors="replace"), kind="raised")
         if not driver.has_ended:
             raise SnippetError("The code left its loop: it must neither return nor break.", kind="left")
@@ -82,7 +90,10 @@ def _load(path: str) -> ctypes.CDLL:
 
 
 class _Driver:
-    """Lets steps be carried out by a loop that asks for them."""
+    """Lets steps be carried out by a loop that asks for them.
+
+    No exception passes through the library: one ends the loop, and is raised behind it.
+    """
 
     def __init__(self, steps: Steps[Any]) -> None:
         self._steps = steps
@@ -91,25 +102,52 @@ class _Driver:
         self.result: Any = None
         self.error: BaseException | None = None
 
-    def next(self, elapsed: float) -> int:
-        """The number of runs of the next block. An error ends the loop; it cannot pass through the library."""
+    def next(self, elapsed: float, number: Any) -> None:
+        """Write down the number of runs of the next block; nothing at the end."""
         try:
-            request = self._steps.send(elapsed if self._has_begun else None)
-            self._has_begun = True
-            assert isinstance(request, int)
-            if not 0 <= request <= MOST_RUNS:
-                raise UsageError(f"A loop counts from 0 to 2**63 - 1, not to {request}.")
-            return request
+            if self.error is None:
+                request = self._steps.send(elapsed if self._has_begun else None)
+                self._has_begun = True
+                assert isinstance(request, int)
+                if not 0 <= request <= MOST_RUNS:
+                    raise UsageError(f"A loop counts from 0 to 2**63 - 1, not to {request}.")
+                number[0] = request
         except StopIteration as end:
             self.has_ended, self.result = True, end.value
         except BaseException as error:
             self.error = error
-        return _STOP
 
+    def guard(self, clock: Clock) -> Clock:
+        """A clock whose exceptions are kept."""
 
-def as_native(clock: Clock) -> Any:
-    """A clock as a C function: one that is a C function already, or one of Python's wrapped in one."""
-    return clock if isinstance(clock, _CLOCK.__mro__[1]) else _CLOCK(clock)
+        def guarded() -> float:
+            try:
+                return clock()
+            except BaseException as error:
+                self.error = self.error or error
+                return 0.0
+
+        return guarded
+
+    @contextlib.contextmanager
+    def catching(self) -> Iterator[None]:
+        """Also keep what is raised on the way into a callback: by the handler of a signal, an interrupt most often.
+
+        ctypes gives such an exception to the hook for those that nobody can catch.
+        """
+        before = sys.unraisablehook
+
+        def hook(unraisable: Any) -> None:
+            if "ctypes callback" in str(unraisable.err_msg) and unraisable.exc_value is not None:
+                self.error = self.error or unraisable.exc_value
+            else:
+                before(unraisable)
+
+        sys.unraisablehook = hook
+        try:
+            yield
+        finally:
+            sys.unraisablehook = before
 
 
 def _one_block(number: int) -> Steps[float]:

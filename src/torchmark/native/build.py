@@ -1,31 +1,25 @@
 """From snippets to libraries: what is in the cache is taken, the rest is compiled in as few files as possible.
 
-A snippet that does not compile costs the others one more run of the compiler, however many such snippets there are.
+Snippets that do not compile cost the others one more run of the compiler, however many they are, unless it cannot tell
+whose fault it is. Then halves are tried.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
-import re
+import shlex
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from torchmark.errors import SetupError
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
-from torchmark.native import compiler
+from torchmark.native.blame import Attempt, Blame, blame_compiling, blame_linking, find_problem
 from torchmark.native.cache import Cache
-from torchmark.native.compiler import Compiler, Run
-from torchmark.native.messages import (
-    MOST_ERRORS,
-    NAMES,
-    Complaint,
-    for_the_user,
-    read_complaints,
-    read_undefined,
-)
+from torchmark.native.compiler import Compiler
+from torchmark.native.messages import for_the_user, read_undefined
 from torchmark.native.render import (
     FULL_HEADERS,
     LIGHT_HEADERS,
@@ -36,7 +30,7 @@ from torchmark.native.render import (
     render,
     render_prelude,
 )
-from torchmark.native.scan import Problem, scan
+from torchmark.native.scan import scan
 from torchmark.native.toolchain import Toolchain, digest
 
 # Headers take some fifteen seconds a file, a snippet a tenth of one: so many of them double the time, and are worth
@@ -44,9 +38,6 @@ from torchmark.native.toolchain import Toolchain, digest
 SNIPPETS_PER_UNIT = 150
 
 Result: TypeAlias = Compiled | Failure
-# In the words of g++ and of clang++, for whom a namespace may have more members yet.
-_FINAL = re.compile(r": error: (?:expected |.*has no member named|no member named '[^']*' in '[^']*'$)")
-_WORDS = {"stmt": "statement", "setup": "setup", "global": "global setup", "glue": "snippet"}
 
 
 def build(
@@ -73,9 +64,11 @@ def build(
             results[snippet] = problem
         else:
             missing.append(entry)
-    works = _Works(Compiler(toolchain, environ, stop or threading.Event()), cache)
-    for part in works.build_all(plan(missing), jobs):
-        results.update(part)
+    if missing:
+        works = _Works(Compiler(toolchain, environ, stop or threading.Event()), cache)
+        for part in works.build_all(plan(missing), jobs):
+            results.update(part)
+        cache.evict(spared=[Path(one.library) for one in results.values() if isinstance(one, Compiled)])
     return {snippet: results[snippet] for snippet in entries}
 
 
@@ -104,33 +97,6 @@ def name_prelude(toolchain: Toolchain, headers: Sequence[str]) -> str:
     return digest(toolchain.identity, *headers)
 
 
-def find_problem(snippet: Snippet) -> Failure | None:
-    """What is certainly wrong, and would keep the compiler from seeing where this snippet ends and the next begins."""
-    parts = {"global": snippet.global_setup, "setup": snippet.setup, "stmt": snippet.stmt}
-    scans = {part: scan(text) for part, text in parts.items()}
-    # Macros and conditional lines may close what is open.
-    certain = not any(one.directives for one in scans.values())
-    for part, one in scans.items():
-        problem = one.endless or (one.unbalanced if certain else None)
-        if problem:
-            return _describe_problem(part, parts[part], problem)
-        if "\0" in parts[part]:
-            return Failure(FailureKind.NOT_COMPILED, f"The {_WORDS[part]} contains a null character.")
-    return None
-
-
-def _describe_problem(part: str, text: str, problem: Problem) -> Failure:
-    line = text.split("\n")[problem.line - 1]
-    excerpt = f"{problem.line:>5} | {line}\n      | {' ' * (problem.column - 1)}^"
-    told = f"{NAMES[part]}:{problem.line}:{problem.column}: error: {problem.text}\n{excerpt}"
-    return Failure(FailureKind.NOT_COMPILED, _sentence(part, problem.line, problem.column, problem.text), told)
-
-
-def _sentence(part: str, line: int, column: int | None, text: str) -> str:
-    place = f"line {line}" if column is None else f"line {line}, column {column}"
-    return f"The {_WORDS[part]} does not compile, {place}: {text}."
-
-
 def plan(entries: Sequence[Entry]) -> list[Unit]:
     """Which snippets go into one file: those with the same global setup, or with one that only includes headers."""
     groups: dict[str, list[Entry]] = {}
@@ -146,28 +112,24 @@ def plan(entries: Sequence[Entry]) -> list[Unit]:
 
 def _group_name(entry: Entry) -> str:
     snippet = entry.snippet
-    if any(scan(text).unbalanced for text in (snippet.global_setup, snippet.setup, snippet.stmt)):
-        # Perhaps a macro makes it right. If not, nobody else shall suffer.
+    around, setup, stmt = scan(snippet.global_setup), scan(snippet.setup), scan(snippet.stmt)
+    # Perhaps a macro makes brackets right. If not, nobody else shall suffer; nor from what reaches further.
+    if any(one.unbalanced for one in (around, setup, stmt)) or setup.far_reaching or stmt.far_reaching:
         return entry.key
-    one = scan(snippet.global_setup)
-    only_includes = not one.has_code and len(one.includes) == one.directives
-    return "" if only_includes and all(name.startswith("<") for name in one.includes) else snippet.global_setup
+    only_includes = not around.has_code and len(around.includes) == around.directives
+    return "" if only_includes and all(_is_harmless(name) for name in around.includes) else snippet.global_setup
 
 
-class _Attempt(NamedTuple):
-    """What compiling a unit came to: a library, or whose fault it is by number, or nobody's. Or there is no hope."""
-
-    library: Path | None
-    guilty: dict[int, Failure]
-    problem: str
-    hopeless: bool = False
+def _is_harmless(header: str) -> bool:
+    """Whether all may see it: torch's own, and those of C++, which define hardly any macros."""
+    return header.startswith(("<torch/", "<ATen/", "<c10/")) or (header.startswith("<") and "." not in header)
 
 
 class _Works:
     """Compiles units."""
 
-    def __init__(self, works: Compiler, cache: Cache) -> None:
-        self._compiler = works
+    def __init__(self, compiler: Compiler, cache: Cache) -> None:
+        self._compiler = compiler
         self._cache = cache
 
     def build_all(self, units: Sequence[Unit], jobs: int) -> Iterator[dict[Snippet, Result]]:
@@ -192,107 +154,70 @@ class _Works:
                 if found := self._cache.find(key):
                     results[snippet] = Compiled(str(found), key)
             rest = tuple(entry for entry in unit.entries if entry.snippet not in results)
-            if rest:
-                results.update(self._build_new(Unit(rest, unit.headers)))
-            return results
+            return {**results, **self._build_new(Unit(rest, unit.headers))}
 
     def _build_new(self, unit: Unit) -> dict[Snippet, Result]:
         if not unit.entries:
             return {}
         attempt = self._try(unit)
-        if attempt.hopeless:
-            return {snippet: Failure(FailureKind.NOT_COMPILED, attempt.problem) for snippet, _ in unit.entries}
-        if attempt.library is not None:
+        if attempt.blame is Blame.NOBODY:
             return {snippet: Compiled(str(self._cache.path(key)), key) for snippet, key in unit.entries}
-        is_light = unit.headers == LIGHT_HEADERS
-        rest = tuple(entry for number, entry in enumerate(unit.entries) if number not in attempt.guilty)
-        if attempt.guilty:
-            results = self._build_new(Unit(rest, unit.headers))
-            doubtful: list[Entry] = []
-            for number, failure in attempt.guilty.items():
-                # Perhaps it is the headers that are to blame.
-                if is_light and not _is_final(failure):
-                    doubtful.append(unit.entries[number])
-                else:
-                    results[unit.entries[number].snippet] = failure
-            return {**results, **self._build_new(_with_all_headers(tuple(doubtful)))}
-        if is_light:
-            return self._build_new(_with_all_headers(rest))
-        if len(rest) == 1:
-            return {rest[0].snippet: Failure(FailureKind.NOT_COMPILED, "It does not compile.", attempt.problem)}
-        half = len(rest) // 2
-        halves = (Unit(rest[:half], unit.headers), Unit(rest[half:], unit.headers))
+        if attempt.blame is Blame.OUR_MEANS:
+            return {snippet: Failure(FailureKind.NOT_COMPILED, attempt.problem) for snippet, _ in unit.entries}
+        if attempt.blame is Blame.SOME:
+            return self._build_without(unit, attempt)
+        if unit.headers == LIGHT_HEADERS:
+            return self._build_new(Unit(unit.entries, FULL_HEADERS + SCRIPT_HEADERS))
+        if len(unit.entries) == 1:
+            failure = Failure(FailureKind.NOT_COMPILED, "It does not compile.", attempt.problem)
+            return {unit.entries[0].snippet: failure}
+        half = len(unit.entries) // 2
+        halves = (Unit(unit.entries[:half], unit.headers), Unit(unit.entries[half:], unit.headers))
         return {snippet: result for one in halves for snippet, result in self._build_new(one).items()}
 
-    def _try(self, unit: Unit) -> _Attempt:
+    def _build_without(self, unit: Unit, attempt: Attempt) -> dict[Snippet, Result]:
+        """Those that are not to blame, and those that may not be."""
+        rest = tuple(entry for number, entry in enumerate(unit.entries) if number not in attempt.guilty)
+        results = self._build_new(Unit(rest, unit.headers))
+        doubtful: list[Entry] = []
+        for number, verdict in attempt.guilty.items():
+            # Perhaps it is the headers that are to blame.
+            if unit.headers == LIGHT_HEADERS and not verdict.final:
+                doubtful.append(unit.entries[number])
+            else:
+                results[unit.entries[number].snippet] = verdict.failure
+        return {**results, **self._build_new(Unit(tuple(doubtful), FULL_HEADERS + SCRIPT_HEADERS))}
+
+    def _try(self, unit: Unit) -> Attempt:
         with self._cache.workshop() as folder:
-            rendered = render(unit)
-            prelude = self._cache.find_prelude(name_prelude(self._compiler.toolchain, unit.headers))
-            run, headers = self._compiler.compile(rendered, folder, prelude)
-            if run.code != 0:
-                return _blame_compiling(unit, run)
-            run = self._compiler.link(folder, complete=True)
-            if run.code != 0 and "undefined" in run.output and not read_undefined(run.output):
-                run = self._compiler.link(folder, complete=False)
-            if run.code != 0:
-                return _blame_linking(unit, run)
-            library = folder / "unit.so"
-            self._cache.publish(library, headers, [entry.key for entry in unit.entries])
-            return _Attempt(library, {}, "")
+            try:
+                return self._make(unit, folder)
+            except OSError as error:
+                if isinstance(error, SetupError):
+                    raise
+                raise SetupError(
+                    f"Compiling in {self._cache.folder} fails: {error.strerror or error}.",
+                    missing="cache",
+                    advice="Is the disk full? TORCHMARK_CACHE names another folder.",
+                ) from error
 
-
-def _is_final(failure: Failure) -> bool:
-    """Whether no header could help: the syntax is wrong, or a class has no such member."""
-    return any(_FINAL.search(line) for line in (failure.traceback or "").splitlines())
-
-
-def _with_all_headers(entries: tuple[Entry, ...]) -> Unit:
-    return Unit(entries, FULL_HEADERS + SCRIPT_HEADERS)
-
-
-def _blame_compiling(unit: Unit, run: Run) -> _Attempt:
-    if run.timed_out:
-        problem = f"The compiler did not end within {compiler.TIMEOUT_S:g} s."
-        return _Attempt(None, {}, problem, hopeless=len(unit.entries) == 1)
-    if run.code < 0 or "Killed signal" in run.output or "cannot allocate memory" in run.output.lower():
-        # Another try would end the same way.
-        problem = "The compiler was ended, most likely for want of memory: a file takes about 2 GB."
-        return _Attempt(None, {}, problem, hopeless=True)
-    by_number: dict[int, list[Complaint]] = {}
-    for complaint in read_complaints(run.output):
-        if complaint.snippet is not None and complaint.snippet < len(unit.entries):
-            by_number.setdefault(complaint.snippet, []).append(complaint)
-    guilty: dict[int, Failure] = {}
-    for number, found in by_number.items():
-        # What is wrong with our own lines is so because of the user's, where there is anything wrong with those.
-        complaints = [one for one in found if one.place is None or one.place.part != "glue"] or found
-        failure = _describe(complaints)
-        at_file_scope = complaints[0].place is not None and complaints[0].place.part == "global"
-        for other, entry in enumerate(unit.entries):
-            same = entry.snippet.global_setup == unit.entries[number].snippet.global_setup
-            if other == number or (at_file_scope and same):
-                guilty.setdefault(other, failure)
-    return _Attempt(None, guilty, for_the_user(run.output))
-
-
-def _describe(complaints: Sequence[Complaint]) -> Failure:
-    first = complaints[0]
-    text = for_the_user("\n".join(one.text for one in complaints[:MOST_ERRORS]))
-    message = f"It does not compile: {first.summary}."
-    if first.place is not None:
-        message = _sentence(first.place.part, first.place.line, first.place.column, first.summary)
-    return Failure(FailureKind.NOT_COMPILED, message, text)
-
-
-def _blame_linking(unit: Unit, run: Run) -> _Attempt:
-    missing = read_undefined(run.output)
-    if not missing:
-        return _Attempt(None, {}, run.output)
-    guilty: dict[int, Failure] = {}
-    for number, entry in enumerate(unit.entries):
-        # What functions at file scope miss, everyone misses.
-        names = dict.fromkeys(one.symbol for one in missing if one.key in (None, entry.key))
-        if names:
-            text = f"It does not link: nothing defines {', '.join(names)}."
-            guilty[number] = Failure(FailureKind.NOT_COMPILED, text)
-    return _Attempt(None, guilty, run.output)
+    def _make(self, unit: Unit, folder: Path) -> Attempt:
+        toolchain = self._compiler.toolchain
+        prelude = self._cache.find_prelude(name_prelude(toolchain, unit.headers))
+        own_headers = any(toolchain.includes_own(entry.snippet) for entry in unit.entries)
+        run, headers = self._compiler.compile(render(unit), folder, prelude, own_headers)
+        if run.code != 0:
+            return blame_compiling(unit, run)
+        run = self._compiler.link(folder, complete=True)
+        if run.code != 0 and "undefined" in run.output and not read_undefined(run.output):
+            run = self._compiler.link(folder, complete=False)
+        if run.code != 0:
+            return blame_linking(unit, run)
+        library = folder / "unit.so"
+        content = library.read_bytes() if library.exists() else b""
+        if any(
+            f"torchmark_{kind}{key}\0".encode() not in content for _, key in unit.entries for kind in ("", "empty_")
+        ):
+            return Attempt(Blame.UNKNOWN, {}, f"{shlex.join(toolchain.compiler)} made a library without the snippet.")
+        self._cache.publish(library, headers, [entry.key for entry in unit.entries])
+        return Attempt(Blame.NOBODY)

@@ -82,8 +82,8 @@ class Cache:
             return None
         return path
 
-    def publish(self, library: Path, headers: Headers, keys: Sequence[str]) -> list[Path]:
-        """Put a library in place for all of its snippets, then make room if there is too much."""
+    def publish(self, library: Path, headers: Headers, keys: Sequence[str]) -> None:
+        """Put a library in place for all of its snippets."""
         with self.workshop() as folder:
             sealed = folder / "library.so"
             sealed.write_bytes(_seal(library.read_bytes(), headers))
@@ -92,9 +92,6 @@ class Cache:
                 link = folder / f"{key}.so"
                 _link(sealed, link)
                 os.replace(link, self.path(key))
-        paths = [self.path(key) for key in keys]
-        self.evict(spared=paths)
-        return paths
 
     @contextlib.contextmanager
     def workshop(self) -> Iterator[Path]:
@@ -195,7 +192,6 @@ class Cache:
         listed = compiled.with_name("headers")
         listed.write_bytes(_seal(b"", headers))
         os.replace(listed, folder / "headers")
-        self.evict(spared=[folder])
 
     def _prelude_folder(self, name: str) -> Path:
         return self.folder / f"{name}.prelude"
@@ -229,6 +225,10 @@ class Cache:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > LONGEST_BIRTH_S:
                     shutil.rmtree(path, ignore_errors=True)
+        for path in self.folder.glob("*.lock"):
+            with contextlib.suppress(OSError), open(path) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
 
 
 class _Library(NamedTuple):
@@ -282,7 +282,7 @@ def note_headers(paths: Sequence[str], started_ns: int) -> dict[str, tuple[int, 
 def _seal(library: bytes, headers: Headers) -> bytes:
     """The library and, where the loader does not look, its headers and a checksum."""
     lines = (f"{size} {changed} {path}" for path, (size, changed) in headers.items())
-    listed = zlib.compress("\n".join(lines).encode(errors="surrogateescape"), 1)
+    listed = zlib.compress("\0".join(lines).encode(errors="surrogateescape"), 1)
     checksum = hashlib.sha256(library + listed).digest()
     return library + listed + _TRAILER.pack(checksum, len(listed), _MAGIC)
 
@@ -311,7 +311,7 @@ def _read_headers(content: bytes) -> dict[str, tuple[int, int]]:
     _, length, _ = _TRAILER.unpack(content[-_TRAILER.size :])
     listed = zlib.decompress(body[len(body) - length :]).decode(errors="surrogateescape")
     headers: dict[str, tuple[int, int]] = {}
-    for line in listed.splitlines():
+    for line in listed.split("\0") if listed else ():
         size, changed, path = line.split(" ", 2)
         headers[path] = (int(size), int(changed))
     return headers

@@ -48,18 +48,20 @@ class Compiler:
         self._stop.set()
 
     def compile(
-        self, rendered: Rendered, folder: Path, prelude: Prelude | None = None
+        self, rendered: Rendered, folder: Path, prelude: Prelude | None = None, own_headers: bool = False
     ) -> tuple[Run, dict[str, tuple[int, int]]]:
         """Compile to `unit.o` in this folder; also gives the state of the headers that were read.
 
-        A prelude that was compiled before saves most of the time.
+        A prelude that was compiled before saves most of the time. With `own_headers`, files that are included with
+        quotes are looked for in the user's folder.
         """
         source = rendered.source if prelude else rendered.prelude + rendered.source
-        (folder / "unit.cpp").write_text(source, errors="surrogateescape", newline="")
+        (folder / "unit.cpp").write_text(source, encoding="utf-8", newline="")
         for name, text in rendered.parts.items():
             # The compiler quotes lines from files of the names it was told.
-            (folder / name).write_text(text, errors="surrogateescape", newline="")
-        flags = ["-iquote", self.toolchain.folder, *(["-include", str(prelude.header)] if prelude else [])]
+            (folder / name).write_text(text, encoding="utf-8", newline="")
+        flags = ["-include", str(prelude.header)] if prelude else []
+        flags += ["-iquote", self.toolchain.folder] if own_headers else []
         run, headers = self._compile([*flags, "-c", "unit.cpp", "-o", "unit.o"], folder)
         return run, {**headers, **(prelude.headers if prelude else {})}
 

@@ -1,10 +1,10 @@
 // What stands before all snippets of a file. A snippet becomes a function with a plain C interface that runs its setup
 // once and then asks, again and again, how often to run its statement:
 //
-//     int torchmark_<key>(next, clock, problem, size)
+//     void torchmark_<key>(next, clock, problem, size)
 //
-// `next` is given the seconds that the last block took and gives the number of runs of the next one, or a negative
-// number to end. The function returns 0, or 1 after an exception, which it describes in `problem`.
+// `next` is given the seconds that the last block took and writes the number of runs of the next one. If it writes
+// nothing, or a negative number, that was the end. After an exception, `problem` has its description.
 
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
@@ -25,7 +25,7 @@ inline __attribute__((always_inline)) void keep(const T &value) {
 
 namespace torchmark_glue {
 
-typedef long long (*next_function)(double);
+typedef void (*next_function)(double, long long *);
 typedef double (*clock_function)();
 
 // Every loop notes in a section of its own where the code of its statement begins and where it ends.
@@ -54,7 +54,7 @@ static inline int is_empty(int snippet) {
 }
 
 // Describes the exception that is being handled.
-static inline int describe(char *problem, unsigned long size) noexcept {
+static inline void describe(char *problem, unsigned long size) noexcept {
     try {
         throw;
     } catch (const c10::Error &error) {
@@ -67,7 +67,6 @@ static inline int describe(char *problem, unsigned long size) noexcept {
     } catch (...) {
         std::snprintf(problem, size, "an exception that is no std::exception");
     }
-    return 1;
 }
 
 static const std::chrono::steady_clock::time_point loaded = std::chrono::steady_clock::now();

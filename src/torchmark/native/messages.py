@@ -22,10 +22,10 @@ _UNDEFINED = re.compile(r"undefined reference to [`'\"](?P<symbol>[^'\"]+)['\"]|
 # Those of the interpreter, which are there when a library is loaded into it.
 _OF_PYTHON = re.compile(r"_?Py[A-Z_]|_Py_")
 
-_OWN_NAME = re.compile(r"(?:int )?torchmark_function_\d+(?:\([^)]*\)+[^)]*\)+[^)]*\))?")
+_OWN_NAME = re.compile(r"(?:void )?torchmark_function_\d+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
 _EMPTY_WORDS = re.compile(
     r"^\d+ (?:error|warning)s?(?: and \d+ (?:error|warning)s?)? generated\.$"
-    r"|: In (?:lambda )?function .int torchmark_function_"
+    r"|: In (?:lambda )?function .void torchmark_function_"
 )
 
 # A message about templates can be hundreds of lines; the first of them tell.
@@ -126,7 +126,7 @@ def read_undefined(output: str) -> list[Undefined]:
 def for_the_user(text: str) -> str:
     """A message with the names that the user knows, and of bearable length."""
     lines = PART.sub(lambda match: NAMES[match[2]], text).splitlines()
-    # "In function 'int torchmark_function_0(...)':" says nothing to anyone, nor does clang's "1 error generated."
+    # "In function 'void torchmark_function_0(...)':" says nothing to anyone, nor does clang's "1 error generated."
     lines = [line for line in lines if not _EMPTY_WORDS.search(line)]
     lines = [_OWN_NAME.sub("the snippet", line) for line in lines]
     if len(lines) > LONGEST_MESSAGE_LINES:

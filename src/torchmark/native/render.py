@@ -20,7 +20,7 @@ LIGHT_HEADERS = ("<torch/types.h>", "<torch/utils.h>")
 FULL_HEADERS = ("<torch/torch.h>",)
 SCRIPT_HEADERS = ("<torch/script.h>",)
 
-# A file's name for one part of one snippet. "end" is what we put behind a text, "glue" what we put around.
+# A file's name for one part of one snippet; "glue" is what we put around the user's own.
 PART = re.compile(r"torchmark-(\d+)\.(stmt|setup|global|glue)")
 SYMBOL = re.compile(r"torchmark_(?:loop_)?([0-9a-f]{32})")
 
@@ -80,13 +80,14 @@ def _render_function(number: int, entry: Entry, parts: dict[str, str]) -> Iterat
     yield from (f'#pragma push_macro("{name}")' for name in macros)
     # A C++ function with a plain name: what the user declares in a function with C linkage would have that, too. And
     # not the one that is called from outside: Callgrind takes that for a part of its caller, which moves the stack.
-    yield f'int torchmark_function_{number}({_PARAMETERS}) __asm__("torchmark_loop_{key}");'
-    yield f"__attribute__((noinline)) int torchmark_function_{number}({_PARAMETERS}) {{"
+    yield f'void torchmark_function_{number}({_PARAMETERS}) __asm__("torchmark_loop_{key}");'
+    yield f"__attribute__((noinline)) void torchmark_function_{number}({_PARAMETERS}) {{"
     yield from _verbatim(snippet.setup, f"torchmark-{number}.setup", "double torchmark_elapsed = 0;", parts)
     yield glue
     yield "for (;;) {"
-    yield "const long long torchmark_number = torchmark_next(torchmark_elapsed);"
-    yield "if (torchmark_number < 0) return 0;"
+    yield "long long torchmark_number = -1;"
+    yield "torchmark_next(torchmark_elapsed, &torchmark_number);"
+    yield "if (torchmark_number < 0) return;"
     yield "const double torchmark_start = torchmark_clock();"
     yield "long long torchmark_run = 0;"
     yield "for (; torchmark_run < torchmark_number; ++torchmark_run) {"
@@ -98,12 +99,12 @@ def _render_function(number: int, entry: Entry, parts: dict[str, str]) -> Iterat
     yield "}"
     yield "torchmark_elapsed = torchmark_clock() - torchmark_start;"
     # The statement has left the loop.
-    yield "if (torchmark_run != torchmark_number) return 0;"
+    yield "if (torchmark_run != torchmark_number) return;"
     yield "}"
     yield "}"
-    yield f'extern "C" int torchmark_{key}({_PARAMETERS}, char *torchmark_problem, unsigned long torchmark_size) {{'
-    yield f"try {{ return torchmark_function_{number}(torchmark_next, torchmark_clock); }}"
-    yield "catch (...) { return torchmark_glue::describe(torchmark_problem, torchmark_size); }"
+    yield f'extern "C" void torchmark_{key}({_PARAMETERS}, char *torchmark_problem, unsigned long torchmark_size) {{'
+    yield f"try {{ torchmark_function_{number}(torchmark_next, torchmark_clock); }}"
+    yield "catch (...) { torchmark_glue::describe(torchmark_problem, torchmark_size); }"
     yield "}"
     yield f'extern "C" int torchmark_empty_{key}() {{ return torchmark_glue::is_empty({number}); }}'
     yield from (f'#pragma pop_macro("{name}")' for name in reversed(macros))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""
-      (?P<directive>^[ \t]*\#(?:\\.|/\*.*?\*/|[^\n\\])*)
+      (?P<directive>^(?:[ \t\f\v]|/\*.*?\*/)*(?:\#|%:)(?:\\.|"(?:\\.|[^"\\\n])*"|/\*.*?\*/|[^\n\\])*)
     | (?P<comment>//(?:\\.|[^\n\\])*|/\*.*?\*/)
     | (?P<open_comment>/\*)
     | (?P<raw>(?:u8|u|U|L)?R"(?P<mark>[^()\\\s"]{0,16})\(.*?\)(?P=mark)")
@@ -22,8 +22,13 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
-_DEFINED = re.compile(r"\#\s*(?:define|undef)\s+(\w+)")
-_INCLUDED = re.compile(r'\#\s*include\s*(<[^>]*>|"[^"]*")')
+_DIRECTIVE = re.compile(r"(?:\#|%:)\s*(\w*)\s*(.*)", re.DOTALL)
+_NAME = re.compile(r"\w+")
+_INCLUDED = re.compile(r'<[^>]*>|"[^"]*"')
+_OPENING_CONDITIONS = ("if", "ifdef", "ifndef")
+_CONDITIONS = (*_OPENING_CONDITIONS, "elif", "elifdef", "elifndef", "else", "endif")
+# What ends with a snippet, or can be made to.
+_LOCAL = (*_CONDITIONS, "define", "undef", "error", "warning", "line", "")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -39,7 +44,7 @@ class Scan(NamedTuple):
     """What is known of a text without compiling it."""
 
     endless: Problem | None
-    """A comment or a raw string that does not end: never right."""
+    """A comment, a raw string or a condition that does not end, or ends nothing: never right."""
     unbalanced: Problem | None
     """Brackets that do not match: not right unless macros or conditional lines make it so."""
     directives: int
@@ -47,7 +52,9 @@ class Scan(NamedTuple):
     macros: tuple[str, ...]
     """The names that it defines or undefines."""
     includes: tuple[str, ...]
-    """The files it includes, with their brackets or quotes."""
+    """The files it includes, with their brackets or quotes, or the macro that stands for one."""
+    far_reaching: bool
+    """Whether the preprocessor is told something that would hold for the code behind, too."""
     words: frozenset[str]
     """The identifiers it uses."""
     has_code: bool
@@ -62,7 +69,8 @@ def scan(text: str) -> Scan:
     """
     endless = unbalanced = None
     open_brackets: list[tuple[str, int]] = []
-    directives: list[str] = []
+    conditions: list[int] = []
+    directives: list[tuple[str, str]] = []
     words: set[str] = set()
     has_code = False
     for match in _TOKEN.finditer(text):
@@ -74,11 +82,14 @@ def scan(text: str) -> Scan:
             break
         has_code = has_code or kind not in ("directive", "comment")
         if kind == "directive":
-            directives.append(token)
+            directives.append(_read_directive(token))
+            endless = endless or _match_condition(text, directives[-1][0], match.start(), conditions)
         elif kind == "word":
             words.add(token)
         elif kind == "bracket" and unbalanced is None:
             unbalanced = _match(text, token, match.start(), open_brackets)
+    if endless is None and conditions:
+        endless = _locate(text, conditions[-1], "this condition does not end")
     if unbalanced is None and open_brackets:
         bracket, start = open_brackets[-1]
         unbalanced = _locate(text, start, f"{bracket!r} is not closed")
@@ -86,11 +97,39 @@ def scan(text: str) -> Scan:
         endless=endless,
         unbalanced=unbalanced,
         directives=len(directives),
-        macros=tuple(dict.fromkeys(found[1] for line in directives if (found := _DEFINED.search(line)))),
-        includes=tuple(dict.fromkeys(found[1] for line in directives if (found := _INCLUDED.search(line)))),
+        macros=tuple(
+            dict.fromkeys(
+                found[0] for name, rest in directives if name in ("define", "undef") and (found := _NAME.match(rest))
+            )
+        ),
+        includes=tuple(
+            dict.fromkeys(
+                found[0] if (found := _INCLUDED.match(rest)) else rest
+                for name, rest in directives
+                if name in ("include", "include_next", "import")
+            )
+        ),
+        far_reaching="_Pragma" in words or any(name not in _LOCAL for name, _ in directives),
         words=frozenset(words),
         has_code=has_code or bool(re.search(r"\S", _TOKEN.sub("", text))),
     )
+
+
+def _read_directive(token: str) -> tuple[str, str]:
+    """Its name and what follows."""
+    found = _DIRECTIVE.search(token)
+    assert found is not None
+    return found[1], found[2]
+
+
+def _match_condition(text: str, name: str, start: int, conditions: list[int]) -> Problem | None:
+    if name in _OPENING_CONDITIONS:
+        conditions.append(start)
+    elif name in _CONDITIONS and not conditions:
+        return _locate(text, start, f"this #{name} belongs to no condition")
+    elif name == "endif":
+        conditions.pop()
+    return None
 
 
 def _match(text: str, bracket: str, start: int, open_brackets: list[tuple[str, int]]) -> Problem | None:

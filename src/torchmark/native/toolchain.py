@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from torchmark.errors import SetupError
+from torchmark.errors import SetupError, UsageError
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Snippet
 from torchmark.native.render import Entry, Unit, render
@@ -38,6 +38,7 @@ _LIBRARIES = (
     "c10_xpu",
 )  # fmt: skip
 # Where compilers look for headers and libraries unasked.
+_BEFORE_A_PATH = ("-I", "-L", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")
 _VARIABLES = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH")
 
 
@@ -60,9 +61,9 @@ class Toolchain:
         return digest(*parts)
 
     def includes_own(self, snippet: Snippet) -> bool:
-        """Whether it includes a file with quotes, which is looked for in the working folder first."""
+        """Whether it includes a file with quotes, or by a macro: that may be one in the working folder."""
         texts = (snippet.stmt, snippet.setup, snippet.global_setup)
-        return any(name.startswith('"') for text in texts for name in scan(text).includes)
+        return any(not name.startswith("<") for text in texts for name in scan(text).includes)
 
 
 def digest(*parts: str) -> str:
@@ -81,6 +82,7 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
         )
     compiler = find_compiler(environ)
     described = _describe_compiler(tuple(compiler))
+    given = {name: _own_flags(name, environ, folder) for name in ("CPPFLAGS", "CXXFLAGS", "LDFLAGS")}
     compile_flags = (
         *_torch_flags(sdk),
         *_OWN_FLAGS,
@@ -88,8 +90,8 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
         *(["-fpch-instantiate-templates"] if any("clang" in text for text in described) else []),
         # Their warnings are not the user's, and their names come after the user's own.
         *(flag for path in _include_folders(sdk, environ) for flag in ("-isystem", path)),
-        *shlex.split(environ.get("CPPFLAGS", "")),
-        *shlex.split(environ.get("CXXFLAGS", "")),
+        *given["CPPFLAGS"],
+        *given["CXXFLAGS"],
     )
     lib = Path(sdk.folder, "lib")
     libraries = [name for name in _LIBRARIES if (lib / f"lib{name}.so").exists()]
@@ -98,7 +100,8 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
         f"-L{lib}",
         "-Wl,--as-needed",
         *(f"-l{name}" for name in libraries),
-        *shlex.split(environ.get("LDFLAGS", "")),
+        *given["CXXFLAGS"],
+        *given["LDFLAGS"],
     )
     identity = "\0".join(
         (
@@ -108,6 +111,7 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
             *compile_flags,
             *link_flags,
             *(f"{name}={environ.get(name)}" for name in _VARIABLES),
+            _describe_processor() if any("native" in flag for flag in compile_flags) else "",
         )
     )
     return Toolchain(tuple(compiler), compile_flags, link_flags, folder, identity)
@@ -116,16 +120,44 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
 def find_compiler(environ: Mapping[str, str]) -> list[str]:
     """The C++ compiler as a command: the user's `CXX`, or the first that is found."""
     path = environ.get("PATH", os.defpath)
-    wanted = shlex.split(environ.get("CXX", ""))
+    wanted = _split("CXX", environ)
     for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
         found = shutil.which(first, path=path)
         if found is not None:
-            return [found, *rest]
+            return [os.path.abspath(found), *rest]
     raise SetupError(
         f"There is no C++ compiler ({' '.join(wanted) or ', '.join(COMPILERS)}).",
         missing="compiler",
         advice="Install one (Debian, Ubuntu: apt-get install g++), or name yours in CXX.",
     )
+
+
+def _split(name: str, environ: Mapping[str, str]) -> list[str]:
+    """A variable as a command line."""
+    try:
+        return shlex.split(environ.get(name, ""))
+    except ValueError as error:
+        raise UsageError(f"{name} is {environ[name]!r}, which is no command line: {error}.") from error
+
+
+def _own_flags(name: str, environ: Mapping[str, str], folder: str) -> list[str]:
+    """The user's flags, with folders that mean the same elsewhere: the compiler does not run in the user's."""
+    flags = _split(name, environ)
+    for i, flag in enumerate(flags):
+        if flag[:2] in ("-I", "-L") and len(flag) > 2:
+            flags[i] = flag[:2] + os.path.join(folder, flag[2:])
+        elif i and flags[i - 1] in _BEFORE_A_PATH:
+            flags[i] = os.path.join(folder, flag)
+    return flags
+
+
+def _describe_processor() -> str:
+    """What `native` stands for."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return "\n".join(dict.fromkeys(line for line in lines if line.startswith(("model name", "flags", "Features"))))
 
 
 def _torch_flags(sdk: Sdk) -> Iterator[str]:

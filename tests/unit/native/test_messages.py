@@ -13,7 +13,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 
 # As g++ 12 wrote them, with paths shortened.
 GCC = """\
-torchmark-1.stmt: In function 'int torchmark_function_1(torchmark_glue::next_function, char*, long unsigned int)':
+torchmark-1.stmt: In function 'void torchmark_function_1(torchmark_glue::next_function, char*, long unsigned int)':
 torchmark-1.stmt:2:5: error: 'foo' was not declared in this scope
     2 |     foo(x);
       |     ^~~
