@@ -19,10 +19,8 @@ from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.report.failures import describe_failure
 from torchmark.report.text import one_line
-from torchmark.report.waiting import show_waiting
+from torchmark.report.waiting import COMPILING, show_waiting
 from torchmark.runner.building import build_snippets
-
-COMPILING = "Compiling C++ (once; takes some ten seconds)"
 
 # Those that have not been compiled. Whoever is the first to run takes the others along.
 _waiting: weakref.WeakSet[CppTimer] = weakref.WeakSet()
@@ -84,7 +82,9 @@ class CppTimer:
     def compile(self) -> Compiled:
         """Where the compiled snippet is; SnippetError says what is wrong with it."""
         with _locks.compiling:
-            if self._result is None:
+            if self._result is None or (
+                isinstance(self._result, Compiled) and not os.path.exists(self._result.library)
+            ):
                 self._compile_with_others()
             result = self._result
             if isinstance(result, Failure):

@@ -11,11 +11,9 @@ from torchmark.cli.loading import load_sdk
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import TaskSpec
-from torchmark.report.waiting import show_waiting
+from torchmark.report.waiting import COMPILING, show_waiting
 from torchmark.runner.building import build_snippets
 from torchmark.runner.worker import Worker
-
-COMPILING = "Compiling C++ (once; takes some ten seconds)"
 
 
 def compile_tasks(tasks: Sequence[TaskSpec], worker: Worker, starting: str) -> dict[TaskSpec, Compiled | Failure]:

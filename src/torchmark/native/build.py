@@ -66,7 +66,8 @@ def build(
             missing.append(entry)
     if missing:
         works = _Works(Compiler(toolchain, environ, stop or threading.Event()), cache)
-        for part in works.build_all(plan(missing), jobs):
+        # In an order of its own: whoever builds the same makes the same library.
+        for part in works.build_all(plan(sorted(missing, key=lambda entry: entry.key)), jobs):
             results.update(part)
         cache.evict(spared=[Path(one.library) for one in results.values() if isinstance(one, Compiled)])
     return {snippet: results[snippet] for snippet in entries}

@@ -7,6 +7,8 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Any
 
+COMPILING = "Compiling C++ (once; takes some ten seconds)"
+
 
 def show_waiting(text: str) -> AbstractContextManager[Any]:
     """A spinner with a text on standard error, for as long as the context lasts."""

@@ -92,3 +92,16 @@ def test_an_older_torch_without_any_accelerator(monkeypatch: pytest.MonkeyPatch)
     old = SimpleNamespace(cuda=nothing, backends=SimpleNamespace(mps=nothing))
     monkeypatch.setattr(clock, "torch", old)
     assert clock.find_synchronise() is None
+
+
+def test_compiled_code_reads_its_own_clock_unless_an_accelerator_has_to_be_waited_for(
+    accelerator: FakeAccelerator,
+) -> None:
+    accelerator.available = False
+    assert clock.choose_native_clock() is None
+    accelerator.available = True
+    chosen = clock.choose_native_clock()
+    assert chosen is not None
+    accelerator.events.clear()
+    chosen()
+    assert accelerator.events == ["synchronise", "read"]

@@ -83,3 +83,49 @@ def test_taking_away_one_bracket_is_noticed(text: str, index: int) -> None:
     if brackets:
         i = brackets[index % len(brackets)]
         assert scan(text[:i] + text[i + 1 :]).unbalanced is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "macros"),
+    [
+        ("/* size */ #define N 5", ("N",)),
+        ("%:define KK 4", ("KK",)),
+        ('#define S "/*"\n#define LEAK 3\n /* c */', ("S", "LEAK")),
+        ("#define F(x) ((x) + \\\n  1)\n#  undef G", ("F", "G")),
+    ],
+)
+def test_directives_are_found_wherever_they_may_stand(text: str, macros: tuple[str, ...]) -> None:
+    assert scan(text).macros == macros
+    assert not scan(text).has_code
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("f();\n#if 1", Problem(2, 1, "this condition does not end")),
+        ("#ifdef A\n#if B\n#endif", Problem(1, 1, "this condition does not end")),
+        ("#endif", Problem(1, 1, "this #endif belongs to no condition")),
+        ("f();\n  #else", Problem(2, 1, "this #else belongs to no condition")),
+    ],
+)
+def test_conditions_that_do_not_match_are_told(text: str, problem: Problem) -> None:
+    assert scan(text).endless == problem
+    assert scan("#if A\n#elif B\n#else\n#endif").endless is None
+
+
+@pytest.mark.parametrize(
+    ("text", "far"),
+    [
+        ("#pragma once", True),
+        ('#include "x.inc"', True),
+        ('_Pragma("pack(1)")', True),
+        ("#define N 1\n#if N\n#endif\n#undef N\n#\n", False),
+        ('auto s = "#pragma x";', False),
+    ],
+)
+def test_what_holds_for_the_code_behind_is_known(text: str, far: bool) -> None:
+    assert scan(text).far_reaching is far
+
+
+def test_an_include_by_macro_is_one() -> None:
+    assert scan("#define H <a.h>\n#include H").includes == ("H",)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+
+from torchmark.model.outcome import FailureKind
+from torchmark.model.snippet import Snippet
+from torchmark.native.blame import Attempt, Blame, blame_compiling, blame_linking, find_problem
+from torchmark.native.compiler import Run
+from torchmark.native.render import LIGHT_HEADERS, Entry, Unit
+
+KEYS = [f"{i:032x}" for i in range(4)]
+
+
+def unit(*snippets: Snippet) -> Unit:
+    return Unit(tuple(Entry(one, key) for one, key in zip(snippets, KEYS, strict=False)), LIGHT_HEADERS)
+
+
+FOUR = unit(*(Snippet(f"f({i});", "", "int g;" if i > 1 else "") for i in range(4)))
+
+
+def compiled(output: str, which: Unit = FOUR) -> Attempt:
+    return blame_compiling(which, Run(1, output))
+
+
+def test_everyone_with_an_error_of_their_own_is_guilty() -> None:
+    attempt = compiled("torchmark-0.stmt:1:2: error: a\ntorchmark-3.setup:4:5: error: expected b\n")
+    assert attempt.blame is Blame.SOME
+    assert sorted(attempt.guilty) == [0, 3]
+    assert attempt.guilty[0].failure.message == "The statement does not compile, line 1, column 2: a."
+    assert attempt.guilty[3].failure.message == "The setup does not compile, line 4, column 5: expected b."
+    assert [attempt.guilty[i].final for i in (0, 3)] == [False, True]
+    assert attempt.guilty[0].failure.kind is FailureKind.NOT_COMPILED
+
+
+def test_nothing_behind_an_error_in_our_own_lines_convicts_anyone() -> None:
+    attempt = compiled(
+        "torchmark-0.stmt:1:2: error: a\ntorchmark-2.glue:1:1: error: lost\ntorchmark-3.stmt:1:1: error: b\n"
+    )
+    assert sorted(attempt.guilty) == [0]
+    assert compiled("torchmark-2.glue:1:1: error: lost\ntorchmark-3.stmt:1:1: error: b\n").blame is Blame.UNKNOWN
+    assert compiled("unit.cpp:1:1: error: nobody's\n").blame is Blame.UNKNOWN
+
+
+def test_one_that_is_alone_is_guilty_of_everything() -> None:
+    alone = unit(Snippet("f();", "if (true)"))
+    attempt = compiled("torchmark-0.glue:1:1: error: 'torchmark_elapsed' was not declared\n", alone)
+    assert attempt.guilty[0].failure.message == (
+        "It does not compile: the setup or the statement does not end where its text does."
+    )
+
+
+def test_a_fault_at_file_scope_is_everyones_who_shares_it() -> None:
+    attempt = compiled("torchmark-2.global:1:1: error: a\n")
+    assert sorted(attempt.guilty) == [2, 3]
+    assert attempt.guilty[3].failure.message.startswith("The global setup does not compile, line 1")
+
+
+@pytest.mark.parametrize(
+    ("run", "word"),
+    [
+        (Run(-9, ""), "memory"),
+        (Run(1, "g++: fatal error: Killed signal terminated program cc1plus"), "memory"),
+        (Run(1, "virtual memory exhausted: Cannot allocate memory"), "memory"),
+        (Run(1, "fatal error: error writing to unit.s: No space left on device"), "disk"),
+        (Run(1, ""), "disk"),
+    ],
+)
+def test_what_the_machine_lacks_is_nobodys_fault(run: Run, word: str) -> None:
+    attempt = blame_compiling(FOUR, run)
+    assert attempt.blame is Blame.OUR_MEANS
+    assert word in attempt.problem
+
+
+def test_a_compiler_that_took_too_long_is_tried_on_less() -> None:
+    assert blame_compiling(FOUR, Run(-9, "", timed_out=True)).blame is Blame.UNKNOWN
+    assert blame_compiling(unit(Snippet("f();")), Run(-9, "", timed_out=True)).blame is Blame.OUR_MEANS
+
+
+def test_whoever_writes_a_name_that_nothing_defines_is_guilty() -> None:
+    users = unit(Snippet("ns::f<int>(1);"), Snippet("g();"), Snippet("h();", "extern int f();"), Snippet("k();"))
+    output = (
+        f"ld: unit.o: in function `torchmark_loop_{KEYS[1]}':\nx: undefined reference to `hidden()'\n"
+        "ld: unit.o: in function `helper()':\nx: undefined reference to `int ns::f<int>(int)'\n"
+    )
+    attempt = blame_linking(users, Run(1, output))
+    assert sorted(attempt.guilty) == [0, 1, 2]
+    assert attempt.guilty[1].failure.message == "It does not link: nothing defines hidden()."
+    assert all(verdict.final for verdict in attempt.guilty.values())
+    only_at_file_scope = output[output.index("ld: unit.o: in function `helper()'") :]
+    assert blame_linking(unit(Snippet("k();"), Snippet("l();")), Run(1, only_at_file_scope)).blame is Blame.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("snippet", "told"),
+    [
+        (Snippet("f(;"), "The statement does not compile, line 1, column 2: '(' is not closed."),
+        (Snippet("f();", "", "{"), "The global setup does not compile, line 1, column 1: '{' is not closed."),
+        (Snippet("f();\0"), "The statement contains what is no character."),
+        (Snippet("f();", '"\ud800"'), "The setup contains what is no character."),
+        (Snippet("#if A"), "The statement does not compile, line 1, column 1: this condition does not end."),
+    ],
+)
+def test_what_is_certainly_wrong_is_told_without_a_compiler(snippet: Snippet, told: str) -> None:
+    failure = find_problem(snippet)
+    assert failure is not None
+    assert failure.message == told
+
+
+@pytest.mark.parametrize("snippet", [Snippet("f();"), Snippet("OPEN }", "", "#define OPEN {")])
+def test_what_may_be_right_is_left_to_the_compiler(snippet: Snippet) -> None:
+    assert find_problem(snippet) is None

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchmark.errors import UsageError
+from torchmark.native.cache import DEFAULT_LIMIT_BYTES
+from torchmark.runner import building
+from torchmark.runner.building import clear_cache, count_jobs, inspect_cache, open_cache
+from torchmark.runner.machine import read_available_memory
+
+
+@pytest.mark.parametrize(
+    ("memory", "jobs"), [(None, 4), (100 * 1024**3, 4), (5 * 1024**3, 2), (2 * 1024**3, 1), (1000, 1)]
+)
+def test_compilers_run_one_a_core_as_far_as_memory_goes(
+    memory: int | None, jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "read_available_memory", lambda: memory)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
+    assert count_jobs() == jobs
+
+
+def test_the_cache_is_where_and_as_large_as_the_environment_says(tmp_path: Path) -> None:
+    environ = {"TORCHMARK_CACHE": str(tmp_path)}
+    assert open_cache(environ).folder == tmp_path / "snippets"
+    assert open_cache(environ).limit_bytes == DEFAULT_LIMIT_BYTES
+    assert open_cache({**environ, "TORCHMARK_CACHE_SIZE": "5M"}).limit_bytes == 5 * 1024**2
+    with pytest.raises(UsageError, match="is not a size"):
+        open_cache({**environ, "TORCHMARK_CACHE_SIZE": "five"})
+
+
+def test_the_cache_can_be_looked_at_before_it_is_there(tmp_path: Path) -> None:
+    environ = {"TORCHMARK_CACHE": str(tmp_path / "none")}
+    assert inspect_cache(environ).snippets == 0
+    assert clear_cache(environ).size_bytes == 0
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "bytes_left"),
+    [
+        ({}, None),
+        ({"proc/meminfo": "MemTotal: 9 kB\nMemAvailable:   2048 kB\n"}, 2048 * 1024),
+        ({"proc/meminfo": "MemAvailable: 2048 kB\n", "sys/fs/cgroup/memory.max": "max\n"}, 2048 * 1024),
+        (
+            {
+                "proc/meminfo": "MemAvailable: 2048 kB\n",
+                "sys/fs/cgroup/memory.max": "5000\n",
+                "sys/fs/cgroup/memory.current": "4000\n",
+            },
+            1000,
+        ),
+    ],
+)
+def test_memory_is_what_machine_and_group_leave(tmp_path: Path, files: dict[str, str], bytes_left: int | None) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert read_available_memory(tmp_path) == bytes_left
