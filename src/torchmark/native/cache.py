@@ -296,7 +296,7 @@ def _holds(content: bytes) -> bool:
     if magic != _MAGIC or hashlib.sha256(body).digest() != checksum:
         return False
     try:
-        for path, (size, changed) in _read_headers(content).items():
+        for path, size, changed in _each_header(content):
             status = os.stat(path)
             if status.st_size != size or status.st_mtime_ns != changed:
                 return False
@@ -307,14 +307,21 @@ def _holds(content: bytes) -> bool:
 
 def _read_headers(content: bytes) -> dict[str, tuple[int, int]]:
     """The headers of a whole entry."""
+    return {path: (size, changed) for path, size, changed in _each_header(content)}
+
+
+def _each_header(content: bytes) -> Iterator[tuple[str, int, int]]:
+    """One after the other.
+
+    To keep thousands of them would set off Python's garbage collector, which with torch in memory takes longer than all
+    the rest.
+    """
     body = content[: -_TRAILER.size]
     _, length, _ = _TRAILER.unpack(content[-_TRAILER.size :])
     listed = zlib.decompress(body[len(body) - length :]).decode(errors="surrogateescape")
-    headers: dict[str, tuple[int, int]] = {}
     for line in listed.split("\0") if listed else ():
         size, changed, path = line.split(" ", 2)
-        headers[path] = (int(size), int(changed))
-    return headers
+        yield path, int(size), int(changed)
 
 
 def _link(path: Path, link: Path) -> None:
