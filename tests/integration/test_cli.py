@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -249,3 +251,36 @@ def test_a_slow_setup_does_not_run_without_end(tmp_path: Path) -> None:
     done = run("time", "pass", "--setup", setup, "--min-run-time", "0.000001", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "log").read_text()) <= 4
+
+
+def test_an_interrupt_keeps_what_was_timed(tmp_path: Path) -> None:
+    flag, file = tmp_path / "second", tmp_path / "out.json"
+    second = f"open({str(flag)!r}, 'w').close(); time.sleep(60)"
+    command = [
+        sys.executable,
+        "-m",
+        "torchmark",
+        "time",
+        "x = 1",
+        second,
+        "--setup",
+        "import time",
+        "--json",
+        str(file),
+    ]
+    # Whoever runs these tests may ignore interrupts, which would be handed down.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    for _ in range(600):
+        if flag.exists():
+            break
+        time.sleep(0.1)
+    program.send_signal(signal.SIGINT)
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 130
+    assert "interrupted" in err
+    assert out.startswith("x = 1\n")
+    assert [one["task_spec"]["stmt"] for one in json.loads(file.read_text())["measurements"]] == ["x = 1"]

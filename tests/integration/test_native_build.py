@@ -686,3 +686,32 @@ def test_a_compiler_that_is_killed_for_memory_is_not_tried_again(gcc: Shop) -> N
     results = gcc.build(*HEALTHY)
     assert all(isinstance(one, Failure) and "memory" in one.message for one in results)
     assert len(gcc.runs) == 1
+
+
+def test_threads_keep_their_own_exceptions_and_leave_pythons_hook_as_it_was(gcc: Shop) -> None:
+    before = sys.unraisablehook
+    timer = gcc.timer(HEALTHY[0])
+    inside, leave = threading.Barrier(2), threading.Event()
+    raised: list[BaseException] = []
+
+    def steps(name: str, first: bool) -> Steps[None]:
+        inside.wait(30)
+        if not first:
+            leave.wait(30)
+        yield 1
+        raise ValueError(name)
+
+    def run(name: str, first: bool) -> None:
+        try:
+            timer.follow(steps(name, first))
+        except ValueError as error:
+            raised.append(error)
+        leave.set()
+
+    threads = [threading.Thread(target=run, args=arguments) for arguments in (("one", True), ("two", False))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [str(error) for error in raised] == ["one", "two"]
+    assert sys.unraisablehook is before

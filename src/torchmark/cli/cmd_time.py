@@ -27,7 +27,7 @@ from torchmark.cli.parameters import (
     output_aside,
     write_json,
 )
-from torchmark.cli.timing import choose_budget, choose_method, time_all, time_compiled
+from torchmark.cli.timing import Outcomes, choose_budget, choose_method, time_all, time_compiled
 from torchmark.errors import UsageError
 from torchmark.measure.blocks import LARGEST_NUMBER
 from torchmark.model.caveat import Variation
@@ -86,24 +86,33 @@ def command(
     setup = check_language(language, setup, global_setup)
     if timeout is not None and language != "cpp":
         raise UsageError("--timeout is for C++, which runs in a process of its own. Python is timed in this one.")
-    json_only = is_standard_output(json_file)
-    if language == "cpp":
-        check_folder()
-        tasks = [TaskSpec(stmt, setup, global_setup, label, num_threads=n) for n in threads for stmt in stmts]
-        results, tracebacks = time_compiled(tasks, budget, DEFAULT_TIMEOUT_S if timeout is None else timeout)
-    else:
-        timer_cls = load_timer()
-        # As `python -m` does, so that a setup can import what lies here; after torch, which does not lie here.
-        sys.path.insert(0, os.getcwd())
-        with output_aside() if json_only else contextlib.nullcontext():
-            timers = [partial(timer_cls, setup=setup, label=label, num_threads=n) for n in threads]
-            results, tracebacks = time_all(stmts, timers, choose_method(budget))
+    outcomes = Outcomes([], {})
+    try:
+        if language == "cpp":
+            check_folder()
+            tasks = [TaskSpec(stmt, setup, global_setup, label, num_threads=n) for n in threads for stmt in stmts]
+            time_compiled(tasks, budget, DEFAULT_TIMEOUT_S if timeout is None else timeout, outcomes)
+        else:
+            timer_cls = load_timer()
+            # As `python -m` does, so that a setup can import what lies here; after torch, which does not lie here.
+            sys.path.insert(0, os.getcwd())
+            with output_aside() if is_standard_output(json_file) else contextlib.nullcontext():
+                timers = [partial(timer_cls, setup=setup, label=label, num_threads=n) for n in threads]
+                time_all(stmts, timers, choose_method(budget), outcomes)
+    finally:
+        # Also after an interrupt: what has been timed is not lost.
+        used = {name for name, given in (("adaptive", adaptive), ("number", number)) if given}
+        report(outcomes, used, json_file, with_names=len(stmts) > 1)
+    return STATEMENT_FAILED if outcomes.failures else 0
+
+
+def report(outcomes: Outcomes, used: set[str], json_file: IO[str] | None, *, with_names: bool) -> None:
+    """Write and show what there is; `used` are the options that advice should not give again."""
     if json_file is not None:
-        write_json(as_json(results, tracebacks), json_file)
-    if results and not json_only:
-        show(results, {name for name, used in (("adaptive", adaptive), ("number", number)) if used})
-    show_failures(tracebacks, with_names=len(stmts) > 1)
-    return STATEMENT_FAILED if tracebacks else 0
+        write_json(as_json(outcomes.results, outcomes.failures), json_file)
+    if outcomes.results and not is_standard_output(json_file):
+        show(outcomes.results, used)
+    show_failures(outcomes.failures, with_names=with_names)
 
 
 def as_json(results: Sequence[Measurement], tracebacks: dict[str, str]) -> dict[str, Any]:

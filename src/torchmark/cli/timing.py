@@ -63,44 +63,40 @@ def choose_method(budget: Budget) -> Method:
     return lambda timer: timer.blocked_autorange(min_run_time=run_time, max_run_time=limit)
 
 
-def time_all(
-    stmts: Sequence[str], timers: Sequence[Callable[[str], Timer]], method: Method
-) -> tuple[list[Measurement], dict[str, str]]:
-    """Time every statement with every kind of timer; one that fails costs the others nothing.
+class Outcomes(NamedTuple):
+    """What came out so far: the results, and what is to be told of each statement that failed."""
 
-    Gives the results, and the user's own traceback for each statement that failed.
-    """
-    results: list[Measurement] = []
-    tracebacks: dict[str, str] = {}
+    results: list[Measurement]
+    failures: dict[str, str]
+
+
+def time_all(
+    stmts: Sequence[str], timers: Sequence[Callable[[str], Timer]], method: Method, outcomes: Outcomes
+) -> None:
+    """Time every statement with every kind of timer; one that fails costs the others nothing."""
     for make_timer in timers:
-        for stmt in (stmt for stmt in stmts if stmt not in tracebacks):
+        for stmt in (stmt for stmt in stmts if stmt not in outcomes.failures):
             try:
-                results.append(method(make_timer(stmt)))
+                outcomes.results.append(method(make_timer(stmt)))
             except (Exception, SystemExit) as error:
                 if not has_user_frames(error) and not isinstance(error, SyntaxError):
                     raise
-                tracebacks[stmt] = user_traceback(error)
-    return results, tracebacks
+                outcomes.failures[stmt] = user_traceback(error)
 
 
-def time_compiled(
-    tasks: Sequence[TaskSpec], budget: Budget, timeout_s: float
-) -> tuple[list[Measurement], dict[str, str]]:
+def time_compiled(tasks: Sequence[TaskSpec], budget: Budget, timeout_s: float, outcomes: Outcomes) -> None:
     """Time C++, each task in a process of its own; one that fails costs the others nothing."""
     worker = Worker(own_worker(os.environ, counting=False))
-    results: list[Measurement] = []
-    failures: dict[str, str] = {}
     try:
         compiled = compile_tasks(tasks, worker, STARTING)
-        for task in (task for task in tasks if task.stmt not in failures):
+        for task in (task for task in tasks if task.stmt not in outcomes.failures):
             outcome = _time_one(worker, task, compiled[task], budget, timeout_s)
             if isinstance(outcome, Measurement):
-                results.append(outcome)
+                outcomes.results.append(outcome)
             else:
-                failures[task.stmt] = f"{describe_failure(outcome)}\n"
+                outcomes.failures[task.stmt] = f"{describe_failure(outcome)}\n"
     finally:
         worker.close()
-    return results, failures
 
 
 def _time_one(

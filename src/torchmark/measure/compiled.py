@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -55,7 +56,7 @@ class CompiledTimer:
         # Kept in variables, for the library knows only their addresses.
         ask = _NEXT(driver.next)
         clock: Any = self._clock if isinstance(self._clock, _FOREIGN) else _CLOCK(driver.guard(self._clock))
-        with driver.catching():
+        with _catching(driver):
             self._run(ask, ctypes.cast(clock, ctypes.c_void_p), problem, len(problem))
         if driver.error is not None:
             raise driver.error
@@ -129,25 +130,44 @@ class _Driver:
 
         return guarded
 
-    @contextlib.contextmanager
-    def catching(self) -> Iterator[None]:
-        """Also keep what is raised on the way into a callback: by the handler of a signal, an interrupt most often.
 
-        ctypes gives such an exception to the hook for those that nobody can catch.
-        """
-        before = sys.unraisablehook
+# The driver of each thread that is inside a library, and the hook that was in place before the first of them.
+_active: dict[int, _Driver] = {}
+_hook_before: list[Any] = []
+_hook_lock = threading.Lock()
 
-        def hook(unraisable: Any) -> None:
-            if "ctypes callback" in str(unraisable.err_msg) and unraisable.exc_value is not None:
-                self.error = self.error or unraisable.exc_value
+
+@contextlib.contextmanager
+def _catching(driver: _Driver) -> Iterator[None]:
+    """Also keep what is raised on the way into a callback: by the handler of a signal, an interrupt most often.
+
+    ctypes gives such an exception to the hook for those that nobody can catch.
+    """
+    thread = threading.get_ident()
+    with _hook_lock:
+        outer = _active.get(thread)
+        if not _active:
+            _hook_before[:] = [sys.unraisablehook]
+            sys.unraisablehook = _keep
+        _active[thread] = driver
+    try:
+        yield
+    finally:
+        with _hook_lock:
+            if outer is not None:
+                _active[thread] = outer
             else:
-                before(unraisable)
+                del _active[thread]
+            if not _active and sys.unraisablehook is _keep:
+                sys.unraisablehook = _hook_before[0]
 
-        sys.unraisablehook = hook
-        try:
-            yield
-        finally:
-            sys.unraisablehook = before
+
+def _keep(unraisable: Any) -> None:
+    driver = _active.get(threading.get_ident())
+    if driver is not None and unraisable.exc_value is not None and "ctypes callback" in str(unraisable.err_msg):
+        driver.error = driver.error or unraisable.exc_value
+    else:
+        _hook_before[0](unraisable)
 
 
 def _one_block(number: int) -> Steps[float]:
