@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -10,6 +11,14 @@ from hypothesis import settings
 # A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
 settings.register_profile("torchmark", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("torchmark")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither find what a developer has compiled nor fill the cache with what they compile."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TORCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(autouse=True)

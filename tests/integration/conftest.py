@@ -12,14 +12,6 @@ from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests neither find what a developer has compiled nor fill the cache with what they compile."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TORCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="session")
 def counting_worker() -> Worker:
     """The one that `Timer.collect_callgrind` uses too; it ends with this process."""
