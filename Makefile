@@ -14,6 +14,7 @@ test: $(READY) tools
 
 # What the tests use of the system: Valgrind, compilers, and a second Python with a torch and its headers.
 OTHER_PYTHON := /usr/bin/python3
+OTHER_HEADER := /usr/include/torch/csrc/api/include/torch/torch.h
 FIND_TORCH := import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)
 
 tools:
@@ -22,7 +23,7 @@ tools:
 	command -v cc > /dev/null || missing="$$missing gcc libc6-dev"; \
 	command -v g++ > /dev/null || missing="$$missing g++"; \
 	command -v clang++ > /dev/null || missing="$$missing clang"; \
-	test -e /usr/include/torch/csrc/api/include/torch/torch.h || missing="$$missing libtorch-dev"; \
+	test -e $(OTHER_HEADER) || missing="$$missing libtorch-dev"; \
 	$(OTHER_PYTHON) -c '$(FIND_TORCH)' 2> /dev/null || missing="$$missing python3-torch python3-venv"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \

@@ -70,6 +70,9 @@ def test_nothing_is_set_up_twice(tmp_path: Path) -> None:
     assert "Installing" in fourth.stdout
 
 
+PACKAGES = "valgrind gcc libc6-dev g++ clang libtorch-dev python3-torch python3-venv"
+
+
 def make_tools(folder: Path, user: int) -> subprocess.CompletedProcess[str]:
     """`make tools` on a machine that has nothing but `id` and an `apt-get` that says what it is asked for."""
     programs = folder / "bin"
@@ -80,20 +83,20 @@ def make_tools(folder: Path, user: int) -> subprocess.CompletedProcess[str]:
     shutil.copy(ROOT / "Makefile", folder)
     make = shutil.which("make")
     assert make is not None
-    command = [make, "tools", "OTHER_PYTHON=/nowhere/python3"]
+    command = [make, "tools", "OTHER_PYTHON=/nowhere/python3", "OTHER_HEADER=/nowhere/torch.h"]
     return subprocess.run(command, cwd=folder, env={"PATH": str(programs)}, capture_output=True, text=True)
 
 
 def test_what_the_tests_need_of_the_system_is_told_to_a_user(tmp_path: Path) -> None:
     done = make_tools(tmp_path, user=1000)
     assert done.returncode != 0
-    assert "apt-get install valgrind gcc libc6-dev python3-torch python3-venv" in done.stderr
+    assert f"apt-get install {PACKAGES}\n" in done.stderr
 
 
 def test_what_the_tests_need_of_the_system_is_installed_by_root(tmp_path: Path) -> None:
     done = make_tools(tmp_path, user=0)
     assert done.returncode == 0
-    assert "Installing what the tests need of the system: valgrind gcc libc6-dev python3-torch" in done.stdout
+    assert f"Installing what the tests need of the system: {PACKAGES}\n" in done.stdout
     update, install = done.stderr.splitlines()
     assert update.startswith("apt-get update")
-    assert install.endswith("valgrind gcc libc6-dev python3-torch python3-venv")
+    assert install.endswith(PACKAGES)
