@@ -82,7 +82,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Worker
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_another_worker_agrees_within_a_thousandth(
+def test_another_worker_agrees_within_half_the_spread_of_layouts(
     counting_worker: Worker, elsewhere: tuple[Worker, Place], name: str
 ) -> None:
     worker, place = elsewhere
@@ -91,7 +91,8 @@ def test_another_worker_agrees_within_a_thousandth(
     outcome = count(worker, CountJob(stmt, setup, place))
     assert isinstance(outcome, Counts)
     there = totals(outcome)
-    assert here[middle(here)] == pytest.approx(there[middle(there)], rel=0.001)
+    # Layouts lie within 0.6 % of each other. Medians of two workers were mostly within 0.1 %, and once 0.12 % apart.
+    assert here[middle(here)] == pytest.approx(there[middle(there)], rel=0.003)
 
 
 def test_layouts_differ_and_only_what_depends_on_addresses_is_to_blame(counting_worker: Worker) -> None:
