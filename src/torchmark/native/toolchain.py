@@ -37,8 +37,9 @@ _LIBRARIES = (
     "torch", "torch_cpu", "c10", "torch_python", "torch_cuda", "c10_cuda", "torch_hip", "c10_hip", "torch_xpu",
     "c10_xpu",
 )  # fmt: skip
-# Where compilers look for headers and libraries unasked.
+# Flags whose next word is a path.
 _BEFORE_A_PATH = ("-I", "-L", "-isystem", "-iquote", "-idirafter", "-include", "-imacros")
+# Where compilers look for headers and libraries unasked.
 _VARIABLES = ("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH")
 
 
