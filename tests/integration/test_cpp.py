@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -379,3 +380,26 @@ def test_operators_are_registered_once(timers: dict[str, Timer]) -> None:
     with pytest.raises(SnippetError, match="TORCH_LIBRARY"):
         two._check_registration(other)
     CppTimer("x;", "")._check_registration(other)
+
+
+def test_compiling_takes_nothing_off_the_time_to_measure(
+    timers: dict[str, Timer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = Timer(STATEMENTS["add"], SETUP, language="cpp")
+    engine: Any = timer._engine
+    order: list[str] = []
+    compile_it = engine.compile
+
+    def compile_now() -> Compiled:
+        order.append("compile")
+        result: Compiled = compile_it()
+        return result
+
+    def now() -> float:
+        order.append("now")
+        return time.perf_counter()
+
+    monkeypatch.setattr(engine, "compile", compile_now)
+    monkeypatch.setattr(timer, "_now", now, raising=False)
+    timer.blocked_autorange(min_run_time=0.001, max_run_time=1.0)
+    assert order[:2] == ["compile", "now"]

@@ -24,9 +24,10 @@ from torchmark.runner.building import build_snippets
 
 # Those that have not been compiled. Whoever is the first to run takes the others along.
 _waiting: weakref.WeakSet[CppTimer] = weakref.WeakSet()
-# Global setups that register operators, and the library that has done so. Torch ends the process at a second time.
-_registered: dict[str, str] = {}
-_REGISTERS = ("TORCH_LIBRARY", "TORCH_LIBRARY_FRAGMENT", "TORCH_LIBRARY_IMPL")
+# Global setups that register operators, and the file of the library that has done so. Torch ends a process that does it
+# twice.
+_registered: dict[str, tuple[int, int]] = {}
+_REGISTERS = "TORCH_LIBRARY"
 
 
 class _Locks:
@@ -118,10 +119,11 @@ class CppTimer:
 
     def _check_registration(self, compiled: Compiled) -> None:
         scope = self.snippet.global_setup
-        if not any(word in scope for word in _REGISTERS):
+        if _REGISTERS not in scope:
             return
-        library = _registered.setdefault(scope, os.path.realpath(compiled.library))
-        if not os.path.samefile(library, compiled.library):
+        status = os.stat(compiled.library)
+        library = (status.st_dev, status.st_ino)
+        if _registered.setdefault(scope, library) != library:
             raise SnippetError(
                 "This global setup registers operators (TORCH_LIBRARY), which was done already by another timer of "
                 "this process. Make all timers that share it before the first of them runs: they are then compiled "
