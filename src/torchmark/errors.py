@@ -2,6 +2,7 @@
 
     TorchmarkError
     ├── UsageError      the call cannot mean anything (also a ValueError)
+    ├── DefinitionError a benchmark is not well defined (also a ValueError, and an AssertionError)
     ├── SnippetError    C++ does not compile, or fails while it runs (also a RuntimeError)
     ├── SetupError      the machine lacks something the call needs (also an OSError)
     ├── WorkerError     a process that measures could not do its work (also an OSError)
@@ -23,6 +24,36 @@ class UsageError(TorchmarkError, ValueError):
     """An argument, or a combination of them, that cannot be carried out."""
 
     exit_code = 2
+
+
+class DefinitionError(TorchmarkError, ValueError, AssertionError):
+    """A definition of benchmarks that cannot be expanded.
+
+    `text` is what is wrong there and `position` where in it, if that can be told; the message then shows both, with a
+    caret below the place. (Also an AssertionError, which is what scripts may have learned to catch.)
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, text: str | None = None, position: int | None = None) -> None:
+        self.problem = message
+        self.text = text
+        self.position = position
+        super().__init__(message if text is None or position is None else f"{message}\n{point(text, position)}")
+
+
+def point(text: str, position: int) -> str:
+    """The line of a text that a position is in, and a caret below that place.
+
+    >>> print(point("f(a b)", 4))
+      f(a b)
+          ^
+    """
+    start = text.rfind("\n", 0, position) + 1
+    line = text[start:].split("\n", 1)[0]
+    # Tabs stay, so that the caret stands where the eye looks for it.
+    gap = "".join(c if c == "\t" else " " for c in line[: position - start])
+    return f"  {line}\n  {gap}^"
 
 
 class SnippetError(TorchmarkError, RuntimeError):

@@ -1,0 +1,149 @@
+"""A benchmark case: one statement to measure, and which variant of what it is.
+
+The labels are its identity: `Case.key` stays the same when the text of a benchmark is improved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from typing import Optional
+
+from torchmark.model.task import Language
+
+Label = tuple[str, ...]
+
+
+class RuntimeMode(enum.Enum):
+    """How a statement is executed."""
+
+    EAGER = "Eager"
+    JIT = "TorchScript"
+    EXPLICIT = ""
+    """As its author wrote it, whatever that is."""
+    COMPILE = "torch.compile"
+
+
+class AutogradMode(enum.Enum):
+    """What of a computation is executed."""
+
+    FORWARD = "Forward"
+    FORWARD_BACKWARD = "Forward + Backward"
+    EXPLICIT = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileMode:
+    """A back end of `torch.compile`, and its mode where it has some.
+
+    >>> CompileMode("inductor", "max-autotune").title
+    'torch.compile (inductor, max-autotune)'
+    """
+
+    backend: str = "inductor"
+    mode: Optional[str] = None
+
+    @property
+    def title(self) -> str:
+        """What results are labelled with; the default one has nothing in brackets."""
+        if self == CompileMode():
+            return RuntimeMode.COMPILE.value
+        return f"{RuntimeMode.COMPILE.value} ({', '.join(filter(None, (self.backend, self.mode)))})"
+
+
+@dataclasses.dataclass(frozen=True)
+class AutoLabels:
+    """Which variant of its group a case is."""
+
+    runtime: RuntimeMode
+    autograd: AutogradMode
+    language: Language
+    compiling: Optional[CompileMode] = None
+    """How it is compiled, where `runtime` is COMPILE."""
+
+    @property
+    def as_dict(self) -> dict[str, str]:
+        """The labels as text.
+
+        >>> AutoLabels(RuntimeMode.JIT, AutogradMode.FORWARD, Language.CPP).as_dict
+        {'runtime': 'TorchScript', 'autograd': 'Forward', 'language': 'C++'}
+        """
+        return {
+            "runtime": self.runtime.value if self.compiling is None else self.compiling.title,
+            "autograd": self.autograd.value,
+            "language": "Python" if self.language == Language.PYTHON else "C++",
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class TimerArgs:
+    """What a `Timer` is made of, and nothing else.
+
+    >>> TimerArgs("x + 1", "x = torch.ones(4)").language
+    <Language.PYTHON: 0>
+    """
+
+    stmt: str
+    setup: str = "pass"
+    global_setup: str = ""
+    num_threads: int = 1
+    language: Language = Language.PYTHON
+
+
+@dataclasses.dataclass(frozen=True)
+class Artefact:
+    """A TorchScript model that has to be on the disk before a case can load it.
+
+    `file` stands, in double quotes, in the texts of the case, until it is known where the model is. `source` is Python
+    that makes `jit_model`.
+    """
+
+    file: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileParts:
+    """A compiled case taken apart, to measure what compiling costs, and what a call costs besides its work.
+
+    `setup` makes the inputs and `model`; `call` is the forward call of `compiled_model` alone.
+    """
+
+    setup: str
+    call: str
+    mode: CompileMode
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One benchmark as it is measured.
+
+    `results` are the expressions whose values must be the same in all variants of a group, by name: an expression in
+    the language of the case. None where that is not to be checked.
+    """
+
+    label: Label
+    autolabels: AutoLabels
+    args: TimerArgs
+    tags: tuple[str, ...] = ()
+    artefact: Optional[Artefact] = None
+    parts: Optional[CompileParts] = None
+    results: Optional[tuple[tuple[str, str], ...]] = None
+    suite: str = ""
+    """The suite's name, or the path of the file that defines it."""
+
+    @property
+    def key(self) -> str:
+        """The identity of a case within its suite.
+
+        >>> Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.CPP), TimerArgs("x + 1;")).key
+        '{"label": ["add"], "autolabels": {"runtime": "Eager", "autograd": "Forward", "language": "C++"}, \
+"num_threads": 1}'
+        """
+        fields = {
+            "label": list(self.label),
+            "autolabels": self.autolabels.as_dict,
+            "num_threads": self.args.num_threads,
+        }
+        return json.dumps(fields)
