@@ -116,12 +116,21 @@ class CompileParts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
-    """One benchmark as it is measured.
+class Check:
+    """What a case computes, to be compared with the other variants of its group.
 
-    `results` are the expressions whose values must be the same in all variants of a group, by name: an expression in
-    the language of the case. None where that is not to be checked.
+    `setup` is the one of the case without warming up; `stmt` is run once after it. `results` are names and expressions
+    in the language of the case, whose values must agree.
     """
+
+    setup: str
+    stmt: str
+    results: tuple[tuple[str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One benchmark as it is measured. `check` is None where its results are not to be compared with others'."""
 
     label: Label
     autolabels: AutoLabels
@@ -129,7 +138,7 @@ class Case:
     tags: tuple[str, ...] = ()
     artefact: Optional[Artefact] = None
     parts: Optional[CompileParts] = None
-    results: Optional[tuple[tuple[str, str], ...]] = None
+    check: Optional[Check] = None
     suite: str = ""
     """The suite's name, or the path of the file that defines it."""
 

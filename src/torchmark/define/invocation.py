@@ -1,0 +1,120 @@
+"""The texts that are generated: calls of a model, backward passes, and how a model gets there before it is measured.
+
+Each text exists in Python and in C++; a group decides which of them it needs.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from torchmark.model.case import AutogradMode, CompileMode, RuntimeMode
+from torchmark.model.task import Language
+
+# How the model is called in what is generated.
+MODELS = {RuntimeMode.EAGER: "model", RuntimeMode.JIT: "jit_model", RuntimeMode.COMPILE: "compiled_model"}
+# Several outputs of a TorchScript model are one value in C++.
+OUTPUTS = "torchmark_outputs"
+WARM_UP_RUNS = 3
+# What loading a TorchScript model needs in C++.
+SCRIPT_INCLUDES = "#include <string>\n#include <vector>\n#include <torch/script.h>"
+
+
+def derive_model(stmt: str, args: Sequence[str], outputs: Sequence[str]) -> str:
+    """The function that a statement and its signature make.
+
+    >>> print(derive_model("y = x * w", ["x", "w"], ["y"]))
+    def model(x, w):
+        y = x * w
+        return y
+    """
+    body = textwrap.indent(stmt.strip("\n"), "    ")
+    return f"def model({', '.join(args)}):\n{body}\n    return {', '.join(outputs) or 'None'}"
+
+
+def call_model(runtime: RuntimeMode, language: Language, args: Sequence[str], outputs: Sequence[str]) -> str:
+    """The statement that calls a model.
+
+    >>> call_model(RuntimeMode.EAGER, Language.CPP, ["x", "w"], ["y"])
+    'auto y = model->forward(x, w);'
+    >>> call_model(RuntimeMode.JIT, Language.PYTHON, ["x", "w"], ["y"])
+    'y = jit_model(x, w)'
+    """
+    model = MODELS[runtime]
+    if language == Language.PYTHON:
+        prefix = f"{', '.join(outputs)} = " if outputs else ""
+        return f"{prefix}{model}({', '.join(args)})"
+    if runtime == RuntimeMode.EAGER:
+        return f"{_declare(outputs, f'[{", ".join(outputs)}]')}{model}->forward({', '.join(args)});"
+    inputs = "std::vector<torch::jit::IValue> ivalue_inputs"
+    if args:
+        inputs += f"({{\n    {', '.join(f'torch::jit::IValue({arg})' for arg in args)}\n}})"
+    return f"{inputs};\n{_declare(outputs, OUTPUTS)}{model}.forward(ivalue_inputs);"
+
+
+def _declare(outputs: Sequence[str], several: str) -> str:
+    if not outputs:
+        return ""
+    return f"auto {outputs[0] if len(outputs) == 1 else several} = "
+
+
+def add_backward(stmt: str, runtime: RuntimeMode, language: Language, output: str) -> str:
+    """The statement, followed by a backward pass from its output.
+
+    >>> print(add_backward("auto y = jit_model.forward(inputs);", RuntimeMode.JIT, Language.CPP, "y"))
+    auto y = jit_model.forward(inputs);
+    y.toTensor().backward();
+    """
+    if language == Language.PYTHON:
+        return f"{stmt}\n{output}.backward()"
+    return f"{stmt}\n{output}{'.toTensor()' if runtime == RuntimeMode.JIT else ''}.backward();"
+
+
+def load_script(setup: str, file: str, language: Language) -> str:
+    """A setup that goes on to load a TorchScript model from a file."""
+    if language == Language.PYTHON:
+        return f'{setup}\njit_model = torch.jit.load("{file}")'
+    return f'{setup}\nconst std::string fpath = "{file}";\nauto jit_model = torch::jit::load(fpath);'
+
+
+def compile_model(setup: str, mode: CompileMode) -> str:
+    """A setup that goes on to compile its model, or rather to say that it is to be compiled when it is called.
+
+    >>> print(compile_model("model = torch.nn.ReLU()", CompileMode("aot_eager")))
+    model = torch.nn.ReLU()
+    compiled_model = torch.compile(model, backend="aot_eager")
+    """
+    chosen = f', mode="{mode.mode}"' if mode.mode is not None else ""
+    return f'{setup}\ncompiled_model = torch.compile(model, backend="{mode.backend}"{chosen})'
+
+
+def warm_up(setup: str, stmt: str, runtime: RuntimeMode, language: Language) -> str:
+    """A setup that goes on to run the statement a few times: a model is optimised in its first calls."""
+    body = textwrap.indent(stmt, "    ")
+    if language == Language.PYTHON:
+        return f"{setup}\n\n# Warm up `{MODELS[runtime]}`\nfor _ in range({WARM_UP_RUNS}):\n{body}"
+    loop = f"for (int i = 0; i < {WARM_UP_RUNS}; i++) {{\n{body}\n}}"
+    return f"{setup}\n\n// Warm up `{MODELS[runtime]}`\n{loop}"
+
+
+def name_results(
+    runtime: RuntimeMode, autograd: AutogradMode, language: Language, args: Sequence[str], outputs: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """What a variant computes, by name: its outputs, and the gradients of its arguments where there are some.
+
+    >>> name_results(RuntimeMode.EAGER, AutogradMode.FORWARD_BACKWARD, Language.CPP, ["w"], ["y"])
+    (('y', 'y'), ('w.grad', 'w.grad()'))
+    """
+    cpp = language == Language.CPP
+    if not outputs:
+        return ()
+    if len(outputs) == 1:
+        value = outputs[0]
+    elif cpp:
+        value = OUTPUTS if runtime == RuntimeMode.JIT else f"std::tie({', '.join(outputs)})"
+    else:
+        value = f"({', '.join(outputs)})"
+    results = [(", ".join(outputs), value)]
+    if autograd == AutogradMode.FORWARD_BACKWARD:
+        results += [(f"{arg}.grad", f"{arg}.grad()" if cpp else f"{arg}.grad") for arg in args]
+    return tuple(results)

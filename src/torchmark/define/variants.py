@@ -1,0 +1,185 @@
+"""Blocks of variants: one benchmark a line, under labels that are comments.
+
+    # @setup              runs before each of them; global_setup is for C++ alone
+    x = torch.ones(4)
+    # @add                what follows belongs to this label
+    x += 1
+    x += 1; x += 2        one benchmark that does both
+    torch.add(            one benchmark, too: it goes on while a bracket is open, or after a backslash
+        x, 1)
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import textwrap
+from typing import NamedTuple
+
+from torchmark.errors import DefinitionError
+from torchmark.model.task import Language
+
+SETUP = "setup"
+GLOBAL_SETUP = "global_setup"
+
+_COMMENTS = {Language.PYTHON: "#", Language.CPP: "//"}
+# Characters that have a meaning: strings, brackets, and what may begin a comment.
+_TRIPLE = ('"""', "'''")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+class Block(NamedTuple):
+    """A block taken apart: the setups, and for each label its statements by line; "" where none begins."""
+
+    setup: str
+    global_setup: str
+    stmts: dict[str, list[str]]
+
+
+class Pair(NamedTuple):
+    """The same benchmark in both languages; None where one does not have it."""
+
+    python: str | None
+    cpp: str | None
+
+
+def parse_block(text: str, language: Language) -> Block:
+    """Take a block apart.
+
+    >>> parse_block("x = 1  # @a\\n# @b\\ny = 2", Language.PYTHON).stmts
+    {'': ['x = 1  # @a'], 'b': ['y = 2']}
+    """
+    if not isinstance(text, str):
+        raise DefinitionError(f"A block of variants is a text, not {type(text)}.")
+    sections = _split_by_label(textwrap.dedent(text).strip(), _COMMENTS[language])
+    setup, global_setup = ("\n".join(sections.pop(name, [])).strip("\n") for name in (SETUP, GLOBAL_SETUP))
+    if language == Language.PYTHON and global_setup.strip():
+        raise DefinitionError("Python has no `global_setup`: only C++ has a file scope. Move it to `# @setup`.")
+    return Block(setup, global_setup, {label: _join_lines(lines, language) for label, lines in sections.items()})
+
+
+def pair_up(python: Block, cpp: Block) -> dict[tuple[str, ...], Pair]:
+    """Statements of the same label that stand on the same line, by label; numbered where a label has several."""
+    paired: dict[tuple[str, ...], Pair] = {}
+    for label in dict.fromkeys((*python.stmts, *cpp.stmts)):
+        lines = itertools.zip_longest(python.stmts.get(label, []), cpp.stmts.get(label, []), fillvalue="")
+        pairs = [Pair(one or None, two or None) for one, two in lines if one or two]
+        for number, pair in enumerate(pairs):
+            paired[(label,) if len(pairs) == 1 else (label, f"Case: {number:>2}")] = pair
+    return paired
+
+
+def _split_by_label(text: str, comment: str) -> dict[str, list[str]]:
+    sections: dict[str, list[str]] = {"": []}
+    pattern = re.compile(rf"{re.escape(comment)} @(.+)$")
+    label = ""
+    for line in text.split("\n"):
+        match = pattern.match(line.strip())
+        if match is not None:
+            name = match[1].strip()
+            reserved = name.lower().replace(" ", "_")
+            label = reserved if reserved in (SETUP, GLOBAL_SETUP) else name
+            sections.setdefault(label, [])
+        else:
+            sections[label].append("" if line.lstrip().startswith(comment) else line.rstrip())
+    return sections
+
+
+def _join_lines(lines: list[str], language: Language) -> list[str]:
+    """One entry a line: a statement that goes on has its first line's place, and leaves those of the others empty."""
+    stmts: list[str] = []
+    started: list[str] = []
+    for line in lines:
+        started.append(line)
+        if _goes_on("\n".join(started), language):
+            continue
+        stmts.append(textwrap.dedent("\n".join(started)).strip())
+        stmts += [""] * (len(started) - 1)
+        started = []
+    if started:
+        text = "\n".join(started).strip("\n")
+        raise DefinitionError("A statement goes on at the end of its label.", text=text, position=0)
+    return stmts
+
+
+def _goes_on(text: str, language: Language) -> bool:
+    """Whether a statement needs more lines: a bracket, or a string of several lines, is open, or it says so."""
+    if text.endswith("\\"):
+        return True
+    comment = _COMMENTS[language]
+    brackets: list[str] = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        if language == Language.PYTHON and text.startswith(_TRIPLE, position):
+            end = text.find(text[position : position + 3], position + 3)
+            if end < 0:
+                return True
+            position = end + 2
+        elif character in "\"'":
+            position = _end_of_string(text, position)
+        elif text.startswith(comment, position):
+            position = _end_of_line(text, position)
+        elif character in _CLOSING:
+            brackets.append(_CLOSING[character])
+        elif brackets and character == brackets[-1]:
+            brackets.pop()
+        position += 1
+    return bool(brackets)
+
+
+def _end_of_string(text: str, start: int) -> int:
+    """Where the string ends that starts there; one that is not closed ends with its line."""
+    position = start + 1
+    while position < len(text) and text[position] not in (text[start], "\n"):
+        position += 2 if text[position] == "\\" else 1
+    return position
+
+
+def _end_of_line(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+_DECLARATION = re.compile(r"^\s*(?:const\s+)?(?:auto|torch::Tensor|at::Tensor)\s+(\w+)\s*=", re.MULTILINE)
+# How a C++ statement begins that is no expression.
+_NO_EXPRESSION = re.compile(r"(?:const|auto|for|if|while|do|switch|using|return|torch::Tensor\s+\w|at::Tensor\s+\w)\b|[{#]")
+
+
+def shared_names(python_setup: str, cpp_setup: str) -> tuple[str, ...]:
+    """The variables that both setups make, in the order of the Python one.
+
+    >>> shared_names("x = torch.ones(1); n = 2", "auto x = torch::ones(1);")
+    ('x',)
+    """
+    declared = set(_DECLARATION.findall(cpp_setup.replace(";", ";\n")))
+    return tuple(name for name in _assigned_names(python_setup) if name in declared)
+
+
+def _assigned_names(code: str) -> list[str]:
+    names: dict[str, None] = {}
+    for node in ast.parse(code).body:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            names.update((part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name))
+    return list(names)
+
+
+def as_expressions(pair: Pair) -> Pair | None:
+    """Both statements as expressions, if that is what they are.
+
+    >>> as_expressions(Pair("x + y", "x + y;"))
+    Pair(python='x + y', cpp='x + y')
+    >>> as_expressions(Pair("z = x + y", "auto z = x + y;"))
+    """
+    if pair.python is None or pair.cpp is None:
+        return None
+    body = ast.parse(pair.python).body
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        return None
+    cpp = re.sub(r"\s*//[^\n]*$", "", pair.cpp).strip()
+    if not cpp.endswith(";") or ";" in cpp[:-1] or _NO_EXPRESSION.match(cpp):
+        return None
+    python = ast.get_source_segment(pair.python, body[0])
+    assert python is not None
+    return Pair(python, cpp[:-1].strip())
