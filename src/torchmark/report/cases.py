@@ -36,11 +36,14 @@ def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
       gelu  Eager: Python, C++
     """
     width = max(width, LEAST_WIDTH)
-    several = len({case.suite for case in cases}) > 1
-    root = _Node()
+    suites: dict[str, _Node] = {}
     for case in cases:
-        root.add((case.suite, *case.label) if several else case.label, case)
-    rows = list(root.rows(0))
+        suites.setdefault(case.suite, _Node()).add(case.label, case)
+    rows: list[_Row] = []
+    for suite, root in suites.items():
+        if len(suites) > 1:
+            rows.append(_Row(0, _printable(suite), ()))
+        rows += root.rows(int(len(suites) > 1))
     # Few long names are no reason to push all variants to the right.
     longest = max((len(row.text) for row in rows if row.cases and len(row.text) <= width * 2 // 5), default=width // 4)
     return "\n".join(line for row in rows for line in _lay_out(row, longest + len(GAP), width))

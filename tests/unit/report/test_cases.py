@@ -71,8 +71,10 @@ def test_runtimes_without_a_name_are_told_from_others() -> None:
 
 def test_suites_are_apart_where_there_are_several() -> None:
     assert render_cases([*cases("a", suite="standard"), *cases("a", suite="x.py", languages=PYTHON)]).splitlines() == [
-        "standard / a  Eager: Python, C++",
-        "x.py / a      Eager: Python",
+        "standard",
+        "  a  Eager: Python, C++",
+        "x.py",
+        "  a  Eager: Python",
     ]
 
 
