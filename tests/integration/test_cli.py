@@ -45,7 +45,7 @@ def test_help_loads_neither_torch_nor_numpy_nor_click() -> None:
     assert not loaded & {"torch", "numpy", "click", "rich"}
 
 
-@pytest.mark.parametrize("command", ["time", "doctor"])
+@pytest.mark.parametrize("command", ["time", "list", "doctor"])
 def test_the_help_of_a_command_loads_neither_torch_nor_numpy(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "torchmark", command, "--help"], capture_output=True, text=True

@@ -1,0 +1,160 @@
+"""Options that select cases, and loading those that are meant: the same for all commands that take cases."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from torchmark.cli.parameters import ThreadCounts, output_aside
+from torchmark.define.discovery import Fault, discover
+from torchmark.define.expression import parse
+from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, Selection, missing_words, nearby, select
+from torchmark.errors import UsageError
+from torchmark.model.case import Case
+from torchmark.report.text import count
+
+DEFAULT_SUITES = ("standard",)
+
+# Exit codes: what was asked for is not there; what was defined is wrong.
+NOTHING_SELECTED = 1
+FAULTY = 2
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+cases_argument = click.argument("names", metavar="[SUITE|PATH]...", nargs=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """The cases that are meant, all that were found, and what is wrong with the definitions of others."""
+
+    cases: tuple[Case, ...]
+    found: tuple[Case, ...]
+    faults: tuple[Fault, ...]
+    selection: Selection
+
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with that has nothing else to complain of."""
+        if self.faults:
+            return FAULTY
+        return 0 if self.cases else NOTHING_SELECTED
+
+
+def load_cases(names: Sequence[str], selection: Selection) -> Loaded:
+    """Find the cases of suites, files and folders, the standard suite where none is named, and select."""
+    # Files of benchmarks are programs, which may print; standard output is for results.
+    with output_aside():
+        discovered = discover(names or DEFAULT_SUITES)
+    return Loaded(select(discovered.cases, selection), discovered.cases, discovered.faults, selection)
+
+
+def selection_options(function: _Function) -> Callable[..., Any]:
+    """Give a command the options that select, and hand it a `selection`."""
+
+    @functools.wraps(function)
+    def with_selection(
+        *args: Any,
+        only_k: tuple[str, ...],
+        only_language: tuple[str, ...],
+        only_runtime: tuple[str, ...],
+        only_autograd: tuple[str, ...],
+        only_threads: tuple[tuple[int, ...], ...],
+        only_tags: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
+        if len(only_k) > 1:
+            raise UsageError("-k is given more than once: join the expressions with and, or.")
+        selection = Selection(
+            expression=parse(only_k[0]) if only_k else None,
+            languages=tuple(LANGUAGES[name] for name in only_language),
+            runtimes=tuple(RUNTIMES[name] for name in only_runtime),
+            autograd=tuple(AUTOGRAD[name] for name in only_autograd),
+            threads=tuple(itertools.chain(*only_threads)),
+            tags=only_tags,
+        )
+        return function(*args, selection=selection, **kwargs)
+
+    for option in reversed(_OPTIONS):
+        option(with_selection)
+    return with_selection
+
+
+def _choice_option(name: str, choices: Sequence[str], text: str) -> Callable[[_Function], _Function]:
+    kind = click.Choice(list(choices), case_sensitive=False)
+    return click.option(f"--{name}", f"only_{name}", type=kind, multiple=True, help=text)
+
+
+_OPTIONS = (
+    click.option("-k", "only_k", metavar="EXPR", multiple=True, help="Only those with these words in their labels."),
+    _choice_option("language", tuple(LANGUAGES), "Only this language."),
+    _choice_option("runtime", tuple(RUNTIMES), "Only this runtime."),
+    _choice_option("autograd", tuple(AUTOGRAD), "Only this autograd mode."),
+    click.option("--threads", "only_threads", type=ThreadCounts(), multiple=True, help="Only these thread counts."),
+    click.option("--tag", "only_tags", metavar="TAG", multiple=True, help="Only those with this tag."),
+)
+
+
+def show_faults(faults: Sequence[Fault]) -> None:
+    """Tell all that is wrong with definitions, on standard error."""
+    if faults:
+        texts = [describe_fault(fault) for fault in faults]
+        click.echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
+
+
+def describe_fault(fault: Fault) -> str:
+    """Where, what, and what to try.
+
+    >>> print(describe_fault(Fault("bench_a.py", ("nn", "add"), "Expected a name\\n  f(1)\\n    ^", "Try x.", line=3)))
+    bench_a.py:3: nn / add
+      Expected a name
+        f(1)
+          ^
+      Try x.
+    """
+    place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
+    lines = [*fault.message.splitlines(), *(fault.advice or "").splitlines()]
+    return "\n".join(
+        [f"{place}: {' / '.join(fault.label)}" if fault.label else place, *(f"  {line}" for line in lines)]
+    )
+
+
+def explain_nothing(loaded: Loaded) -> str:
+    """Why no case is left, and which words would find some."""
+    if not loaded.found:
+        return "There are no benchmarks here."
+    selection, found = loaded.selection, loaded.found
+    lines = [f"None of {count(len(found), 'case')} is selected by {' '.join(_spell(selection))}."]
+    for word in missing_words(selection.expression, found) if selection.expression else ():
+        meant = nearby(word, found)
+        lines.append(f"No case has {word!r}." + (f" There is {_list(meant)}." if meant else ""))
+    tags = {tag for case in found for tag in case.tags}
+    if not tags.issuperset(selection.tags):
+        lines.append(f"The tags are {', '.join(sorted(tags))}." if tags else "There are no tags.")
+    return "\n".join(lines)
+
+
+def _list(texts: Sequence[str]) -> str:
+    *others, last = map(repr, texts)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _spell(selection: Selection) -> Iterator[str]:
+    """The options that a selection was made by."""
+    if selection.expression is not None:
+        yield f"-k {shlex.quote(str(selection.expression))}"
+    for option, known, values in (
+        ("language", LANGUAGES, selection.languages),
+        ("runtime", RUNTIMES, selection.runtimes),
+        ("autograd", AUTOGRAD, selection.autograd),
+    ):
+        yield from (f"--{option} {name}" for name, value in known.items() if value in values)
+    if selection.threads:
+        yield f"--threads {','.join(map(str, selection.threads))}"
+    yield from (f"--tag {tag}" for tag in selection.tags)
