@@ -60,9 +60,12 @@ def _parse(stmts: str) -> tuple[str, str]:
         raise DefinitionError(f"Invalid string: at least a heading, a rule and one line are needed.\n{stmts}")
     header = _HEADER.match(lines[0])
     if header is None:
-        text = f"Invalid column names: the first line is `Python`, spaces up to the end of its column, and `| C++`, \
-as in the pattern {_HEADER.pattern}"
-        raise DefinitionError(text, text=lines[0], position=0)
+        raise DefinitionError(
+            "Invalid column names: the first line is `Python`, spaces up to the end of its column, and `| C++`, as in "
+            f"the pattern {_HEADER.pattern}",
+            text=lines[0],
+            position=0,
+        )
     width = len(header[1]) - 1
     if not _RULE.match(lines[1]) or lines[1][:width] != "-" * width or lines[1][width : width + 3] != " | ":
         expected = f"{'-' * width} | {'-' * COLUMN_WIDTH}"

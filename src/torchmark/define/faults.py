@@ -1,7 +1,7 @@
 """Faults in definitions: raised at once where a program defines a benchmark, gathered where a suite is loaded.
 
-While a suite is loaded, a group that is not well defined becomes a `Broken` value in its place, so that it does not hide
-the others and its label can be told.
+While a suite is loaded, a group that is not well defined becomes a `Broken` value in its place: it hides no others, and
+its label can be told.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextvars
 import dataclasses
 import sys
 from collections.abc import Iterator
+from types import FrameType
 
 from torchmark.errors import DefinitionError
 
@@ -33,6 +34,7 @@ class BrokenText(str):
     error: DefinitionError
 
     def __new__(cls, error: DefinitionError) -> BrokenText:
+        """An empty text that remembers why."""
         self = super().__new__(cls, "")
         self.error = error
         return self
@@ -71,9 +73,7 @@ def break_off(error: DefinitionError) -> Broken:
 
 def _line_of_definition() -> int | None:
     """The line outside this package that asked for the group."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("torchmark.define."):
-        if frame.f_back is None:
-            return None
         frame = frame.f_back
-    return frame.f_lineno
+    return frame.f_lineno if frame is not None else None

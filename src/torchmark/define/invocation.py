@@ -45,10 +45,12 @@ def call_model(runtime: RuntimeMode, language: Language, args: Sequence[str], ou
         prefix = f"{', '.join(outputs)} = " if outputs else ""
         return f"{prefix}{model}({', '.join(args)})"
     if runtime == RuntimeMode.EAGER:
-        return f"{_declare(outputs, f'[{", ".join(outputs)}]')}{model}->forward({', '.join(args)});"
+        several = f"[{', '.join(outputs)}]"
+        return f"{_declare(outputs, several)}{model}->forward({', '.join(args)});"
     inputs = "std::vector<torch::jit::IValue> ivalue_inputs"
     if args:
-        inputs += f"({{\n    {', '.join(f'torch::jit::IValue({arg})' for arg in args)}\n}})"
+        values = ", ".join(f"torch::jit::IValue({arg})" for arg in args)
+        inputs += f"({{\n    {values}\n}})"
     return f"{inputs};\n{_declare(outputs, OUTPUTS)}{model}.forward(ivalue_inputs);"
 
 

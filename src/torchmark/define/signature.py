@@ -85,7 +85,7 @@ class _Parser:
 
     def _names(self, end: str) -> list[tuple[int, str]]:
         """Names separated by commas, up to and including the sign that ends them; a last comma does no harm."""
-        names = []
+        names: list[tuple[int, str]] = []
         while self._token.text != end:
             names.append(self._name(f"a name or `{end}`" if not names else "a name"))
             if self._token.text != end:

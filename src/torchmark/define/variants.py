@@ -1,12 +1,12 @@
 """Blocks of variants: one benchmark a line, under labels that are comments.
 
-    # @setup              runs before each of them; global_setup is for C++ alone
-    x = torch.ones(4)
-    # @add                what follows belongs to this label
-    x += 1
-    x += 1; x += 2        one benchmark that does both
-    torch.add(            one benchmark, too: it goes on while a bracket is open, or after a backslash
-        x, 1)
+# @setup              runs before each of them; global_setup is for C++ alone
+x = torch.ones(4)
+# @add                what follows belongs to this label
+x += 1
+x += 1; x += 2        one benchmark that does both
+torch.add(            one benchmark, too: it goes on while a bracket is open, or after a backslash
+    x, 1)
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ def _end_of_line(text: str, start: int) -> int:
 
 _DECLARATION = re.compile(r"^\s*(?:const\s+)?(?:auto|torch::Tensor|at::Tensor)\s+(\w+)\s*=", re.MULTILINE)
 # How a C++ statement begins that is no expression.
-_NO_EXPRESSION = re.compile(r"(?:const|auto|for|if|while|do|switch|using|return|torch::Tensor\s+\w|at::Tensor\s+\w)\b|[{#]")
+_NO_EXPRESSION = re.compile(
+    r"(?:const|auto|for|if|while|do|switch|using|return|torch::Tensor\s+\w|at::Tensor\s+\w)\b|[{#]"
+)
 
 
 def shared_names(python_setup: str, cpp_setup: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
-from typing import Optional
 
 from torchmark.model.task import Language
 
@@ -42,7 +41,7 @@ class CompileMode:
     """
 
     backend: str = "inductor"
-    mode: Optional[str] = None
+    mode: str | None = None
 
     @property
     def title(self) -> str:
@@ -59,7 +58,7 @@ class AutoLabels:
     runtime: RuntimeMode
     autograd: AutogradMode
     language: Language
-    compiling: Optional[CompileMode] = None
+    compiling: CompileMode | None = None
     """How it is compiled, where `runtime` is COMPILE."""
 
     @property
@@ -136,9 +135,9 @@ class Case:
     autolabels: AutoLabels
     args: TimerArgs
     tags: tuple[str, ...] = ()
-    artefact: Optional[Artefact] = None
-    parts: Optional[CompileParts] = None
-    check: Optional[Check] = None
+    artefact: Artefact | None = None
+    parts: CompileParts | None = None
+    check: Check | None = None
     suite: str = ""
     """The suite's name, or the path of the file that defines it."""
 

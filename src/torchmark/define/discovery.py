@@ -1,0 +1,171 @@
+"""Finding benchmarks: the suites that come along by name, users' own files by path.
+
+One file that does not load, or one group that is not well defined, hides nothing else: faults are gathered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from torchmark.define.expand import expand
+from torchmark.define.faults import Broken, gather
+from torchmark.define.selection import nearest
+from torchmark.define.tree import flatten
+from torchmark.errors import DefinitionError, UsageError, point
+from torchmark.model.case import Case, Label
+
+# Files below a folder that define benchmarks.
+PATTERN = "bench_*.py"
+# What a file defines them in, and whether results of variants are compared where a group does not say.
+DEFINITIONS = "BENCHMARKS"
+CHECK = "CHECK"
+
+_SUITES = Path(__file__).parents[1] / "suites"
+_numbers = itertools.count(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Something wrong with a definition: where, what, and what to try."""
+
+    file: str
+    label: Label
+    message: str
+    advice: str | None = None
+    line: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Discovered:
+    """The cases that were found, and what is wrong with others."""
+
+    cases: tuple[Case, ...]
+    faults: tuple[Fault, ...]
+
+
+def discover(names: Sequence[str]) -> Discovered:
+    """Suites by name, files by path, folders by their bench_*.py below. UsageError for a name that is none of these."""
+    cases: list[Case] = []
+    faults: list[Fault] = []
+    for load in list(_find(names)):
+        found = load()
+        cases += found.cases
+        faults += found.faults
+    return Discovered(tuple(cases), tuple(faults))
+
+
+def list_suites() -> tuple[str, ...]:
+    """The names of the suites that come along."""
+    return tuple(sorted(path.stem for path in _SUITES.glob("*.py") if not path.stem.startswith("_")))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """A suite to load: by name, or from a file."""
+
+    name: str
+    is_file: bool
+
+    def __call__(self) -> Discovered:
+        with gather() as gathered:
+            try:
+                module = _import_file(self.name) if self.is_file else importlib.import_module(_qualify(self.name))
+            except (Exception, SystemExit) as error:
+                return Discovered((), (_explain_failure(self.name, error),))
+            definitions = getattr(module, DEFINITIONS, None)
+            if not isinstance(definitions, Mapping):
+                return Discovered((), (_explain_absence(self.name, definitions),))
+            flat = flatten(definitions)
+        faults = [_describe(self.name, label, error) for label, error in gathered]
+        cases: list[Case] = []
+        check = bool(getattr(module, CHECK, False))
+        for label, benchmark in flat.items():
+            try:
+                if isinstance(benchmark, Broken):
+                    raise benchmark.error
+                cases += expand({label: benchmark}, suite=self.name, check=check)
+            except DefinitionError as error:
+                line = benchmark.line if isinstance(benchmark, Broken) else None
+                faults.append(_describe(self.name, label, error, line))
+        return Discovered(tuple(cases), tuple(faults))
+
+
+def _qualify(name: str) -> str:
+    return f"torchmark.suites.{name}"
+
+
+def _find(names: Sequence[str]) -> Iterator[_Source]:
+    seen: set[Path] = set()
+    for name in dict.fromkeys(names):
+        if name in list_suites():
+            yield _Source(name, is_file=False)
+            continue
+        for path in _find_files(name):
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield _Source(str(path), is_file=True)
+
+
+def _find_files(name: str) -> list[Path]:
+    path = Path(name)
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        known = list_suites()
+        meant = nearest(name, known)
+        hint = f" Did you mean {meant[0]}?" if meant else ""
+        raise UsageError(f"{name!r} is neither a suite nor a file or folder.{hint}\nThe suites are {', '.join(known)}.")
+    files = sorted(
+        file for file in path.rglob(PATTERN) if not any(part.startswith(".") for part in file.relative_to(path).parts)
+    )
+    if not files:
+        raise UsageError(f"There is no {PATTERN} in the folder {name!r} or below. Name a file, or rename yours.")
+    return files
+
+
+def _import_file(name: str) -> ModuleType:
+    """Run a file as a module of its own, which finds what lies beside it."""
+    path = os.path.abspath(name)
+    module = ModuleType(f"torchmark_suite_{next(_numbers)}")
+    module.__file__ = path
+    # Dataclasses look for their module by its name.
+    sys.modules[module.__name__] = module
+    sys.path.insert(0, os.path.dirname(path))
+    try:
+        exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
+    finally:
+        sys.path.remove(os.path.dirname(path))
+    return module
+
+
+def _describe(file: str, label: Label, error: DefinitionError, line: int | None = None) -> Fault:
+    advice = "See the example in the documentation of definitions." if error.position is None else None
+    return Fault(file, label, str(error), advice, line)
+
+
+def _explain_absence(file: str, found: object) -> Fault:
+    problem = "There is no" if found is None else f"{type(found)} is not a dictionary:"
+    advice = f'Define {DEFINITIONS} = {{"label": GroupedStmts(...), ...}}.'
+    return Fault(file, (), f"{problem} {DEFINITIONS}.", advice)
+
+
+def _explain_failure(file: str, error: BaseException) -> Fault:
+    """A file that does not even load: the error, and the line of the file where it came from."""
+    text = "".join(traceback.format_exception_only(type(error), error)).strip()
+    path = os.path.abspath(file)
+    if isinstance(error, SyntaxError):
+        where = point(error.text.rstrip("\n"), max((error.offset or 1) - 1, 0)) if error.text else ""
+        return Fault(file, (), f"It is not Python: {error.msg}.\n{where}".rstrip(), "Correct the line.", error.lineno)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    advice = "The file is run to find its benchmarks: see that `python` can run it."
+    if isinstance(error, ModuleNotFoundError):
+        advice = f"Install {error.name}, or run torchmark in the environment that has it."
+    return Fault(file, (), f"It does not load: {text}", advice, lines[-1] if lines else None)

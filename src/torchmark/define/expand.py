@@ -1,0 +1,190 @@
+"""From groups to cases: every variant that a definition asks for, in a fixed order. Nothing is run here."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+
+from torchmark.define.groups import GroupedBenchmark
+from torchmark.define.invocation import (
+    SCRIPT_INCLUDES,
+    add_backward,
+    call_model,
+    compile_model,
+    load_script,
+    name_results,
+    warm_up,
+)
+from torchmark.define.options import check_python
+from torchmark.define.tree import Benchmark
+from torchmark.errors import DefinitionError
+from torchmark.model.case import (
+    Artefact,
+    AutogradMode,
+    AutoLabels,
+    Case,
+    Check,
+    CompileMode,
+    CompileParts,
+    Label,
+    RuntimeMode,
+    TimerArgs,
+)
+from torchmark.model.task import Language
+
+
+def expand(benchmarks: Mapping[Label, Benchmark], *, suite: str = "", check: bool = False) -> tuple[Case, ...]:
+    """All cases of a flattened definition; `check` is for groups that do not say whether results are compared."""
+    cases: list[Case] = []
+    for label, benchmark in benchmarks.items():
+        if isinstance(benchmark, TimerArgs):
+            cases.append(_explicit(label, benchmark, suite))
+        elif isinstance(benchmark, GroupedBenchmark):
+            cases += _expand_group(label, benchmark, suite, check if benchmark.check is None else benchmark.check)
+        else:
+            raise DefinitionError(f"What stands at {label} is {type(benchmark)}, not a benchmark.")
+    return tuple(cases)
+
+
+def _explicit(label: Label, args: TimerArgs, suite: str) -> Case:
+    for name in ("stmt", "setup", "global_setup"):
+        text = getattr(args, name)
+        if not isinstance(text, str):
+            raise DefinitionError(f"`{name}` of TimerArgs is a text, not {type(text)}.")
+        if args.language == Language.PYTHON:
+            check_python(name, text)
+    if not isinstance(args.language, Language):
+        raise DefinitionError(f"`language` of TimerArgs is a Language, not {args.language!r}.")
+    if type(args.num_threads) is not int or args.num_threads < 1:
+        raise DefinitionError(f"`num_threads` of TimerArgs is a whole number from 1 on, not {args.num_threads!r}.")
+    return Case(label, AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language), args, suite=suite)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Variant:
+    """A group, and which of its variants is wanted."""
+
+    group: GroupedBenchmark
+    runtime: RuntimeMode
+    autograd: AutogradMode
+    language: Language
+    mode: CompileMode | None
+    artefact: Artefact | None
+
+    @property
+    def labels(self) -> AutoLabels:
+        return AutoLabels(self.runtime, self.autograd, self.language, self.mode)
+
+    @property
+    def call(self) -> str:
+        """The forward pass."""
+        group = self.group
+        if self.runtime == RuntimeMode.EAGER:
+            stmt = group.py_fwd_stmt if self.language == Language.PYTHON else group.cpp_fwd_stmt
+            assert stmt is not None
+            return stmt
+        assert group.signature_args is not None
+        return call_model(self.runtime, self.language, group.signature_args, group.outputs)
+
+    @property
+    def stmt(self) -> str:
+        """What is measured."""
+        if self.autograd == AutogradMode.FORWARD:
+            return self.call
+        assert self.group.signature_output is not None
+        return add_backward(self.call, self.runtime, self.language, self.group.signature_output)
+
+    @property
+    def model_setup(self) -> str:
+        """What makes the inputs and the model."""
+        group = self.group
+        if self.language == Language.PYTHON:
+            return f"{group.setup.py_setup}\n{group.py_model_setup or ''}"
+        return f"{group.setup.cpp_setup}\n{group.cpp_model_setup or ''}"
+
+    @property
+    def cold_setup(self) -> str:
+        """The setup without warming up."""
+        if self.runtime == RuntimeMode.JIT:
+            assert self.artefact is not None
+            setup = self.group.setup
+            inputs = setup.py_setup if self.language == Language.PYTHON else setup.cpp_setup
+            return load_script(inputs, self.artefact.file, self.language)
+        if self.mode is not None:
+            return compile_model(self.model_setup, self.mode)
+        return self.model_setup
+
+    @property
+    def setup(self) -> str:
+        if self.runtime == RuntimeMode.EAGER:
+            return self.cold_setup
+        return warm_up(self.cold_setup, self.stmt, self.runtime, self.language)
+
+    @property
+    def global_setup(self) -> str:
+        if self.language == Language.PYTHON:
+            return ""
+        includes = SCRIPT_INCLUDES if self.runtime == RuntimeMode.JIT else ""
+        return "\n".join(filter(None, (includes, self.group.setup.global_setup)))
+
+    @property
+    def parts(self) -> CompileParts | None:
+        return None if self.mode is None else CompileParts(self.model_setup, self.call, self.mode)
+
+    @property
+    def check(self) -> Check | None:
+        compared = self.group.compared
+        if compared is not None:
+            python = self.language == Language.PYTHON
+            stmt = compared.stmts.python if python else compared.stmts.cpp
+            assert stmt is not None
+            results = tuple((name, one if python else two) for name, one, two in compared.results)
+            return Check(self.cold_setup, stmt, results)
+        args = self.group.signature_args or ()
+        found = name_results(self.runtime, self.autograd, self.language, args, self.group.outputs)
+        return Check(self.cold_setup, self.stmt, found) if found else None
+
+
+def _expand_group(label: Label, group: GroupedBenchmark, suite: str, check: bool) -> Iterator[Case]:
+    """By runtime, then by autograd, then by language, then by threads."""
+    artefact = _make_artefact(label, group) if group.torchscript else None
+    for (runtime, mode), autograd, language in itertools.product(
+        _runtimes(group), _autograd_modes(group), group.languages
+    ):
+        if runtime == RuntimeMode.COMPILE and language != Language.PYTHON:
+            continue
+        script = artefact if runtime == RuntimeMode.JIT else None
+        variant = _Variant(group, runtime, autograd, language, mode, script)
+        args = TimerArgs(variant.stmt, variant.setup, variant.global_setup, language=language)
+        for threads in group.num_threads:
+            yield Case(
+                label,
+                variant.labels,
+                dataclasses.replace(args, num_threads=threads),
+                tags=group.tags,
+                artefact=script,
+                parts=variant.parts,
+                check=variant.check if check else None,
+                suite=suite,
+            )
+
+
+def _runtimes(group: GroupedBenchmark) -> list[tuple[RuntimeMode, CompileMode | None]]:
+    script = [RuntimeMode.JIT] if group.torchscript else []
+    plain: list[tuple[RuntimeMode, CompileMode | None]] = [(runtime, None) for runtime in (RuntimeMode.EAGER, *script)]
+    return [*plain, *((RuntimeMode.COMPILE, mode) for mode in group.compile)]
+
+
+def _autograd_modes(group: GroupedBenchmark) -> tuple[AutogradMode, ...]:
+    return (AutogradMode.FORWARD, *([AutogradMode.FORWARD_BACKWARD] if group.autograd else []))
+
+
+def _make_artefact(label: Label, group: GroupedBenchmark) -> Artefact:
+    """Named by the label, and by a digest of all that the model depends on: names of different models differ."""
+    source = f"{group.setup.py_setup}\n{group.py_model_setup}\njit_model = torch.jit.script(model)"
+    name = re.sub(r"[^a-z0-9_]", "_", "_".join(label).lower())
+    digest = hashlib.sha256(source.encode()).hexdigest()[:12]
+    return Artefact(f"torchscript_{name[:80]}_{digest}.pt", source)

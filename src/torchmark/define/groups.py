@@ -1,0 +1,314 @@
+"""Groups: one definition of related benchmarks. What they expand to is decided in `expand`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TypeAlias, cast
+
+from torchmark.define.faults import Broken, BrokenText, break_off
+from torchmark.define.invocation import call_model, derive_model
+from torchmark.define.options import (
+    Compile,
+    Threads,
+    check_python,
+    check_tags,
+    check_threads,
+    choose_modes,
+    dedent,
+    dedent_stmt,
+)
+from torchmark.define.signature import Signature, parse_signature
+from torchmark.define.variants import Pair, as_expressions, pair_up, parse_block, shared_names
+from torchmark.errors import DefinitionError
+from torchmark.model.case import CompileMode, RuntimeMode
+from torchmark.model.task import Language
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupedSetup:
+    """What runs before the statements, by language; `global_setup` stands at file scope in C++.
+
+    >>> GroupedSetup(py_setup="    x = torch.ones(4)").py_setup
+    'x = torch.ones(4)'
+    """
+
+    py_setup: str = ""
+    cpp_setup: str = ""
+    global_setup: str = ""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            try:
+                text = dedent(getattr(self, field.name), field.name)
+            except DefinitionError as error:
+                # A group that has this setup is broken, and knows under which label.
+                text = BrokenText(break_off(error).error)
+            object.__setattr__(self, field.name, text)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """Expressions that must have the same value in both languages, and the statements to run before."""
+
+    stmts: Pair
+    """The statements, as they are run for comparing."""
+    results: tuple[tuple[str, str, str], ...]
+    """Names, and the expressions in Python and in C++."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupedBenchmark:
+    """Related benchmarks: the same computation in one or two languages, and what else to make of it.
+
+    `GroupedStmts`, `GroupedModules` and `GroupedVariants` make them.
+    """
+
+    py_fwd_stmt: str | None
+    """What eager Python runs; None if there is no Python."""
+    cpp_fwd_stmt: str | None
+    py_model_setup: str | None
+    cpp_model_setup: str | None
+    inferred_model_setup: bool
+    """Whether the model was derived from the statement."""
+    setup: GroupedSetup
+    signature_args: tuple[str, ...] | None
+    signature_output: str | None
+    """The output, or several of them as Python writes a tuple; None if there is none."""
+    torchscript: bool
+    autograd: bool
+    num_threads: tuple[int, ...]
+    compile: tuple[CompileMode, ...] = ()
+    check: bool | None = None
+    """Whether the variants must compute the same; None leaves it to the suite."""
+    tags: tuple[str, ...] = ()
+    compared: Compared | None = None
+    """How a line of a block of variants is compared; it has no signature."""
+
+    def __post_init__(self) -> None:
+        if self.autograd and self.signature_output is None:
+            raise DefinitionError("An output variable must be specified when `autograd=True`.")
+        if self.autograd and len(self.outputs) > 1:
+            text = f"Multiple return values are not currently allowed: `{self.signature_output}`, with `autograd=True`."
+            raise DefinitionError(f"{text} A backward pass starts from one output.")
+        for name in ("py_model_setup", "cpp_model_setup"):
+            if (source := getattr(self, name)) and "model" not in source:
+                raise DefinitionError(f"`{name}` appears to be missing `model` definition.")
+        if self.py_fwd_stmt is None and self.cpp_fwd_stmt is None:
+            raise DefinitionError("There is nothing to measure, neither in Python nor in C++.")
+        if self.torchscript and self.py_model_setup is None:
+            raise DefinitionError("`torchscript=True` needs a model in Python, from which TorchScript is made.")
+        if self.compile and self.py_model_setup is None:
+            raise DefinitionError("`compile` needs a model in Python: it is what torch.compile compiles.")
+        for name, code in (
+            ("py_setup", self.setup.py_setup),
+            ("py_model_setup", self.py_model_setup),
+            ("py_stmt", self.py_fwd_stmt),
+        ):
+            check_python(name, code)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs, one by one."""
+        return tuple(self.signature_output.split(", ")) if self.signature_output else ()
+
+    @property
+    def languages(self) -> tuple[Language, ...]:
+        """Those that there is something to measure in."""
+        stmts = ((Language.PYTHON, self.py_fwd_stmt), (Language.CPP, self.cpp_fwd_stmt))
+        return tuple(language for language, stmt in stmts if stmt is not None)
+
+    @classmethod
+    def init_from_stmts(
+        cls,
+        py_stmt: str | None = None,
+        cpp_stmt: str | None = None,
+        # Generic constructor arguments
+        setup: GroupedSetup = GroupedSetup(),  # noqa: B008  a frozen value
+        signature: str | None = None,
+        torchscript: bool = False,
+        autograd: bool = False,
+        num_threads: Threads = 1,
+        *,
+        compile: Compile = False,
+        check: bool | None = None,
+        tags: Iterable[str] = (),
+    ) -> GroupedBenchmark:
+        """Benchmark a statement, in Python, in C++ or in both.
+
+        With a signature, such as `f(x, w) -> y`, a model is derived from the Python statement for `torchscript` and
+        `compile`, and the output is known for `autograd`. Every number of `num_threads` is measured.
+
+        >>> group = GroupedStmts("y = x * w", "auto y = x * w;", signature="f(x, w) -> y", torchscript=True)
+        >>> print(group.py_model_setup)
+        def model(x, w):
+            y = x * w
+            return y
+        """
+        try:
+            py_stmt, cpp_stmt = dedent_stmt(py_stmt, "py_stmt"), dedent_stmt(cpp_stmt, "cpp_stmt")
+            parsed = None if signature is None else parse_signature(signature)
+            modes = choose_modes(compile)
+            derived = None
+            if torchscript or modes:
+                if py_stmt is None:
+                    raise DefinitionError("`py_stmt` must be defined in order to derive a model.")
+                if parsed is None:
+                    raise DefinitionError("signature is needed in order to derive a model.")
+                derived = derive_model(py_stmt, *parsed)
+            return cls(
+                py_fwd_stmt=py_stmt,
+                cpp_fwd_stmt=cpp_stmt,
+                py_model_setup=derived,
+                cpp_model_setup=None,
+                inferred_model_setup=True,
+                setup=_check_setup(setup),
+                signature_args=parsed.args if parsed else None,
+                signature_output=_join_outputs(parsed),
+                torchscript=torchscript,
+                autograd=autograd,
+                num_threads=check_threads(num_threads),
+                compile=modes,
+                check=check,
+                tags=check_tags(tags),
+            )
+        except DefinitionError as error:
+            return cast(GroupedBenchmark, break_off(error))
+
+    @classmethod
+    def init_from_model(
+        cls,
+        py_model_setup: str | None = None,
+        cpp_model_setup: str | None = None,
+        # Generic constructor arguments
+        setup: GroupedSetup = GroupedSetup(),  # noqa: B008  a frozen value
+        signature: str | None = None,
+        torchscript: bool = False,
+        autograd: bool = False,
+        num_threads: Threads = 1,
+        *,
+        compile: Compile = False,
+        check: bool | None = None,
+        tags: Iterable[str] = (),
+    ) -> GroupedBenchmark:
+        """Benchmark the call of a module that each language's setup makes and calls `model`.
+
+        >>> GroupedModules("model = torch.nn.ReLU()", signature="f(x) -> y").py_fwd_stmt
+        'y = model(x)'
+        """
+        try:
+            py_model_setup = dedent_stmt(py_model_setup, "py_model_setup")
+            cpp_model_setup = dedent_stmt(cpp_model_setup, "cpp_model_setup")
+            if signature is None:
+                raise DefinitionError("signature is needed when initializing from model definitions.")
+            parsed = parse_signature(signature)
+            return cls(
+                py_fwd_stmt=_call(py_model_setup, Language.PYTHON, parsed),
+                cpp_fwd_stmt=_call(cpp_model_setup, Language.CPP, parsed),
+                py_model_setup=py_model_setup,
+                cpp_model_setup=cpp_model_setup,
+                inferred_model_setup=False,
+                setup=_check_setup(setup),
+                signature_args=parsed.args,
+                signature_output=_join_outputs(parsed),
+                torchscript=torchscript,
+                autograd=autograd,
+                num_threads=check_threads(num_threads),
+                compile=choose_modes(compile),
+                check=check,
+                tags=check_tags(tags),
+            )
+        except DefinitionError as error:
+            return cast(GroupedBenchmark, break_off(error))
+
+    @classmethod
+    def init_from_variants(
+        cls,
+        py_block: str = "",
+        cpp_block: str = "",
+        num_threads: Threads = 1,
+        *,
+        check: bool | None = None,
+        tags: Iterable[str] = (),
+    ) -> dict[tuple[str, ...] | str | None, GroupedBenchmark]:
+        """Benchmark every line of a block, by the labels in it; `parse_stmts` gives both blocks at once.
+
+        >>> list(GroupedVariants("# @add\\nx += 1\\nx + 1\\n# @zero\\nx.zero_()"))
+        [('add', 'Case:  0'), ('add', 'Case:  1'), ('zero',)]
+        """
+        try:
+            for block in (py_block, cpp_block):
+                if isinstance(block, BrokenText):
+                    raise block.error
+            python, cpp = parse_block(py_block, Language.PYTHON), parse_block(cpp_block, Language.CPP)
+            setup = GroupedSetup(python.setup, cpp.setup, cpp.global_setup)
+            check_python("py_block", setup.py_setup)
+            threads, tags = check_threads(num_threads), check_tags(tags)
+            pairs = pair_up(python, cpp)
+            if not pairs:
+                raise DefinitionError("There is nothing to measure in this block of variants.")
+            return {label: cls._from_pair(pair, setup, threads, check, tags) for label, pair in pairs.items()}
+        except DefinitionError as error:
+            return {(): cast(GroupedBenchmark, break_off(error))}
+
+    @classmethod
+    def _from_pair(
+        cls, pair: Pair, setup: GroupedSetup, threads: tuple[int, ...], check: bool | None, tags: tuple[str, ...]
+    ) -> GroupedBenchmark:
+        check_python("py_block", pair.python)
+        return cls(
+            py_fwd_stmt=pair.python,
+            cpp_fwd_stmt=pair.cpp,
+            py_model_setup=None,
+            cpp_model_setup=None,
+            inferred_model_setup=False,
+            setup=setup,
+            signature_args=None,
+            signature_output=None,
+            torchscript=False,
+            autograd=False,
+            num_threads=threads,
+            check=check,
+            tags=tags,
+            compared=_compare(pair, setup),
+        )
+
+
+GroupedStmts = GroupedBenchmark.init_from_stmts
+GroupedModules = GroupedBenchmark.init_from_model
+GroupedVariants = GroupedBenchmark.init_from_variants
+
+# What stands in a definition for a group.
+Group: TypeAlias = GroupedBenchmark | Broken
+
+# The value of a statement that is an expression.
+VALUE = "torchmark_value"
+
+
+def _compare(pair: Pair, setup: GroupedSetup) -> Compared | None:
+    """The two lines compute the same if they leave the same in the variables of both setups, and give the same."""
+    if pair.python is None or pair.cpp is None:
+        return None
+    results = [(name, name, name) for name in shared_names(setup.py_setup, setup.cpp_setup)]
+    expressions = as_expressions(pair)
+    if expressions is None:
+        return Compared(pair, tuple(results)) if results else None
+    stmts = Pair(f"{VALUE} = ({expressions.python})", f"auto &&{VALUE} = ({expressions.cpp});")
+    return Compared(stmts, (("the value", VALUE, VALUE), *results))
+
+
+def _call(model_setup: str | None, language: Language, signature: Signature) -> str | None:
+    return None if model_setup is None else call_model(RuntimeMode.EAGER, language, *signature)
+
+
+def _join_outputs(signature: Signature | None) -> str | None:
+    return ", ".join(signature.outputs) or None if signature else None
+
+
+def _check_setup(setup: GroupedSetup) -> GroupedSetup:
+    if not isinstance(setup, GroupedSetup):
+        raise DefinitionError(f"`setup` is a GroupedSetup, not {type(setup)}.")
+    for text in dataclasses.astuple(setup):
+        if isinstance(text, BrokenText):
+            raise text.error
+    return setup

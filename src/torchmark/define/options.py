@@ -1,0 +1,88 @@
+"""The options of groups: read, and refused with a reason where they mean nothing."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from torchmark.define.faults import BrokenText
+from torchmark.errors import DefinitionError
+from torchmark.model.case import CompileMode
+
+Threads: TypeAlias = "int | tuple[int, ...]"
+Compile: TypeAlias = "bool | str | CompileMode | tuple[str | CompileMode, ...]"
+
+
+def dedent(text: str, name: str) -> str:
+    """A text without the indentation that all its lines share."""
+    if isinstance(text, BrokenText):
+        raise text.error
+    if not isinstance(text, str):
+        raise DefinitionError(f"`{name}` is a text, not {type(text)}.")
+    return textwrap.dedent(text)
+
+
+def dedent_stmt(text: str | None, name: str) -> str | None:
+    """The same for one that need not be there."""
+    return None if text is None else dedent(text, name)
+
+
+def check_python(name: str, code: str | None) -> None:
+    """Raise a DefinitionError that points at what is not Python."""
+    try:
+        ast.parse(code or "")
+    except (SyntaxError, ValueError) as error:
+        problem = f"`{name}` is not Python: {getattr(error, 'msg', error)}."
+        line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
+        lines = (code or "").split("\n")
+        position = sum(len(earlier) + 1 for earlier in lines[: line - 1]) + column - 1
+        raise DefinitionError(problem, text=code, position=min(position, len(code or ""))) from None
+
+
+def check_threads(threads: Threads) -> tuple[int, ...]:
+    """One number or several, as several.
+
+    >>> check_threads(2)
+    (2,)
+    """
+    numbers = (threads,) if isinstance(threads, int) else tuple(threads)
+    if not numbers or not all(type(number) is int and number > 0 for number in numbers):
+        raise DefinitionError(f"`num_threads` is a whole number from 1 on, or several of them, not {threads!r}.")
+    if len(set(numbers)) < len(numbers):
+        raise DefinitionError(f"`num_threads` has a number twice: {threads!r}.")
+    return numbers
+
+
+def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """One tag or several, as several."""
+    chosen: tuple[object, ...] = (tags,) if isinstance(tags, str) else tuple(tags)
+    texts = tuple(tag for tag in chosen if isinstance(tag, str) and tag.strip())
+    if len(texts) < len(chosen):
+        raise DefinitionError(f"`tags` are texts, not {tags!r}.")
+    return texts
+
+
+def choose_modes(compile: Compile) -> tuple[CompileMode, ...]:
+    """The ways of compiling that are asked for: back ends, with their mode behind a colon.
+
+    >>> choose_modes(("aot_eager", "inductor:max-autotune"))
+    (CompileMode(backend='aot_eager', mode=None), CompileMode(backend='inductor', mode='max-autotune'))
+    """
+    if isinstance(compile, bool):
+        return (CompileMode(),) if compile else ()
+    chosen = compile if isinstance(compile, tuple) else (compile,)
+    modes = []
+    for one in chosen:
+        if isinstance(one, str) and one.strip() and '"' not in one and "\\" not in one and "\n" not in one:
+            backend, _, mode = one.partition(":")
+            one = CompileMode(backend or "inductor", mode or None)
+        if not isinstance(one, CompileMode):
+            raise DefinitionError(
+                f'`compile` is True, or back ends such as ("inductor", "aot_eager"), not {compile!r}.'
+            )
+        modes.append(one)
+    if len(set(modes)) < len(modes):
+        raise DefinitionError(f"`compile` names a back end twice: {compile!r}.")
+    return tuple(modes)
