@@ -83,7 +83,7 @@ class GroupedBenchmark:
     """Whether the variants must compute the same; None leaves it to the suite."""
     tags: tuple[str, ...] = ()
     compared: Compared | None = None
-    """How a line of a block of variants is compared; it has no signature."""
+    """How statements without a signature that names an output are compared."""
 
     def __post_init__(self) -> None:
         if self.autograd and self.signature_output is None:
@@ -171,6 +171,7 @@ class GroupedBenchmark:
                 compile=modes,
                 check=check,
                 tags=check_tags(tags),
+                compared=None if parsed and parsed.outputs else _compare(Pair(py_stmt, cpp_stmt), _check_setup(setup)),
             )
         except DefinitionError as error:
             return cast(GroupedBenchmark, break_off(error))
@@ -289,6 +290,9 @@ def _compare(pair: Pair, setup: GroupedSetup) -> Compared | None:
     """The two lines compute the same if they leave the same in the variables of both setups, and give the same."""
     if pair.python is None or pair.cpp is None:
         return None
+    # Told with its name when the group is made.
+    check_python("py_setup", setup.py_setup)
+    check_python("py_stmt", pair.python)
     results = [(name, name, name) for name in shared_names(setup.py_setup, setup.cpp_setup)]
     expressions = as_expressions(pair)
     if expressions is None:
