@@ -42,7 +42,15 @@ MAY_IMPORT = {
 
 # What may be imported from outside the standard library, and where.
 THIRD_PARTY = {
-    "torch": {"measure/clock.py", "measure/sdk.py", "measure/threads.py", "worker/*", "api/timer.py", "api/copies.py"},
+    "torch": {
+        "measure/clock.py",
+        "measure/scripting.py",
+        "measure/sdk.py",
+        "measure/threads.py",
+        "worker/*",
+        "api/timer.py",
+        "api/copies.py",
+    },
     "click": {"cli/*"},
     "rich": {"cli/*", "report/findings.py", "report/waiting.py"},
     "jinja2": {"report/page.py"},

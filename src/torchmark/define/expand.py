@@ -14,6 +14,7 @@ from torchmark.define.invocation import (
     add_backward,
     call_model,
     compile_model,
+    give_results,
     load_script,
     name_results,
     warm_up,
@@ -141,11 +142,11 @@ class _Variant:
             python = self.language == Language.PYTHON
             stmt = compared.stmts.python if python else compared.stmts.cpp
             assert stmt is not None
-            results = tuple((name, one if python else two) for name, one, two in compared.results)
-            return Check(self.cold_setup, stmt, results)
+            results = [(name, one if python else two) for name, one, two in compared.results]
+            return Check(give_results(stmt, results, self.language), self.cold_setup)
         args = self.group.signature_args or ()
         found = name_results(self.runtime, self.autograd, self.language, args, self.group.outputs)
-        return Check(self.cold_setup, self.stmt, found) if found else None
+        return Check(give_results(self.stmt, found, self.language), self.cold_setup) if found else None
 
 
 def _expand_group(label: Label, group: GroupedBenchmark, suite: str, check: bool) -> Iterator[Case]:

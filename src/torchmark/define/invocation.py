@@ -99,6 +99,17 @@ def warm_up(setup: str, stmt: str, runtime: RuntimeMode, language: Language) -> 
     return f"{setup}\n\n// Warm up `{MODELS[runtime]}`\n{loop}"
 
 
+def give_results(stmt: str, results: Sequence[tuple[str, str]], language: Language) -> str:
+    """The statement, followed by handing over its results.
+
+    >>> print(give_results("y = x + 1", [("y", "y")], Language.PYTHON))
+    y = x + 1
+    torchmark_give("y", y)
+    """
+    give, end = ("torchmark_give", "") if language == Language.PYTHON else ("torchmark::give", ";")
+    return "\n".join([stmt, *(f'{give}("{name}", {expression}){end}' for name, expression in results)])
+
+
 def name_results(
     runtime: RuntimeMode, autograd: AutogradMode, language: Language, args: Sequence[str], outputs: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:

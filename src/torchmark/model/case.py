@@ -116,15 +116,14 @@ class CompileParts:
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """What a case computes, to be compared with the other variants of its group.
+    """How to find out what a case computes, for comparing it with the other variants of its group.
 
-    `setup` is the one of the case without warming up; `stmt` is run once after it. `results` are names and expressions
-    in the language of the case, whose values must agree.
+    `setup` is the one of the case without warming up. `stmt` is run once after it, and hands over its results by name:
+    `torchmark_give(name, value)` in Python, `torchmark::give(name, value)` in C++.
     """
 
-    setup: str
     stmt: str
-    results: tuple[tuple[str, str], ...]
+    setup: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -70,4 +70,36 @@ class TimeJob:
     """As for counting."""
 
 
-Job = Union[CountJob, TimeJob]
+@dataclasses.dataclass(frozen=True)
+class ScriptJob:
+    """Make TorchScript of a model and save it: `source` is Python that makes `jit_model`."""
+
+    source: str
+    path: str
+    place: Place
+    threads: int = 1
+    givens: tuple[Given, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """One way to compute something; it hands over its results itself."""
+
+    stmt: str
+    setup: str
+    compiled: Compiled | None = None
+    """Where to find it if it is C++."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckJob:
+    """See whether two ways compute the same."""
+
+    first: Way
+    second: Way
+    place: Place
+    threads: int = 1
+    givens: tuple[Given, ...] = ()
+
+
+Job = Union[CountJob, TimeJob, ScriptJob, CheckJob]

@@ -17,6 +17,8 @@ class FailureKind(enum.Enum):
     """The user's code ended its process."""
     CRASHED = "crashed"
     """A signal ended the process: a segmentation fault, an abort, a kill from outside."""
+    DIFFERENT = "different"
+    """It does not compute what the other variants of its benchmark do."""
     OUT_OF_MEMORY = "out_of_memory"
     TIMED_OUT = "timed_out"
     NO_RESULT = "no_result"

@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import ask_version, callgrind_command, find_valgrind
 from torchmark.callgrind.library import build_library
@@ -23,11 +23,14 @@ from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
 from torchmark.runner.spec import WorkerSpec, find_interpreter
 from torchmark.runner.variables import select_telling
-from torchmark.wire.messages import PROTOCOL, Counted, Failed, Hello, Ready, Refused, Separate, Timed
+from torchmark.wire.messages import PROTOCOL, Checked, Counted, Failed, Hello, Ready, Refused, Scripted, Separate, Timed
 from torchmark.wire.profiles import DISCARDED
 from torchmark.wire.status import describe_status
 
 T = TypeVar("T")
+# What a job answers with when it did what it was asked to do.
+Answer: TypeAlias = Counted | Separate | Timed | Scripted | Checked
+ANSWERS = (Counted, Separate, Timed, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -38,7 +41,7 @@ ATTEMPTS = 2
 class Reply(NamedTuple):
     """What a job answered, and the files it wrote."""
 
-    message: Counted | Separate | Timed
+    message: Answer
     files: tuple[str, ...]
 
 
@@ -219,10 +222,10 @@ class _Later(Generic[T]):
         return self._values[0]
 
 
-def _judge(ending: Ending, timeout_s: float) -> Counted | Separate | Timed | Failure:
+def _judge(ending: Ending, timeout_s: float) -> Answer | Failure:
     """What a job came to: its answer, or the most telling reason for having none."""
     answer = ending.answer
-    if isinstance(answer, (Counted, Separate, Timed)):
+    if isinstance(answer, ANSWERS):
         return answer
     if isinstance(answer, Failed):
         kind, message, trace = FailureKind(answer.failure), answer.message, answer.traceback

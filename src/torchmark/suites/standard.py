@@ -88,9 +88,9 @@ _EMPTY = {
         torch::empty({0}, torch::kFloat32);
 
         // @Faithful overload
-        torch::empty({0}, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
-        torch::empty({0}, dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
-        torch::empty({0}, maybe_dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+        at::empty({0}, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+        at::empty({0}, dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+        at::empty({0}, maybe_dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
         """,
     ),
 }

@@ -2,8 +2,8 @@
 
     parent → zygote   Hello, then Go for each job, and Stop while one runs
     zygote → parent   Ready or Refused, then Started and Ended for each job
-    parent → child    CountJob or TimeJob
-    child  → parent   Counted, Timed, Separate or Failed
+    parent → child    CountJob, TimeJob, ScriptJob or CheckJob
+    child  → parent   Counted, Separate, Timed, Scripted, Checked or Failed
 
 The zygote never sees the job itself, which lies in a file that comes with the order to go.
 """
@@ -14,13 +14,13 @@ import dataclasses
 from typing import Any, TypeVar, Union
 
 from torchmark.errors import WorkerError
-from torchmark.model.job import CountJob, Given, Job, Place, TimeJob
+from torchmark.model.job import CheckJob, CountJob, Given, Job, Place, ScriptJob, TimeJob, Way
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
 from torchmark.wire.frames import Plain
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 2
+PROTOCOL = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +105,19 @@ class Timed:
 
 
 @dataclasses.dataclass(frozen=True)
+class Scripted:
+    """The TorchScript model is in its file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """How two ways differ, or None; where one of them failed, which of the two, and how."""
+
+    problem: str | None
+    failed: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Failed:
     """The user's code failed: a kind of failure, what happened, and the user's own traceback."""
 
@@ -113,7 +126,8 @@ class Failed:
     traceback: str | None
 
 
-Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Counted, Separate, Timed, Failed, Job]
+Answer = Union[Counted, Separate, Timed, Scripted, Checked, Failed]
+Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
 M = TypeVar("M")
 
 _KINDS: dict[str, type[Any]] = {
@@ -127,9 +141,13 @@ _KINDS: dict[str, type[Any]] = {
     "counted": Counted,
     "separate": Separate,
     "timed": Timed,
+    "scripted": Scripted,
+    "checked": Checked,
     "failed": Failed,
     "count": CountJob,
     "time": TimeJob,
+    "script": ScriptJob,
+    "check": CheckJob,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
@@ -165,6 +183,8 @@ def _revive(name: str, value: Any) -> Any:
         return Place(value["cwd"], _revive("sys_path", value["sys_path"]))
     if name == "givens":
         return tuple(Given(**given) for given in value)
+    if name in ("first", "second"):
+        return Way(**{field: _revive(field, part) for field, part in value.items()})
     if name == "compiled" and value is not None:
         return Compiled(**value)
     if name == "sdk":

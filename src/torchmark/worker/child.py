@@ -14,9 +14,11 @@ from typing import IO, Any
 
 import torch
 
-from torchmark.model.job import CountJob, Given, TimeJob
+from torchmark.measure.scripting import script_model
+from torchmark.model.job import CheckJob, CountJob, Given, ScriptJob, TimeJob
 from torchmark.wire.frames import HEADER, pack
-from torchmark.wire.messages import Message, decode, encode
+from torchmark.wire.messages import Message, Scripted, decode, encode
+from torchmark.worker.checking import check
 from torchmark.worker.counting import count
 from torchmark.worker.marks import Marks
 from torchmark.worker.process import die_with_parent, failure_of, volunteer_for_oom
@@ -52,7 +54,7 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         file.seek(0)
         (size,) = HEADER.unpack(file.read(HEADER.size))
         job = decode(json.loads(file.read(size)))
-        assert isinstance(job, (CountJob, TimeJob))
+        assert isinstance(job, (CountJob, TimeJob, ScriptJob, CheckJob))
         if job.place.sys_path is not None:
             sys.path[:] = job.place.sys_path
         torch.set_num_threads(job.threads)
@@ -61,6 +63,11 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         if isinstance(job, CountJob):
             assert marks is not None
             return count(job, namespace, marks)
+        if isinstance(job, ScriptJob):
+            script_model(job.source, job.path)
+            return Scripted()
+        if isinstance(job, CheckJob):
+            return check(job)
         return measure_time(job, namespace)
     except BaseException as error:
         return failure_of(error)

@@ -1,0 +1,33 @@
+"""Makes TorchScript of a model's source, and keeps it in a file for Python and C++ to load."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from torchmark.measure.source import open_source
+
+# Weights are the same in all variants of a benchmark: each starts from here.
+SEED = 0
+
+
+class ScriptRefused(Exception):
+    """This torch has no TorchScript, or does not make it of that model."""
+
+
+def script_model(source: str, path: str) -> None:
+    """Run the source, which makes `jit_model`, and save that."""
+    if getattr(torch, "jit", None) is None or not hasattr(torch.jit, "script"):
+        raise ScriptRefused(f"torch {torch.__version__} has no TorchScript.")
+    # TorchScript reads the text of what it compiles.
+    file = open_source(source, "")
+    namespace = {"__name__": "torchmark_model", "torch": torch}
+    torch.manual_seed(SEED)
+    exec(compile(source, file.name, "exec", dont_inherit=True), namespace)
+    model = namespace.get("jit_model")
+    if not isinstance(model, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
+        raise ScriptRefused(f"The model did not become TorchScript but {type(model)}.")
+    # Whoever sees the file sees all of it.
+    torch.jit.save(model, f"{path}.{os.getpid()}")
+    os.replace(f"{path}.{os.getpid()}", path)

@@ -1,0 +1,78 @@
+"""TorchScript models on the disk: made once for each torch, shared by all that need them, gone with the last of these.
+
+The paths are always the same, so that compiled C++ that loads a model is found again in the cache.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from torchmark.model.case import Artefact
+from torchmark.model.job import Place, ScriptJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.sdk import Sdk
+from torchmark.runner.folders import cache_folder
+from torchmark.runner.worker import Worker
+
+
+class Models:
+    """A folder of models; open as long as it is used, by any number of processes.
+
+    A lock tells whether it is in use. Whoever is the last to close removes the folder; what a killed process has left
+    is removed by the next that closes.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        cache = cache_folder(environ)
+        cache.mkdir(parents=True, exist_ok=True)
+        self.folder = cache / "models"
+        self._lock = os.open(cache / "models.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        # Waits for as long as another process takes to remove the folder.
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        self.folder.mkdir(exist_ok=True)
+
+    def __enter__(self) -> Models:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._lock < 0:
+            return
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(self.folder, ignore_errors=True)
+        except BlockingIOError:
+            pass  # somebody else needs it
+        finally:
+            os.close(self._lock)
+            self._lock = -1
+
+    def place(self, artefact: Artefact, sdk: Sdk) -> Path:
+        """Where a model for a torch is, or would be."""
+        torch = hashlib.sha256(f"{sdk.version} {sdk.git_version}".encode()).hexdigest()[:8]
+        return self.folder / f"{Path(artefact.file).stem}_{torch}.pt"
+
+    def make(self, artefacts: Iterable[Artefact], worker: Worker) -> dict[Artefact, str | Failure]:
+        """The path of each, made by the worker's torch unless it is there."""
+        made: dict[Artefact, str | Failure] = {}
+        for artefact in dict.fromkeys(artefacts):
+            path = self.place(artefact, worker.sdk)
+            failure = None
+            if not path.exists():
+                reply = worker.run(ScriptJob(artefact.source, str(path), Place(os.getcwd())))
+                failure = reply if isinstance(reply, Failure) else None
+            made[artefact] = str(path) if failure is None else _explain(failure)
+        return made
+
+
+def _explain(failure: Failure) -> Failure:
+    message = f"There is no TorchScript of this model: {failure.message}"
+    return Failure(FailureKind.RAISED, message, failure.traceback, failure.stdout, failure.stderr)
