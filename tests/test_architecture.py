@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "api": LOWER | {"define", "suites"},
     "cli": LOWER | {"api", "define", "suites", "__init__"},
     "utils": {"analysis", "api", "measure", "model", "report"},
-    "__init__": LOWER | {"api", "utils"},
+    "__init__": LOWER | {"api", "define", "utils"},
     "__main__": {"cli"},
 }
 

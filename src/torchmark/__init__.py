@@ -13,11 +13,21 @@ if TYPE_CHECKING:
     from torchmark.analysis.arrange import ordered_unique as ordered_unique
     from torchmark.api.compare import Compare as Compare
     from torchmark.api.copies import CopyIfCallgrind as CopyIfCallgrind
+    from torchmark.api.definitions import materialize as materialize
     from torchmark.api.functions import FunctionCount as FunctionCount
     from torchmark.api.functions import FunctionCounts as FunctionCounts
     from torchmark.api.measurement import Measurement as Measurement
     from torchmark.api.stats import CallgrindStats as CallgrindStats
     from torchmark.api.timer import Timer as Timer
+    from torchmark.define.columns import join_stmts as join_stmts
+    from torchmark.define.columns import parse_stmts as parse_stmts
+    from torchmark.define.groups import GroupedBenchmark as GroupedBenchmark
+    from torchmark.define.groups import GroupedModules as GroupedModules
+    from torchmark.define.groups import GroupedSetup as GroupedSetup
+    from torchmark.define.groups import GroupedStmts as GroupedStmts
+    from torchmark.define.groups import GroupedVariants as GroupedVariants
+    from torchmark.define.tree import flatten as flatten
+    from torchmark.errors import DefinitionError as DefinitionError
     from torchmark.errors import SetupError as SetupError
     from torchmark.errors import SnippetError as SnippetError
     from torchmark.errors import StoreError as StoreError
@@ -26,6 +36,11 @@ if TYPE_CHECKING:
     from torchmark.errors import WorkerError as WorkerError
     from torchmark.measure.clock import timer as timer
     from torchmark.measure.threads import set_torch_threads as set_torch_threads
+    from torchmark.model.case import AutogradMode as AutogradMode
+    from torchmark.model.case import AutoLabels as AutoLabels
+    from torchmark.model.case import CompileMode as CompileMode
+    from torchmark.model.case import RuntimeMode as RuntimeMode
+    from torchmark.model.case import TimerArgs as TimerArgs
     from torchmark.model.summary import Interval as Interval
     from torchmark.model.task import Language as Language
     from torchmark.model.task import TaskSpec as TaskSpec
@@ -35,24 +50,39 @@ if TYPE_CHECKING:
     from torchmark.report.units import unit_to_english as unit_to_english
 
 _HOMES = {
+    "AutoLabels": "model.case",
+    "AutogradMode": "model.case",
     "CallgrindStats": "api.stats",
     "Colorize": "report.table",
     "Compare": "api.compare",
+    "CompileMode": "model.case",
     "CopyIfCallgrind": "api.copies",
+    "DefinitionError": "errors",
     "FunctionCount": "api.functions",
     "FunctionCounts": "api.functions",
+    "GroupedBenchmark": "define.groups",
+    "GroupedModules": "define.groups",
+    "GroupedSetup": "define.groups",
+    "GroupedStmts": "define.groups",
+    "GroupedVariants": "define.groups",
     "Interval": "model.summary",
     "Language": "model.task",
     "Measurement": "api.measurement",
+    "RuntimeMode": "model.case",
     "SetupError": "errors",
     "SnippetError": "errors",
     "StoreError": "errors",
     "TaskSpec": "model.task",
     "Timer": "api.timer",
+    "TimerArgs": "model.case",
     "TorchmarkError": "errors",
     "UsageError": "errors",
     "WorkerError": "errors",
+    "flatten": "define.tree",
+    "join_stmts": "define.columns",
+    "materialize": "api.definitions",
     "ordered_unique": "analysis.arrange",
+    "parse_stmts": "define.columns",
     "select_unit": "report.units",
     "set_torch_threads": "measure.threads",
     "timer": "measure.clock",

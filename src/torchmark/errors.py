@@ -1,14 +1,12 @@
-"""The exceptions torchmark raises on purpose.
+"""The exceptions torchmark raises on purpose, each with an exit code for the command line.
 
-    TorchmarkError
-    ├── UsageError      the call cannot mean anything (also a ValueError)
-    ├── DefinitionError a benchmark is not well defined (also a ValueError, and an AssertionError)
-    ├── SnippetError    C++ does not compile, or fails while it runs (also a RuntimeError)
-    ├── SetupError      the machine lacks something the call needs (also an OSError)
-    ├── WorkerError     a process that measures could not do its work (also an OSError)
-    └── StoreError      stored data cannot be read
-
-Each has the exit code that the command line ends with. A Python statement timed in this process raises its own errors.
+TorchmarkError
+├── UsageError      the call cannot mean anything (also a ValueError)
+├── DefinitionError a benchmark is not well defined (also a ValueError, and an AssertionError)
+├── SnippetError    C++ does not compile, or fails while it runs (also a RuntimeError)
+├── SetupError      the machine lacks something the call needs (also an OSError)
+├── WorkerError     a process that measures could not do its work (also an OSError)
+└── StoreError      stored data cannot be read
 """
 
 from __future__ import annotations

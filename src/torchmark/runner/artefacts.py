@@ -5,14 +5,16 @@ The paths are always the same, so that compiled C++ that loads a model is found 
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from torchmark.model.case import Artefact
+from torchmark.model.case import Artefact, Case
 from torchmark.model.job import Place, ScriptJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.sdk import Sdk
@@ -35,6 +37,7 @@ class Models:
         # Waits for as long as another process takes to remove the folder.
         fcntl.flock(self._lock, fcntl.LOCK_SH)
         self.folder.mkdir(exist_ok=True)
+        self._owner = os.getpid()
 
     def __enter__(self) -> Models:
         return self
@@ -44,7 +47,8 @@ class Models:
 
     def close(self) -> None:
         """Let go of the folder."""
-        if self._lock < 0:
+        # A fork of this process has the same lock, and must not take the folder away.
+        if self._lock < 0 or os.getpid() != self._owner:
             return
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -71,6 +75,16 @@ class Models:
                 failure = reply if isinstance(reply, Failure) else None
             made[artefact] = str(path) if failure is None else _explain(failure)
         return made
+
+
+def insert_path(case: Case, path: str) -> Case:
+    """The case with the path of its model where so far only the model's name stood."""
+    assert case.artefact is not None
+    # A literal of JSON means the same in Python and in C++.
+    old, new = f'"{case.artefact.file}"', json.dumps(path, ensure_ascii=False)
+    args = dataclasses.replace(case.args, setup=case.args.setup.replace(old, new))
+    check = case.check and dataclasses.replace(case.check, setup=case.check.setup.replace(old, new))
+    return dataclasses.replace(case, args=args, check=check)
 
 
 def _explain(failure: Failure) -> Failure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from torchmark.model.case import Artefact, Case, Check
@@ -11,7 +10,7 @@ from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import Language
-from torchmark.runner.artefacts import Models
+from torchmark.runner.artefacts import Models, insert_path
 from torchmark.runner.building import build_snippets
 from torchmark.runner.worker import Worker
 from torchmark.wire.messages import Checked
@@ -51,16 +50,6 @@ def _locate(case: Case, paths: Mapping[Artefact, str | Failure]) -> Case | Failu
         return case
     path = paths[case.artefact]
     return path if isinstance(path, Failure) else insert_path(case, path)
-
-
-def insert_path(case: Case, path: str) -> Case:
-    """The case with the path of its model where so far only the model's name stood."""
-    assert case.artefact is not None
-    # A literal of JSON means the same in Python and in C++.
-    old, new = f'"{case.artefact.file}"', json.dumps(path, ensure_ascii=False)
-    args = dataclasses.replace(case.args, setup=case.args.setup.replace(old, new))
-    check = case.check and dataclasses.replace(case.check, setup=case.check.setup.replace(old, new))
-    return dataclasses.replace(case, args=args, check=check)
 
 
 def _build_all(cases: Sequence[Case], build: Build) -> dict[Snippet, Compiled | Failure]:
