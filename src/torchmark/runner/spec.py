@@ -26,6 +26,8 @@ class WorkerSpec:
     counting: bool = True
     simulate: bool = False
     """Also simulate caches and branch prediction."""
+    compiling: bool = False
+    """For statements that use `torch.compile`, which is then loaded and warm."""
     own: bool = False
     """Whether it is the calling program's own interpreter, with all that this program can import."""
     sys_path: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)

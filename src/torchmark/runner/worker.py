@@ -13,6 +13,7 @@ from torchmark.callgrind.command import ask_version, callgrind_command, find_val
 from torchmark.callgrind.library import build_library
 from torchmark.callgrind.parse import HEADER_LENGTH, read_trigger
 from torchmark.errors import SetupError, WorkerError
+from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
 from torchmark.model.job import Job
@@ -38,7 +39,7 @@ ATTEMPTS = 2
 class Reply(NamedTuple):
     """What a job answered, and the files it wrote."""
 
-    message: Counted | Separate | Timed
+    message: Counted | Separate | Timed | FirstCall
     files: tuple[str, ...]
 
 
@@ -167,7 +168,9 @@ class Worker:
         command = [python]
         if valgrind is not None:
             command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
-        hello = Hello(PROTOCOL, str(self._scratch), str(library) if library else None, self.spec.sys_path)
+        hello = Hello(
+            PROTOCOL, str(self._scratch), str(library) if library else None, self.spec.sys_path, self.spec.compiling
+        )
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
             native = _Later(lambda: probe_torch(python, self._variables, self.spec.sys_path))
@@ -219,10 +222,10 @@ class _Later(Generic[T]):
         return self._values[0]
 
 
-def _judge(ending: Ending, timeout_s: float) -> Counted | Separate | Timed | Failure:
+def _judge(ending: Ending, timeout_s: float) -> Counted | Separate | Timed | FirstCall | Failure:
     """What a job came to: its answer, or the most telling reason for having none."""
     answer = ending.answer
-    if isinstance(answer, (Counted, Separate, Timed)):
+    if isinstance(answer, (Counted, Separate, Timed, FirstCall)):
         return answer
     if isinstance(answer, Failed):
         kind, message, trace = FailureKind(answer.failure), answer.message, answer.traceback

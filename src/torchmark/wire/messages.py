@@ -2,8 +2,8 @@
 
     parent → zygote   Hello, then Go for each job, and Stop while one runs
     zygote → parent   Ready or Refused, then Started and Ended for each job
-    parent → child    CountJob or TimeJob
-    child  → parent   Counted, Timed, Separate or Failed
+    parent → child    CountJob, TimeJob or CompileJob
+    child  → parent   Counted, Timed, FirstCall, Separate or Failed
 
 The zygote never sees the job itself, which lies in a file that comes with the order to go.
 """
@@ -14,13 +14,14 @@ import dataclasses
 from typing import Any, TypeVar, Union
 
 from torchmark.errors import WorkerError
-from torchmark.model.job import CountJob, Given, Job, Place, TimeJob
+from torchmark.model.compiling import FirstCall
+from torchmark.model.job import CompileJob, CountJob, Given, Job, Place, TimeJob
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
 from torchmark.wire.frames import Plain
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 2
+PROTOCOL = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Hello:
     scratch: str
     library: str | None = None
     sys_path: tuple[str, ...] | None = None
+    compiling: bool = False
+    """Whether to get `torch.compile` ready as well."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +116,7 @@ class Failed:
     traceback: str | None
 
 
-Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Counted, Separate, Timed, Failed, Job]
+Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Counted, Separate, Timed, FirstCall, Failed, Job]
 M = TypeVar("M")
 
 _KINDS: dict[str, type[Any]] = {
@@ -127,9 +130,11 @@ _KINDS: dict[str, type[Any]] = {
     "counted": Counted,
     "separate": Separate,
     "timed": Timed,
+    "first_call": FirstCall,
     "failed": Failed,
     "count": CountJob,
     "time": TimeJob,
+    "compile": CompileJob,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 

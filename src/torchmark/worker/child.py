@@ -14,9 +14,10 @@ from typing import IO, Any
 
 import torch
 
-from torchmark.model.job import CountJob, Given, TimeJob
+from torchmark.model.job import CompileJob, CountJob, Given, TimeJob
 from torchmark.wire.frames import HEADER, pack
 from torchmark.wire.messages import Message, decode, encode
+from torchmark.worker.compiling import explain_absence, time_first_call
 from torchmark.worker.counting import count
 from torchmark.worker.marks import Marks
 from torchmark.worker.process import die_with_parent, failure_of, volunteer_for_oom
@@ -52,7 +53,10 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         file.seek(0)
         (size,) = HEADER.unpack(file.read(HEADER.size))
         job = decode(json.loads(file.read(size)))
-        assert isinstance(job, (CountJob, TimeJob))
+        assert isinstance(job, (CountJob, TimeJob, CompileJob))
+        absence = explain_absence(job)
+        if absence is not None:
+            return absence
         if job.place.sys_path is not None:
             sys.path[:] = job.place.sys_path
         torch.set_num_threads(job.threads)
@@ -61,6 +65,8 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         if isinstance(job, CountJob):
             assert marks is not None
             return count(job, namespace, marks)
+        if isinstance(job, CompileJob):
+            return time_first_call(job, namespace)
         return measure_time(job, namespace)
     except BaseException as error:
         return failure_of(error)
