@@ -61,7 +61,13 @@ def adapt_spec(
     if "CXX" in lowered:
         # Behind which is the user's own.
         variables["CXX"] = lowered["CXX"]
-    return dataclasses.replace(spec, variables=tuple(sorted(variables.items())), counting=counting, compiling=True)
+    return dataclasses.replace(
+        spec,
+        variables=tuple(sorted(variables.items())),
+        counting=counting,
+        compiling=True,
+        lowered=tuple(name for name in lowered if name not in dict(spec.variables)),
+    )
 
 
 class CompileTimer:

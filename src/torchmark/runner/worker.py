@@ -173,7 +173,8 @@ class Worker:
         )
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
-            native = _Later(lambda: probe_torch(python, self._variables, self.spec.sys_path))
+            outside = {name: value for name, value in self._variables.items() if name not in self.spec.lowered}
+            native = _Later(lambda: probe_torch(python, outside, self.spec.sys_path))
             link = self._greet(command, hello)
             build, _ = native.get()
         except BaseException:

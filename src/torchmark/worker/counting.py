@@ -52,6 +52,10 @@ class _Fork:
 def _count(job: CountJob, code: CodeType | None, marks: Marks, fork: _Fork) -> Steps[Counted | Separate | Failed]:
     yield from warm_up(code, job.number)
     watch = Watch() if job.watch_compiler else None
+    if not marks.started:
+        marks.start()
+        # All code is translated anew after that: here, once for all layouts.
+        yield SETTLING_RUNS
     if len(job.layouts) == 1:
         return (yield from _count_layout(job.number, job.layouts[0], marks, watch))
     threads = count_threads()

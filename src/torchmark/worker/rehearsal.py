@@ -33,11 +33,16 @@ _ROUNDS = 16
 def prepare(marks: Marks | None, *, compiling: bool = False) -> None:
     """Run what jobs will run, then leave no garbage to anyone."""
     torch.set_num_threads(1)
-    if marks is not None:
-        marks.start()
-    _rehearse(marks)
-    if compiling and load_compiler():
-        _rehearse_compiling(marks)
+    if compiling:
+        # Callgrind does not look on before a job has compiled and warmed up its statement: tracing Python and loading
+        # graphs takes a second without it, and minutes with it.
+        _rehearse(None)
+        if load_compiler():
+            _rehearse_compiling()
+    else:
+        if marks is not None:
+            marks.start()
+        _rehearse(marks)
     # Objects that live now are never looked at again: a collection in a child would copy every page of them.
     gc.collect()
     gc.freeze()
@@ -65,18 +70,14 @@ def _rehearse(marks: Marks | None) -> None:
     pack(encode(answer))
 
 
-def _rehearse_compiling(marks: Marks | None) -> None:
+def _rehearse_compiling() -> None:
     """Compile something, and then something else: the first time, modules are loaded and the C++ compiler is asked.
 
     Should that fail, a job that needs it will say why.
     """
     stmt = f"{WARM_UP_FORWARD}\n{WARM_UP_BACKWARD}" if _is_for_cpu_only() else WARM_UP_FORWARD
-    for seed in (1, 0):
-        if marks is None:
-            job: Job = TimeJob(stmt, WARM_UP_SETUP, Place("/"), number=_ROUNDS, watch_compiler=True)
-        else:
-            job = CountJob(stmt, WARM_UP_SETUP, Place("/"), number=_ROUNDS, layouts=(seed,), watch_compiler=True)
-        answer = _do(job, marks)
+    for _ in range(2):
+        answer = _do(TimeJob(stmt, WARM_UP_SETUP, Place("/"), number=_ROUNDS, watch_compiler=True), None)
         if isinstance(answer, Failed):
             print(answer.message, file=sys.stderr)
 
