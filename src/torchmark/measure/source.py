@@ -64,6 +64,12 @@ def open_source(setup: str, stmt: str) -> SourceFile:
     return source
 
 
+def locate(file: str, line: int) -> tuple[str, int]:
+    """The text that a line of a file belongs to, and its number there, if that is a snippet; else both as they are."""
+    source = _files.get(file)
+    return (file, line) if source is None else source.locate(line)
+
+
 def user_traceback(error: BaseException) -> str:
     """The traceback from the user's own first line on, with line numbers of the text that the user wrote.
 

@@ -47,6 +47,8 @@ class CountJob:
     givens: tuple[Given, ...] = ()
     compiled: Compiled | None = None
     """Where to find the statement if it is C++; `stmt` and `setup` are then not looked at."""
+    watch_compiler: bool = False
+    """Fail if `torch.compile` compiles anything once the statement is warm."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +70,8 @@ class TimeJob:
     givens: tuple[Given, ...] = ()
     compiled: Compiled | None = None
     """As for counting."""
+    watch_compiler: bool = False
+    """As for counting; the setup then runs once for the whole measurement."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,4 +106,20 @@ class CheckJob:
     givens: tuple[Given, ...] = ()
 
 
-Job = Union[CountJob, TimeJob, ScriptJob, CheckJob]
+@dataclasses.dataclass(frozen=True)
+class CompileJob:
+    """Time the first execution of `stmt`, in which `compiled_model` is compiled.
+
+    `setup` makes the inputs and `model`; `compiled_model` is made from it with this back end and mode.
+    """
+
+    stmt: str
+    setup: str
+    place: Place
+    backend: str = "inductor"
+    mode: str | None = None
+    threads: int = 1
+    givens: tuple[Given, ...] = ()
+
+
+Job = Union[CountJob, TimeJob, ScriptJob, CheckJob, CompileJob]

@@ -23,6 +23,8 @@ class FailureKind(enum.Enum):
     TIMED_OUT = "timed_out"
     NO_RESULT = "no_result"
     """The process ended as if all was well, but what it sent is missing or garbled."""
+    RECOMPILED = "recompiled"
+    """`torch.compile` compiled something while the statement was measured, so that no number describes it."""
     WORKER_DIED = "worker_died"
     """The job took the worker itself down with it."""
 

@@ -26,10 +26,14 @@ class WorkerSpec:
     counting: bool = True
     simulate: bool = False
     """Also simulate caches and branch prediction."""
+    compiling: bool = False
+    """For statements that use `torch.compile`, which is then loaded and warm."""
     own: bool = False
     """Whether it is the calling program's own interpreter, with all that this program can import."""
     sys_path: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
     """Where an own interpreter finds torch. Not compared: jobs bring the path of their own time along."""
+    lowered: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+    """The variables that keep it from using all that the processor has."""
     given: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The variables that the user gave."""
 

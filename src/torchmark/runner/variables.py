@@ -27,6 +27,8 @@ TELLING_PREFIXES = (
 )
 # Our own, of which none is for the worker.
 OURS = "TORCHMARK_"
+# Where a worker keeps what it compiles: a folder of its own, which says nothing about results.
+TEMPORARY = ("TORCHINDUCTOR_CACHE_DIR",)
 # Where shared libraries are found: right for the interpreter that was started with it, wrong for any other.
 OWN_INTERPRETER_ONLY = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
@@ -50,7 +52,8 @@ def choose_variables(environ: Mapping[str, str], given: Mapping[str, str], *, ow
 
 def select_telling(variables: Mapping[str, str], given: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Those worth recording with a result: what torch reads, and what the user gave."""
-    telling = (name for name in variables if name in given or _is_telling(name) or name in OWN_INTERPRETER_ONLY)
+    recorded = (name for name in variables if _is_telling(name) or name in OWN_INTERPRETER_ONLY)
+    telling = {*(name for name in recorded if name not in TEMPORARY), *(name for name in given if name in variables)}
     return tuple((name, variables[name]) for name in sorted(telling))
 
 

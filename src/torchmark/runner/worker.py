@@ -13,6 +13,7 @@ from torchmark.callgrind.command import ask_version, callgrind_command, find_val
 from torchmark.callgrind.library import build_library
 from torchmark.callgrind.parse import HEADER_LENGTH, read_trigger
 from torchmark.errors import SetupError, WorkerError
+from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
 from torchmark.model.job import Job
@@ -29,8 +30,8 @@ from torchmark.wire.status import describe_status
 
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
-Answer: TypeAlias = Counted | Separate | Timed | Scripted | Checked
-ANSWERS = (Counted, Separate, Timed, Scripted, Checked)
+Answer: TypeAlias = Counted | Separate | Timed | FirstCall | Scripted | Checked
+ANSWERS = (Counted, Separate, Timed, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -170,10 +171,13 @@ class Worker:
         command = [python]
         if valgrind is not None:
             command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
-        hello = Hello(PROTOCOL, str(self._scratch), str(library) if library else None, self.spec.sys_path)
+        hello = Hello(
+            PROTOCOL, str(self._scratch), str(library) if library else None, self.spec.sys_path, self.spec.compiling
+        )
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
-            native = _Later(lambda: probe_torch(python, self._variables, self.spec.sys_path))
+            outside = {name: value for name, value in self._variables.items() if name not in self.spec.lowered}
+            native = _Later(lambda: probe_torch(python, outside, self.spec.sys_path))
             link = self._greet(command, hello)
             build, _ = native.get()
         except BaseException:

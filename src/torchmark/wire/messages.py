@@ -2,8 +2,8 @@
 
     parent → zygote   Hello, then Go for each job, and Stop while one runs
     zygote → parent   Ready or Refused, then Started and Ended for each job
-    parent → child    CountJob, TimeJob, ScriptJob or CheckJob
-    child  → parent   Counted, Separate, Timed, Scripted, Checked or Failed
+    parent → child    CountJob, TimeJob, CompileJob, ScriptJob or CheckJob
+    child  → parent   Counted, Separate, Timed, FirstCall, Scripted, Checked or Failed
 
 The zygote never sees the job itself, which lies in a file that comes with the order to go.
 """
@@ -14,7 +14,8 @@ import dataclasses
 from typing import Any, TypeVar, Union
 
 from torchmark.errors import WorkerError
-from torchmark.model.job import CheckJob, CountJob, Given, Job, Place, ScriptJob, TimeJob, Way
+from torchmark.model.compiling import FirstCall
+from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, Job, Place, ScriptJob, TimeJob, Way
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
 from torchmark.wire.frames import Plain
@@ -31,6 +32,8 @@ class Hello:
     scratch: str
     library: str | None = None
     sys_path: tuple[str, ...] | None = None
+    compiling: bool = False
+    """Whether to get `torch.compile` ready as well."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +129,7 @@ class Failed:
     traceback: str | None
 
 
-Answer = Union[Counted, Separate, Timed, Scripted, Checked, Failed]
+Answer = Union[Counted, Separate, Timed, FirstCall, Scripted, Checked, Failed]
 Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
 M = TypeVar("M")
 
@@ -141,11 +144,13 @@ _KINDS: dict[str, type[Any]] = {
     "counted": Counted,
     "separate": Separate,
     "timed": Timed,
+    "first_call": FirstCall,
     "scripted": Scripted,
     "checked": Checked,
     "failed": Failed,
     "count": CountJob,
     "time": TimeJob,
+    "compile": CompileJob,
     "script": ScriptJob,
     "check": CheckJob,
 }

@@ -15,10 +15,11 @@ from typing import IO, Any
 import torch
 
 from torchmark.measure.scripting import script_model
-from torchmark.model.job import CheckJob, CountJob, Given, ScriptJob, TimeJob
+from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, ScriptJob, TimeJob
 from torchmark.wire.frames import HEADER, pack
 from torchmark.wire.messages import Message, Scripted, decode, encode
 from torchmark.worker.checking import check
+from torchmark.worker.compiling import explain_absence, time_first_call
 from torchmark.worker.counting import count
 from torchmark.worker.marks import Marks
 from torchmark.worker.process import die_with_parent, failure_of, volunteer_for_oom
@@ -54,7 +55,10 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         file.seek(0)
         (size,) = HEADER.unpack(file.read(HEADER.size))
         job = decode(json.loads(file.read(size)))
-        assert isinstance(job, (CountJob, TimeJob, ScriptJob, CheckJob))
+        assert isinstance(job, (CountJob, TimeJob, CompileJob, ScriptJob, CheckJob))
+        absence = explain_absence(job)
+        if absence is not None:
+            return absence
         if job.place.sys_path is not None:
             sys.path[:] = job.place.sys_path
         torch.set_num_threads(job.threads)
@@ -63,6 +67,8 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         if isinstance(job, CountJob):
             assert marks is not None
             return count(job, namespace, marks)
+        if isinstance(job, CompileJob):
+            return time_first_call(job, namespace)
         if isinstance(job, ScriptJob):
             script_model(job.source, job.path)
             return Scripted()

@@ -10,10 +10,12 @@ from types import CodeType
 from typing import Any, NoReturn
 
 from torchmark.measure.compiled import CompiledTimer
+from torchmark.measure.dynamo import Watch
 from torchmark.measure.snippet import SnippetTimer
 from torchmark.measure.steps import Steps
 from torchmark.measure.warming import warm_up
 from torchmark.model.job import BARE_LAYOUT, CountJob
+from torchmark.model.outcome import FailureKind
 from torchmark.wire.frames import Unpacker, pack
 from torchmark.wire.messages import Counted, Failed, Separate, decode, encode
 from torchmark.wire.profiles import name_layout
@@ -49,29 +51,36 @@ class _Fork:
 
 def _count(job: CountJob, code: CodeType | None, marks: Marks, fork: _Fork) -> Steps[Counted | Separate | Failed]:
     yield from warm_up(code, job.number)
+    watch = Watch() if job.watch_compiler else None
+    if not marks.started:
+        marks.start()
+        # All code is translated anew after that: here, once for all layouts.
+        yield SETTLING_RUNS
     if len(job.layouts) == 1:
-        yield from _count_layout(job.number, job.layouts[0], marks)
-        return Counted()
+        return (yield from _count_layout(job.number, job.layouts[0], marks, watch))
     threads = count_threads()
     if threads > 1:
         return Separate(threads)
     # Once for all layouts, which would otherwise each write the costs of setup and warm-up.
     marks.forget()
     for layout in job.layouts:
-        outcome = yield from _count_in_fork(job.number, layout, marks, fork)
+        outcome = yield from _count_in_fork(job.number, layout, marks, watch, fork)
         if isinstance(outcome, Failed):
             return outcome
     return Counted()
 
 
-def _count_layout(number: int, layout: int, marks: Marks) -> Steps[None]:
+def _count_layout(number: int, layout: int, marks: Marks, watch: Watch | None) -> Steps[Counted | Failed]:
     _kept = marks.scatter(layout) if layout != BARE_LAYOUT else None
     yield SETTLING_RUNS
     marks.arm(name_layout(layout))
     yield number
+    # Behind the loop, which has written its profile.
+    problem = watch.find_compiling() if watch is not None else None
+    return Counted() if problem is None else Failed(FailureKind.RECOMPILED.value, problem, None)
 
 
-def _count_in_fork(number: int, layout: int, marks: Marks, fork: _Fork) -> Steps[Counted | Failed]:
+def _count_in_fork(number: int, layout: int, marks: Marks, watch: Watch | None, fork: _Fork) -> Steps[Counted | Failed]:
     """One layout in a process of its own, so that all start from the same heap."""
     ours, theirs = os.pipe()
     parent = os.getpid()
@@ -80,8 +89,8 @@ def _count_in_fork(number: int, layout: int, marks: Marks, fork: _Fork) -> Steps
         os.close(ours)
         fork.pipe = theirs
         die_with_parent(parent)
-        yield from _count_layout(number, layout, marks)
-        _say_and_wait(theirs, Counted())
+        outcome = yield from _count_layout(number, layout, marks, watch)
+        _say_and_wait(theirs, outcome)
     os.close(theirs)
     answer = _read_answer(ours)
     os.close(ours)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
 
 import torch
 
 from torchmark.measure.snippet import SnippetTimer
-from torchmark.model.job import CountJob, Place
+from torchmark.model.job import CountJob, Job, Place, TimeJob
 from torchmark.wire.frames import pack
-from torchmark.wire.messages import Counted, encode
+from torchmark.wire.messages import Counted, Failed, Message, encode
 from torchmark.worker.child import do_job
+from torchmark.worker.compiling import WARM_UP_BACKWARD, WARM_UP_FORWARD, WARM_UP_SETUP, load_compiler
 from torchmark.worker.marks import Marks
 from torchmark.worker.process import release_free_memory
 
@@ -28,12 +30,19 @@ _SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4, requires_grad=True); linear
 _ROUNDS = 16
 
 
-def prepare(marks: Marks | None) -> None:
+def prepare(marks: Marks | None, *, compiling: bool = False) -> None:
     """Run what jobs will run, then leave no garbage to anyone."""
     torch.set_num_threads(1)
-    if marks is not None:
-        marks.start()
-    _rehearse(marks)
+    if compiling:
+        # Callgrind does not look on before a job has compiled and warmed up its statement: tracing Python and loading
+        # graphs takes a second without it, and minutes with it.
+        _rehearse(None)
+        if load_compiler():
+            _rehearse_compiling()
+    else:
+        if marks is not None:
+            marks.start()
+        _rehearse(marks)
     # Objects that live now are never looked at again: a collection in a child would copy every page of them.
     gc.collect()
     gc.freeze()
@@ -56,11 +65,27 @@ def _rehearse(marks: Marks | None) -> None:
     # The way a child does it, so that its own code is translated too.
     for seed in (1, 0):
         job = CountJob(stmt, _SETUP, Place("/"), number=_ROUNDS, layouts=(seed,))
-        with tempfile.TemporaryFile() as file:
-            file.write(pack(encode(job)))
-            answer = do_job(file, marks)
+        answer = _do(job, marks)
         assert isinstance(answer, Counted), answer
     pack(encode(answer))
+
+
+def _rehearse_compiling() -> None:
+    """Compile something, and then something else: the first time, modules are loaded and the C++ compiler is asked.
+
+    Should that fail, a job that needs it will say why.
+    """
+    stmt = f"{WARM_UP_FORWARD}\n{WARM_UP_BACKWARD}" if _is_for_cpu_only() else WARM_UP_FORWARD
+    for _ in range(2):
+        answer = _do(TimeJob(stmt, WARM_UP_SETUP, Place("/"), number=_ROUNDS, watch_compiler=True), None)
+        if isinstance(answer, Failed):
+            print(answer.message, file=sys.stderr)
+
+
+def _do(job: Job, marks: Marks | None) -> Message:
+    with tempfile.TemporaryFile() as file:
+        file.write(pack(encode(job)))
+        return do_job(file, marks)
 
 
 def _is_for_cpu_only() -> bool:

@@ -36,7 +36,7 @@ def serve(control: socket.socket, hello: Hello) -> None:
         refused = Refused("unwatched", f"{sys.executable} does not run under Valgrind, which was to start it.")
         frames.send(control, encode(refused))
         return
-    prepare(marks)
+    prepare(marks, compiling=hello.compiling)
     forget_ourselves()
     zygote = os.getpid()
     ready = encode(describe())

@@ -23,12 +23,14 @@ def test_it_can_be_imported_where_torchmark_is_not_installed() -> None:
     program = f"""
 import json, os, socket, struct, sys
 ours, theirs = socket.socketpair()
-data = {make_bundle()!r}
+data = sys.stdin.buffer.read()
 import threading
 threading.Thread(target=lambda: ours.sendall(struct.pack("!I", len(data)) + data)).start()
 sys.argv = ["-c", str(theirs.detach())]
 exec({code!r})
 print(sys.modules["torchmark.worker.start"].__name__, "site-packages" in str(sys.path))
 """
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
-    assert done.stdout == "torchmark.worker.start False\n", done.stderr
+    # By its standard input: one argument may not be that long.
+    command = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(command, input=make_bundle(), capture_output=True)
+    assert done.stdout == b"torchmark.worker.start False\n", done.stderr

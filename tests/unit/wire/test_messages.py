@@ -6,7 +6,8 @@ import os
 import pytest
 
 from torchmark.errors import WorkerError
-from torchmark.model.job import CountJob, Given, Place, TimeJob
+from torchmark.model.compiling import FirstCall
+from torchmark.model.job import CompileJob, CountJob, Given, Place, TimeJob
 from torchmark.model.outcome import FailureKind
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
@@ -19,6 +20,7 @@ SDK = Sdk("/bin/python", "/torch", "2.0", "abc", True, "-O2", 17, None)
 ALL: list[messages.Message] = [
     messages.Hello(1, "/tmp/x", "/lib.so", ("/a",)),
     messages.Hello(1, "/tmp/x"),
+    messages.Hello(1, "/tmp/x", compiling=True),
     messages.Ready(1, 7, "3.11", "2.0", "/torch.py", "AVX2", False, SDK),
     messages.Refused("no_torch", "there is none", None),
     messages.Go(),
@@ -28,11 +30,14 @@ ALL: list[messages.Message] = [
     messages.Counted(),
     messages.Separate(3),
     messages.Timed(10, (0.1, 0.2), None),
+    FirstCall(2.5, 0.5, 2, 1, 0, 1, 1, ("print (<setup>, line 2)",)),
     messages.Failed("raised", "ValueError", "Traceback"),
     CountJob("x", "y", PLACE, 10, 2, (1, 2), (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
     CountJob("x", "y", Place("/")),
     CountJob("x", "y", Place("/"), compiled=Compiled("/lib.so", "abc")),
     TimeJob("x", "y", Place("/"), number=7, compiled=Compiled("/lib.so", "abc")),
+    TimeJob("x", "y", PLACE, watch_compiler=True),
+    CompileJob("x", "y", PLACE, "inductor", "max-autotune", 2, (Given("w", "pickle", 4),)),
     TimeJob("x", "y", PLACE, 2, 0.5, 1.5, givens=(Given("w", "pickle", 4),)),
 ]
 

@@ -1,0 +1,190 @@
+"""Measures cases that use `torch.compile`: what compiling costs by the clock, and what its code costs as a count."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.compiling import CompileCosts, FirstCall
+from torchmark.model.costs import Counts
+from torchmark.model.environment import Environment
+from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
+from torchmark.model.outcome import Failure
+from torchmark.runner.count import count
+from torchmark.runner.folders import cache_folder, make_scratch
+from torchmark.runner.lowering import lower_variables
+from torchmark.runner.spec import WorkerSpec
+from torchmark.runner.timing import measure_time
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+from torchmark.wire.backends import REPLAY
+
+# In one process: with a pool of compilers a worker has threads and cannot be forked.
+FIXED = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+# In the setup, before anything is measured.
+CALLS_BEFORE = 3
+
+
+class _GraphFolder:
+    """Where Inductor keeps what it compiles, for the workers of one owner."""
+
+    def __init__(self) -> None:
+        self._scratch = make_scratch()
+        self._emptied = 0
+        self.path = self._scratch / "graphs"
+        self.path.mkdir()
+
+    def empty(self) -> None:
+        """Whatever is asked for next has to be compiled."""
+        # Aside first: a file that cannot be removed is not found there any more.
+        self._emptied += 1
+        gone = self._scratch / f"gone-{self._emptied}"
+        self.path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        self.path.mkdir()
+
+    def remove(self) -> None:
+        """Leave nothing."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def adapt_spec(
+    spec: WorkerSpec, environ: Mapping[str, str], folder: Path, lowered: Mapping[str, str], *, counting: bool
+) -> WorkerSpec:
+    """The same interpreter and environment, for compiled cases that keep their graphs in this folder."""
+    handed = {"CXX": environ["CXX"]} if environ.get("CXX") else {}
+    variables = {**handed, **lowered, **dict(spec.variables), **FIXED, "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+    if "CXX" in lowered:
+        # Behind which is the user's own.
+        variables["CXX"] = lowered["CXX"]
+    return dataclasses.replace(
+        spec,
+        variables=tuple(sorted(variables.items())),
+        counting=counting,
+        compiling=True,
+        lowered=tuple(name for name in lowered if name not in dict(spec.variables)),
+    )
+
+
+class CompileTimer:
+    """Finds out what compiling costs, in a worker with the user's own flags. `spec` says in which interpreter."""
+
+    def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
+        self._graphs = _GraphFolder()
+        self._lock = threading.Lock()
+        self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, {}, counting=False), environ)
+
+    @property
+    def environment(self) -> Environment:
+        """What cases run in."""
+        return self._worker.environment
+
+    def measure(
+        self, case: Case, place: Place, *, run_time_s: float = 0.2, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> CompileCosts | Failure:
+        """All costs of a case that has `parts`. The time limit is for each of the four processes that are started."""
+        parts = case.parts
+        assert parts is not None
+        mode, args = parts.mode, case.args
+        first = CompileJob(args.stmt, parts.setup, place, mode.backend, mode.mode, args.num_threads)
+        steady = _make_time_job(args, place, run_time_s)
+        replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
+        call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)
+        with self._lock:
+            self._graphs.empty()
+            cold = self._time_first_call(first, timeout_s)
+            if isinstance(cold, Failure):
+                return cold
+            warm = self._time_first_call(first, timeout_s)
+            if isinstance(warm, Failure):
+                return warm
+            steady_times = measure_time(self._worker, steady, timeout_s=timeout_s)
+            if isinstance(steady_times, Failure):
+                return steady_times
+            call_times = measure_time(self._worker, call, timeout_s=timeout_s)
+        return call_times if isinstance(call_times, Failure) else CompileCosts(cold, warm, steady_times, call_times)
+
+    def close(self) -> None:
+        """End the worker and remove what it has compiled."""
+        self._worker.close()
+        self._graphs.remove()
+
+    def _time_first_call(self, job: CompileJob, timeout_s: float) -> FirstCall | Failure:
+        reply = self._worker.run(job, timeout_s=timeout_s)
+        if isinstance(reply, Failure):
+            return reply
+        assert isinstance(reply.message, FirstCall)
+        return reply.message
+
+
+class CompileCounter:
+    """Counts compiled cases: a worker outside Valgrind compiles them first, for the one that counts to find."""
+
+    def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
+        self._graphs = _GraphFolder()
+        self._lock = threading.Lock()
+        lowered = lower_variables({**environ, **dict(spec.variables)}, cache_folder(environ))
+        self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
+        self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
+        self._filled: set[tuple[TimerArgs, Place]] = set()
+
+    @property
+    def environment(self) -> Environment:
+        """What cases are counted in."""
+        with self._lock:
+            return self._started().environment
+
+    def count(
+        self,
+        case: Case,
+        place: Place,
+        number: int = 100,
+        layouts: tuple[int, ...] = DEFAULT_LAYOUTS,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        baseline: bool = True,
+        keep_texts: bool = False,
+    ) -> Counts | Failure:
+        """Count a case. The time limit is for each process that is started."""
+        args = case.args
+        job = CountJob(args.stmt, args.setup, place, number, args.num_threads, layouts, watch_compiler=True)
+        with self._lock:
+            failure = self._fill(args, place, timeout_s)
+            if failure is not None:
+                return failure
+            return count(self._started(), job, timeout_s=timeout_s, baseline=baseline, keep_texts=keep_texts)
+
+    def close(self) -> None:
+        """End the workers and remove what they have compiled."""
+        self._worker.close()
+        self._filler.close()
+        self._graphs.remove()
+
+    def _fill(self, args: TimerArgs, place: Place, timeout_s: float) -> Failure | None:
+        if (args, place) in self._filled:
+            return None
+        job = TimeJob(args.stmt, args.setup, place, args.num_threads, number=1)
+        reply = measure_time(self._filler, job, timeout_s=timeout_s)
+        if isinstance(reply, Failure):
+            return reply
+        self._filled.add((args, place))
+        return None
+
+    def _started(self) -> Worker:
+        """The worker that counts, after the other one has compiled what both rehearse."""
+        if not self._worker.is_up:
+            self._filler.start()
+        return self._worker
+
+
+def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:
+    return TimeJob(args.stmt, args.setup, place, args.num_threads, run_time_s, watch_compiler=True)
+
+
+def _repeat(call: str) -> str:
+    lines = "\n".join(f"    {line}" for line in call.splitlines())
+    return f"for _ in range({CALLS_BEFORE}):\n{lines}"
