@@ -76,12 +76,7 @@ class CompileTimer:
     def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
         self._graphs = _GraphFolder()
         self._lock = threading.Lock()
-        self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, {}, counting=False), environ)
-
-    @property
-    def environment(self) -> Environment:
-        """What cases run in."""
-        return self._worker.environment
+        self.worker = Worker(adapt_spec(spec, environ, self._graphs.path, {}, counting=False), environ)
 
     def measure(
         self, case: Case, place: Place, *, run_time_s: float = 0.2, timeout_s: float = DEFAULT_TIMEOUT_S
@@ -102,19 +97,19 @@ class CompileTimer:
             warm = self._time_first_call(first, timeout_s)
             if isinstance(warm, Failure):
                 return warm
-            steady_times = measure_time(self._worker, steady, timeout_s=timeout_s)
+            steady_times = measure_time(self.worker, steady, timeout_s=timeout_s)
             if isinstance(steady_times, Failure):
                 return steady_times
-            call_times = measure_time(self._worker, call, timeout_s=timeout_s)
+            call_times = measure_time(self.worker, call, timeout_s=timeout_s)
         return call_times if isinstance(call_times, Failure) else CompileCosts(cold, warm, steady_times, call_times)
 
     def close(self) -> None:
         """End the worker and remove what it has compiled."""
-        self._worker.close()
+        self.worker.close()
         self._graphs.remove()
 
     def _time_first_call(self, job: CompileJob, timeout_s: float) -> FirstCall | Failure:
-        reply = self._worker.run(job, timeout_s=timeout_s)
+        reply = self.worker.run(job, timeout_s=timeout_s)
         if isinstance(reply, Failure):
             return reply
         assert isinstance(reply.message, FirstCall)

@@ -29,18 +29,24 @@ class Prepared:
 
 
 def prepare(
-    cases: Sequence[Case], worker: Worker, models: Models, place: Place, environ: Mapping[str, str]
+    cases: Sequence[Case],
+    worker: Worker,
+    compiler: Worker,
+    models: Models,
+    place: Place,
+    environ: Mapping[str, str],
 ) -> dict[Case, Prepared | Failure]:
     """Everything that is needed before the first measurement; what fails here costs its own case only.
 
-    The worker is one that measures time. What it makes serves counting in the same environment, too.
+    The workers measure time, `compiler` what uses `torch.compile`. What they make serves counting in the same
+    environment, too.
     """
     paths = models.make((case.artefact for case in cases if case.artefact is not None), worker)
     located = {case: _locate(case, paths) for case in cases}
     good = [case for case in located.values() if isinstance(case, Case)]
     built = _build_all(good, lambda snippets: build_snippets(snippets, worker.sdk, environ))
     prepared = {case: _assemble(found, built) if isinstance(found, Case) else found for case, found in located.items()}
-    problems = dict(compare_variants(prepared, worker, place))
+    problems = dict(compare_variants(prepared, worker, compiler, place))
     return {case: problems.get(case, outcome) for case, outcome in prepared.items()}
 
 
@@ -86,14 +92,14 @@ def _assemble(case: Case, built: Mapping[Snippet, Compiled | Failure]) -> Prepar
 
 
 def compare_variants(
-    prepared: Mapping[Case, Prepared | Failure], worker: Worker, place: Place
+    prepared: Mapping[Case, Prepared | Failure], worker: Worker, compiler: Worker, place: Place
 ) -> Iterator[tuple[Case, Failure]]:
     """Those that do not compute what the first of their group does."""
     for group in _group(prepared):
         by_variant: dict[object, list[Case]] = {}
         for case in group:
             by_variant.setdefault(case.autolabels, []).append(case)
-        for labels, problem in _compare_group(by_variant, prepared, worker, place):
+        for labels, problem in _compare_group(by_variant, prepared, worker, compiler, place):
             yield from ((case, problem) for case in by_variant[labels])
 
 
@@ -109,6 +115,7 @@ def _compare_group(
     by_variant: Mapping[object, Sequence[Case]],
     prepared: Mapping[Case, Prepared | Failure],
     worker: Worker,
+    compiler: Worker,
     place: Place,
 ) -> Iterator[tuple[object, Failure]]:
     """The first one that runs is what the others are held to, with the smallest number of threads."""
@@ -122,7 +129,8 @@ def _compare_group(
             continue
         assert first.check is not None
         threads = outcome.case.args.num_threads
-        reply = worker.run(CheckJob(first.check, outcome.check, place, threads))
+        chosen = worker if outcome.case.parts is None else compiler
+        reply = chosen.run(CheckJob(first.check, outcome.check, place, threads))
         if isinstance(reply, Failure):
             yield labels, _explain(first.case, reply.message, reply)
             continue

@@ -26,6 +26,8 @@ class WorkerSpec:
     counting: bool = True
     simulate: bool = False
     """Also simulate caches and branch prediction."""
+    checking: bool = False
+    """Whether it also compares results, for which it loads more of torch."""
     compiling: bool = False
     """For statements that use `torch.compile`, which is then loaded and warm."""
     own: bool = False

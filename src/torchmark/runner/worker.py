@@ -172,7 +172,12 @@ class Worker:
         if valgrind is not None:
             command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
         hello = Hello(
-            PROTOCOL, str(self._scratch), str(library) if library else None, self.spec.sys_path, self.spec.compiling
+            protocol=PROTOCOL,
+            scratch=str(self._scratch),
+            library=str(library) if library else None,
+            sys_path=self.spec.sys_path,
+            checking=self.spec.checking,
+            compiling=self.spec.compiling,
         )
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.

@@ -32,6 +32,7 @@ class Hello:
     scratch: str
     library: str | None = None
     sys_path: tuple[str, ...] | None = None
+    checking: bool = False
     compiling: bool = False
     """Whether to get `torch.compile` ready as well."""
 

@@ -16,6 +16,7 @@ import torch
 from torchmark.measure.sdk import read_sdk
 from torchmark.wire import frames
 from torchmark.wire.messages import PROTOCOL, Hello, Ready, Refused, encode
+from torchmark.worker.checking import load_comparison
 from torchmark.worker.child import run_child
 from torchmark.worker.loop import serve_in_python
 from torchmark.worker.marks import Marks
@@ -36,6 +37,8 @@ def serve(control: socket.socket, hello: Hello) -> None:
         refused = Refused("unwatched", f"{sys.executable} does not run under Valgrind, which was to start it.")
         frames.send(control, encode(refused))
         return
+    if hello.checking:
+        load_comparison()
     prepare(marks, compiling=hello.compiling)
     forget_ourselves()
     zygote = os.getpid()
