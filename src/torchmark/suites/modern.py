@@ -14,72 +14,53 @@ from torchmark.define.tree import flatten
 CHECK = True
 
 _QKV = GroupedSetup(
-    """
-    torch.manual_seed(20221202)
-    q = torch.randn((1, 2, 16, 16), requires_grad=True)
-    k = torch.randn((1, 2, 16, 16), requires_grad=True)
-    v = torch.randn((1, 2, 16, 16), requires_grad=True)
-    """,
-    """
-    torch::manual_seed(20221202);
-    auto q = torch::randn({1, 2, 16, 16}, torch::requires_grad());
-    auto k = torch::randn({1, 2, 16, 16}, torch::requires_grad());
-    auto v = torch::randn({1, 2, 16, 16}, torch::requires_grad());
-    """,
+    *parse_stmts("""
+    Python                                              | C++
+    --------------------------------------------------- | ----------------------------------------
+    torch.manual_seed(20221202)                         | torch::manual_seed(20221202);
+    q = torch.randn((1, 2, 16, 16), requires_grad=True) | auto q = torch::randn({1, 2, 16, 16}, torch::requires_grad());
+    k = torch.randn((1, 2, 16, 16), requires_grad=True) | auto k = torch::randn({1, 2, 16, 16}, torch::requires_grad());
+    v = torch.randn((1, 2, 16, 16), requires_grad=True) | auto v = torch::randn({1, 2, 16, 16}, torch::requires_grad());
+    """)
 )
 _ROWS = GroupedSetup(
-    """
-    torch.manual_seed(20221202)
-    x = torch.randn((8, 64), requires_grad=True)
-    weight = torch.ones(64, requires_grad=True)
-    """,
-    """
-    torch::manual_seed(20221202);
-    auto x = torch::randn({8, 64}, torch::requires_grad());
-    auto weight = torch::ones({64}, torch::requires_grad());
-    """,
+    *parse_stmts("""
+    Python                                       | C++
+    -------------------------------------------- | ----------------------------------------
+    torch.manual_seed(20221202)                  | torch::manual_seed(20221202);
+    x = torch.randn((8, 64), requires_grad=True) | auto x = torch::randn({8, 64}, torch::requires_grad());
+    weight = torch.ones(64, requires_grad=True)  | auto weight = torch::ones({64}, torch::requires_grad());
+    """)
 )
 _TABLE = GroupedSetup(
-    """
-    torch.manual_seed(20221202)
-    weight = torch.randn((64, 16), requires_grad=True)
-    index = torch.randint(0, 64, (8, 4), dtype=torch.int64)
-    """,
-    """
-    torch::manual_seed(20221202);
-    auto weight = torch::randn({64, 16}, torch::requires_grad());
-    auto index = torch::randint(0, 64, {8, 4}, torch::kInt64);
-    """,
+    *parse_stmts("""
+    Python                                             | C++
+    -------------------------------------------------- | ----------------------------------------
+    torch.manual_seed(20221202)                        | torch::manual_seed(20221202);
+    weight = torch.randn((64, 16), requires_grad=True) | auto weight = torch::randn({64, 16}, torch::requires_grad());
+    index = torch.randint(0, 64, (8, 4))               | auto index = torch::randint(0, 64, {8, 4}, torch::kInt64);
+    """)
 )
 _LOGITS = GroupedSetup(
-    """
-    torch.manual_seed(20221202)
-    x = torch.randn((16, 32), requires_grad=True)
-    classes = torch.randint(0, 32, (16,), dtype=torch.int64)
-    probabilities = torch.full((16, 32), 1 / 32)
-    """,
-    """
-    torch::manual_seed(20221202);
-    auto x = torch::randn({16, 32}, torch::requires_grad());
-    auto classes = torch::randint(0, 32, {16}, torch::kInt64);
-    auto probabilities = torch::full({16, 32}, 1.0 / 32);
-    """,
+    *parse_stmts("""
+    Python                                        | C++
+    --------------------------------------------- | ----------------------------------------
+    torch.manual_seed(20221202)                   | torch::manual_seed(20221202);
+    x = torch.randn((16, 32), requires_grad=True) | auto x = torch::randn({16, 32}, torch::requires_grad());
+    classes = torch.randint(0, 32, (16,))         | auto classes = torch::randint(0, 32, {16}, torch::kInt64);
+    probabilities = torch.full((16, 32), 1 / 32)  | auto probabilities = torch::full({16, 32}, 1.0 / 32);
+    """)
 )
 _WEIGHTS = GroupedSetup(
-    """
-    x = torch.ones(1)
-    y = torch.ones(1)
-    w0 = torch.ones(1, requires_grad=True)
-    w1 = torch.ones(1, requires_grad=True)
-    w2 = torch.ones(2, requires_grad=True)
-    """,
-    """
-    auto x = torch::ones({1});
-    auto y = torch::ones({1});
-    auto w0 = torch::ones({1}, torch::requires_grad());
-    auto w1 = torch::ones({1}, torch::requires_grad());
-    auto w2 = torch::ones({2}, torch::requires_grad());
-    """,
+    *parse_stmts("""
+    Python                                 | C++
+    -------------------------------------- | ----------------------------------------
+    x = torch.ones(1)                      | auto x = torch::ones({1});
+    y = torch.ones(1)                      | auto y = torch::ones({1});
+    w0 = torch.ones(1, requires_grad=True) | auto w0 = torch::ones({1}, torch::requires_grad());
+    w1 = torch.ones(1, requires_grad=True) | auto w1 = torch::ones({1}, torch::requires_grad());
+    w2 = torch.ones(2, requires_grad=True) | auto w2 = torch::ones({2}, torch::requires_grad());
+    """)
 )
 
 
@@ -172,42 +153,39 @@ _LOSS = {
 }
 
 
-def _optimiser(
-    name: str, python: str, cpp: str | None = None, *, foreach: bool = False, fused: bool = False
-) -> GroupedBenchmark:
+_GRADIENTS = parse_stmts("""
+    Python                                        | C++
+    --------------------------------------------- | ----------------------------------------
+    w0 = torch.ones((16, 16), requires_grad=True) | auto w0 = torch::ones({16, 16}, torch::requires_grad());
+    w1 = torch.ones(16, requires_grad=True)       | auto w1 = torch::ones({16}, torch::requires_grad());
+    w0.grad = torch.full((16, 16), -1.0)          | w0.mutable_grad() = torch::full({16, 16}, -1.0);
+    w1.grad = torch.full((16,), -1.0)             | w1.mutable_grad() = torch::full({16}, -1.0);
+    """)
+
+
+def _optimiser(python: str, cpp: str | None = None) -> GroupedBenchmark:
     """A step that is always the same: weights grow slowly away from zero, and averages stay where they are.
 
     The first step makes the state, hence it belongs to the setup.
     """
+    py_setup = f"{_GRADIENTS[0]}\noptimizer = torch.optim.{python}\noptimizer.step()"
+    if cpp is None:
+        return GroupedStmts("loss = optimizer.step()", setup=GroupedSetup(py_setup))
+    cpp_setup = f"{_GRADIENTS[1]}\ntorch::optim::{cpp};\noptimizer.step();"
     return GroupedStmts(
-        "loss = optimizer.step()",
-        None if cpp is None else "auto loss = optimizer.step();",
-        setup=GroupedSetup(
-            f"""
-            w0 = torch.ones((16, 16), requires_grad=True)
-            w1 = torch.ones(16, requires_grad=True)
-            w0.grad = torch.full((16, 16), -1.0)
-            w1.grad = torch.full((16,), -1.0)
-            optimizer = torch.optim.{name}([w0, w1], {python}, foreach={foreach}, fused={fused})
-            optimizer.step()
-            """,
-            f"""
-            auto w0 = torch::ones({{16, 16}}, torch::requires_grad());
-            auto w1 = torch::ones({{16}}, torch::requires_grad());
-            w0.mutable_grad() = torch::full({{16, 16}}, -1.0);
-            w1.mutable_grad() = torch::full({{16}}, -1.0);
-            torch::optim::{name} optimizer({{w0, w1}}, torch::optim::{name}Options{cpp});
-            optimizer.step();
-            """,
-        ),
+        "loss = optimizer.step()", "auto loss = optimizer.step();", setup=GroupedSetup(py_setup, cpp_setup)
     )
 
 
 def _optimisers(name: str, python: str, cpp: str) -> dict[str, GroupedBenchmark]:
+    call = f"{name}([w0, w1], {python}"
     return {
-        "for-loop": _optimiser(name, python, cpp),
-        "foreach": _optimiser(name, python, foreach=True),
-        "fused": _optimiser(name, python, fused=True),
+        # The only way there is in C++.
+        "for-loop": _optimiser(
+            f"{call}, foreach=False, fused=False)", f"{name} optimizer({{w0, w1}}, torch::optim::{name}Options{cpp})"
+        ),
+        "foreach": _optimiser(f"{call}, foreach=True)"),
+        "fused": _optimiser(f"{call}, fused=True)"),
     }
 
 
