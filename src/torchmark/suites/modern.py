@@ -164,7 +164,7 @@ _GRADIENTS = parse_stmts("""
 
 
 def _optimiser(python: str, cpp: str | None = None) -> GroupedBenchmark:
-    """A step that is always the same: weights grow slowly away from zero, and averages stay where they are.
+    """A step that is always the same: weights grow away from zero, averages settle at the gradient.
 
     The first step makes the state, hence it belongs to the setup.
     """
@@ -190,10 +190,10 @@ def _optimisers(name: str, python: str, cpp: str) -> dict[str, GroupedBenchmark]
 
 
 # The powers of the betas that Adam corrects its averages with become denormal, but with 0.999 only after 700000 steps.
-_ADAM = ("lr=1e-6, betas=(0.999, 0.999)", "(1e-6).betas({0.999, 0.999})")
+_ADAM = ("lr=1e-3, betas=(0.999, 0.999)", "(1e-3).betas({0.999, 0.999})")
 
 _OPTIMISER = {
-    "SGD": _optimisers("SGD", "lr=1e-6, momentum=0.9", "(1e-6).momentum(0.9)"),
+    "SGD": _optimisers("SGD", "lr=1e-3, momentum=0.9", "(1e-3).momentum(0.9)"),
     "Adam": _optimisers("Adam", *_ADAM),
     "AdamW": _optimisers("AdamW", *_ADAM),
 }
