@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torchmark.analysis.arrange import ordered_unique as ordered_unique
+    from torchmark.api.benchmarks import BenchmarkResult as BenchmarkResult
+    from torchmark.api.benchmarks import run_benchmarks as run_benchmarks
     from torchmark.api.compare import Compare as Compare
     from torchmark.api.copies import CopyIfCallgrind as CopyIfCallgrind
     from torchmark.api.definitions import materialize as materialize
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "AutoLabels": "model.case",
     "AutogradMode": "model.case",
+    "BenchmarkResult": "api.benchmarks",
     "CallgrindStats": "api.stats",
     "Colorize": "report.table",
     "Compare": "api.compare",
@@ -83,6 +86,7 @@ _HOMES = {
     "materialize": "api.definitions",
     "ordered_unique": "analysis.arrange",
     "parse_stmts": "define.columns",
+    "run_benchmarks": "api.benchmarks",
     "select_unit": "report.units",
     "set_torch_threads": "measure.threads",
     "timer": "measure.clock",

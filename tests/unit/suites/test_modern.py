@@ -83,4 +83,4 @@ def test_all_variants_of_a_group_are_compared(modern: Discovered) -> None:
     for case in modern.cases:
         groups.setdefault(case.label, []).append(case)
     several = [case for group in groups.values() if len(group) > 1 for case in group]
-    assert all(case.check is not None and case.check.results for case in several)
+    assert all(case.check is not None for case in several)
