@@ -167,7 +167,7 @@ class CompileCounter:
     def _fill(self, args: TimerArgs, place: Place, timeout_s: float) -> Failure | None:
         if (args, place) in self._filled:
             return None
-        job = TimeJob(args.stmt, args.setup, place, args.num_threads, number=1)
+        job = TimeJob(args.stmt, args.setup, place, args.num_threads, number=1, watch_compiler=True)
         reply = measure_time(self._filler, job, timeout_s=timeout_s)
         if isinstance(reply, Failure):
             return reply
