@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -9,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from torchmark.errors import TorchmarkError
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.costs import Counts
@@ -131,7 +133,8 @@ class CompileCounter:
     def environment(self) -> Environment:
         """What cases are counted in."""
         with self._lock:
-            return self._started().environment
+            self._start_both()
+            return self._worker.environment
 
     def count(
         self,
@@ -148,10 +151,11 @@ class CompileCounter:
         args = case.args
         job = CountJob(args.stmt, args.setup, place, number, args.num_threads, layouts, watch_compiler=True)
         with self._lock:
+            self._start_both()
             failure = self._fill(args, place, timeout_s)
             if failure is not None:
                 return failure
-            return count(self._started(), job, timeout_s=timeout_s, baseline=baseline, keep_texts=keep_texts)
+            return count(self._worker, job, timeout_s=timeout_s, baseline=baseline, keep_texts=keep_texts)
 
     def close(self) -> None:
         """End the workers and remove what they have compiled."""
@@ -162,18 +166,23 @@ class CompileCounter:
     def _fill(self, args: TimerArgs, place: Place, timeout_s: float) -> Failure | None:
         if (args, place) in self._filled:
             return None
-        job = TimeJob(args.stmt, args.setup, place, args.num_threads, number=1)
+        job = TimeJob(args.stmt, args.setup, place, args.num_threads, number=1, watch_compiler=True)
         reply = measure_time(self._filler, job, timeout_s=timeout_s)
         if isinstance(reply, Failure):
             return reply
         self._filled.add((args, place))
         return None
 
-    def _started(self) -> Worker:
-        """The worker that counts, after the other one has compiled what both rehearse."""
+    def _start_both(self) -> None:
+        """The one under Valgrind starts while the other compiles what both rehearse; it needs that only later."""
         if not self._worker.is_up:
+            threading.Thread(target=self._try_to_start, daemon=True).start()
             self._filler.start()
-        return self._worker
+
+    def _try_to_start(self) -> None:
+        # Whoever needs it next tries again, and is told.
+        with contextlib.suppress(TorchmarkError):
+            self._worker.start()
 
 
 def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:

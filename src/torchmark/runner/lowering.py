@@ -40,7 +40,12 @@ def lower_variables(environ: Mapping[str, str], folder: Path, root: Path = Path(
     if compiler is None:
         # Inductor says so itself; other back ends need none.
         return {"ATEN_CPU_CAPABILITY": "avx2"}
-    return {"ATEN_CPU_CAPABILITY": "avx2", "CXX": str(write_script(compiler, folder))}
+    return {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "CXX": str(write_script(compiler, folder)),
+        # Inductor would keep 150 MB more of them, and make them anew for each script.
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    }
 
 
 def knows_avx2(root: Path = Path("/"), processor: str | None = None) -> bool:

@@ -71,7 +71,7 @@ def _rehearse(marks: Marks | None) -> None:
 
 
 def _rehearse_compiling() -> None:
-    """Compile something, and then something else: the first time, modules are loaded and the C++ compiler is asked.
+    """Compile something, then find it in the cache: both ways have modules to load, and things to find out once.
 
     Should that fail, a job that needs it will say why.
     """
