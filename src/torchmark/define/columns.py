@@ -45,7 +45,8 @@ def join_stmts(python: str, cpp: str) -> str:
     x = 1                                    | auto x = 1;
     """
     left, right = python.split("\n"), cpp.split("\n")
-    width = max(COLUMN_WIDTH, *(len(line.rstrip()) for line in left))
+    # With the padding that `parse_stmts` leaves: a block keeps its width.
+    width = max(COLUMN_WIDTH, *(len(line) for line in left))
     lines = [("Python", "C++"), ("-" * width, "-" * COLUMN_WIDTH)]
     for number in range(max(len(left), len(right))):
         lines.append((left[number] if number < len(left) else "", right[number] if number < len(right) else ""))
