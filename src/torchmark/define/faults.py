@@ -12,10 +12,13 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from types import FrameType
+from typing import NoReturn, TypeAlias
 
 from torchmark.errors import DefinitionError
 
-_gathering: contextvars.ContextVar[list[tuple[tuple[str, ...], DefinitionError]] | None] = contextvars.ContextVar(
+_Faults: TypeAlias = "list[tuple[tuple[str, ...], DefinitionError]]"
+# The file of the suite that is being loaded, and its faults.
+_gathering: contextvars.ContextVar[tuple[str, _Faults] | None] = contextvars.ContextVar(
     "torchmark_gathering", default=None
 )
 
@@ -26,6 +29,10 @@ class Broken:
 
     error: DefinitionError
     line: int | None = None
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # A suite that goes on to work with the group is told what is wrong with it.
+        raise AttributeError(name) if name.startswith("__") else self.error
 
 
 class BrokenText(str):
@@ -41,10 +48,10 @@ class BrokenText(str):
 
 
 @contextlib.contextmanager
-def gather() -> Iterator[list[tuple[tuple[str, ...], DefinitionError]]]:
+def gather(file: str) -> Iterator[_Faults]:
     """Within this, faults do not raise. Those that stand in no group's place are in the list, with their labels."""
-    faults: list[tuple[tuple[str, ...], DefinitionError]] = []
-    token = _gathering.set(faults)
+    faults: _Faults = []
+    token = _gathering.set((file, faults))
     try:
         yield faults
     finally:
@@ -58,22 +65,23 @@ def is_gathering() -> bool:
 
 def report(label: tuple[str, ...], error: DefinitionError) -> None:
     """A fault that stands in no group's place: noted where faults are gathered, and else raised."""
-    faults = _gathering.get()
-    if faults is None:
+    gathering = _gathering.get()
+    if gathering is None:
         raise error
-    faults.append((label, error))
+    gathering[1].append((label, error))
 
 
 def break_off(error: DefinitionError) -> Broken:
     """What to put in a group's place; raises the error unless faults are gathered."""
-    if not is_gathering():
+    gathering = _gathering.get()
+    if gathering is None:
         raise error
-    return Broken(error, _line_of_definition())
+    return Broken(error, _line_of_definition(gathering[0]))
 
 
-def _line_of_definition() -> int | None:
-    """The line outside this package that asked for the group."""
+def _line_of_definition(file: str) -> int | None:
+    """The line of the suite that asked for the group, if only by way of a function in another file."""
     frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("torchmark.define."):
+    while frame is not None and frame.f_code.co_filename != file:
         frame = frame.f_back
     return frame.f_lineno if frame is not None else None

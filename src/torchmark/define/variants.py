@@ -131,7 +131,7 @@ def _is_idle(line: str, language: Language) -> bool:
 
 
 def _goes_on(text: str, language: Language) -> bool:
-    """Whether a statement needs more lines: a bracket, a string or a comment of several lines is open, or it says so."""
+    """Whether a statement needs more lines: a bracket, string or comment of several lines is open, or it says so."""
     brackets: list[str] = []
     end_of_comment = -1
     for match in _TOKENS[language].finditer(text):
