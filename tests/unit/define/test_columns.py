@@ -9,7 +9,9 @@ from torchmark.errors import DefinitionError
 
 HEADING = "Python                                   | C++"
 RULE = f"{'-' * 40} | {'-' * 40}"
-CHARACTERS = st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_categories=("Cc", "Zs"), include_characters=" ")
+CHARACTERS = st.characters(
+    min_codepoint=32, max_codepoint=0x2FF, exclude_categories=("Cc", "Zs"), include_characters=" "
+)
 CODE = st.text(st.one_of(st.just("|"), CHARACTERS))
 LINES = st.lists(CODE.map(str.rstrip), min_size=1, max_size=5)
 WIDE = "x = torch.ones((4, 4)) | torch.ones((4, 4)) | 1"
