@@ -19,7 +19,7 @@ from types import ModuleType
 from torchmark.define.expand import expand
 from torchmark.define.faults import Broken, gather
 from torchmark.define.selection import nearest
-from torchmark.define.tree import flatten
+from torchmark.define.tree import Benchmark, flatten
 from torchmark.errors import DefinitionError, UsageError, point
 from torchmark.model.case import Case, Label
 
@@ -77,27 +77,45 @@ class _Source:
 
     def __call__(self) -> Discovered:
         path = os.path.abspath(self.name) if self.is_file else str(_SUITES / f"{self.name}.py")
+        flat: Mapping[Label, Benchmark] = {}
+        check = False
+        faults: list[Fault] = []
         with gather(path) as gathered:
             try:
                 module = _import_file(path) if self.is_file else importlib.import_module(_qualify(self.name))
+                check = bool(getattr(module, CHECK, False))
                 definitions = getattr(module, DEFINITIONS, None)
-                if not isinstance(definitions, Mapping):
-                    return Discovered((), (_explain_absence(self.name, definitions),))
-                flat = flatten(definitions)
+                if isinstance(definitions, Mapping):
+                    flat = flatten(definitions)
+                else:
+                    faults.append(_explain_absence(self.name, definitions))
             except (Exception, SystemExit) as error:
-                return Discovered((), (_explain_failure(self.name, path, error),))
-        faults = [_describe(self.name, label, error) for label, error in gathered]
-        cases: list[Case] = []
-        check = bool(getattr(module, CHECK, False))
-        for label, benchmark in flat.items():
-            try:
-                if isinstance(benchmark, Broken):
-                    raise benchmark.error
-                cases += expand({label: benchmark}, suite=self.name, check=check)
-            except DefinitionError as error:
-                line = benchmark.line if isinstance(benchmark, Broken) else None
-                faults.append(_describe(self.name, label, error, line))
+                faults.append(_explain_failure(self.name, path, error))
+                if isinstance(error, DefinitionError):
+                    # It is told now; no second time as one whose place is lost.
+                    gathered.lines.pop(error, None)
+        cases, wrong = _expand_all(flat, self.name, check)
+        wrong = [*gathered.faults, *wrong]
+        # A group that two dictionaries have under one label, or a text that was cut, does not get here by itself.
+        wrong += [((), error) for error in gathered.lines if all(error is not other for _, other in wrong)]
+        faults += [_describe(self.name, label, error, gathered.lines.get(error)) for label, error in wrong]
         return Discovered(tuple(cases), tuple(faults))
+
+
+def _expand_all(
+    flat: Mapping[Label, Benchmark], suite: str, check: bool
+) -> tuple[list[Case], list[tuple[Label, DefinitionError]]]:
+    """The cases of all that is well defined, and what is wrong with others."""
+    cases: list[Case] = []
+    wrong: list[tuple[Label, DefinitionError]] = []
+    for label, benchmark in flat.items():
+        try:
+            if isinstance(benchmark, Broken):
+                raise benchmark.error
+            cases += expand({label: benchmark}, suite=suite, check=check)
+        except DefinitionError as error:
+            wrong.append((label, error))
+    return cases, wrong
 
 
 def _qualify(name: str) -> str:

@@ -12,23 +12,31 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from types import FrameType
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from torchmark.errors import DefinitionError
 
-_Faults: TypeAlias = "list[tuple[tuple[str, ...], DefinitionError]]"
-# The file of the suite that is being loaded, and its faults.
-_gathering: contextvars.ContextVar[tuple[str, _Faults] | None] = contextvars.ContextVar(
-    "torchmark_gathering", default=None
-)
+
+@dataclasses.dataclass(frozen=True)
+class Gathered:
+    """What is wrong with a suite: faults that stand in no group's place, with their labels, and the lines of others.
+
+    Some of those others may have got lost, if the suite does not use the group or text that they stand for.
+    """
+
+    file: str
+    faults: list[tuple[tuple[str, ...], DefinitionError]] = dataclasses.field(default_factory=list)
+    lines: dict[DefinitionError, int | None] = dataclasses.field(default_factory=dict)
+
+
+_gathering: contextvars.ContextVar[Gathered | None] = contextvars.ContextVar("torchmark_gathering", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Broken:
-    """Stands where a group would, had it been well defined; `line` is where in the suite's file it was to be made."""
+    """Stands where a group would, had it been well defined."""
 
     error: DefinitionError
-    line: int | None = None
 
     def __getattr__(self, name: str) -> NoReturn:
         # A suite that goes on to work with the group is told what is wrong with it.
@@ -48,35 +56,31 @@ class BrokenText(str):
 
 
 @contextlib.contextmanager
-def gather(file: str) -> Iterator[_Faults]:
-    """Within this, faults do not raise. Those that stand in no group's place are in the list, with their labels."""
-    faults: _Faults = []
-    token = _gathering.set((file, faults))
+def gather(file: str) -> Iterator[Gathered]:
+    """Within this, faults do not raise: they are in what it gives."""
+    gathered = Gathered(file)
+    token = _gathering.set(gathered)
     try:
-        yield faults
+        yield gathered
     finally:
         _gathering.reset(token)
 
 
-def is_gathering() -> bool:
-    """Whether a suite is being loaded."""
-    return _gathering.get() is not None
-
-
 def report(label: tuple[str, ...], error: DefinitionError) -> None:
     """A fault that stands in no group's place: noted where faults are gathered, and else raised."""
-    gathering = _gathering.get()
-    if gathering is None:
+    gathered = _gathering.get()
+    if gathered is None:
         raise error
-    gathering[1].append((label, error))
+    gathered.faults.append((label, error))
 
 
 def break_off(error: DefinitionError) -> Broken:
     """What to put in a group's place; raises the error unless faults are gathered."""
-    gathering = _gathering.get()
-    if gathering is None:
+    gathered = _gathering.get()
+    if gathered is None:
         raise error
-    return Broken(error, _line_of_definition(gathering[0]))
+    gathered.lines[error] = _line_of_definition(gathered.file)
+    return Broken(error)
 
 
 def _line_of_definition(file: str) -> int | None:

@@ -326,7 +326,7 @@ def _join_outputs(signature: Signature | None) -> str | None:
 def _check_setup(setup: GroupedSetup) -> GroupedSetup:
     if not isinstance(setup, GroupedSetup):
         raise DefinitionError(f"`setup` is a GroupedSetup, not {type(setup)}.")
-    for text in dataclasses.astuple(setup):
+    for text in (setup.py_setup, setup.cpp_setup, setup.global_setup):
         if isinstance(text, BrokenText):
             raise text.error
     return setup
