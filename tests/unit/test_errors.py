@@ -12,7 +12,7 @@ from torchmark.errors import DefinitionError, TorchmarkError, point
 
 def test_a_definition_error_is_what_scripts_have_learned_to_catch() -> None:
     for kind in (TorchmarkError, ValueError, AssertionError):
-        with pytest.raises(kind, match="^nothing$"):
+        with pytest.raises(kind, match="nothing"):
             raise DefinitionError("nothing")
 
 

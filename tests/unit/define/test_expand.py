@@ -296,12 +296,10 @@ def test_a_group_expands_to_the_product_of_its_options(
     threads: list[int],
     modes: list[str],
 ) -> None:
-    make, python, cpp = (GroupedStmts, "y = x", "auto y = x;")
-    if modules:
-        make, python, cpp = (GroupedModules, "model = f", "auto model = f;")
+    python, cpp = ("model = f", "auto model = f;") if modules else ("y = x", "auto y = x;")
     from_python = PY in languages
     torchscript, modes = torchscript and from_python, modes if from_python else []
-    group = make(
+    group = (GroupedModules if modules else GroupedStmts)(
         python if PY in languages else None,
         cpp if CPP in languages else None,
         signature=signature,

@@ -24,7 +24,7 @@ def test_setups_lose_their_indentation() -> None:
     )
     for texts in ((None,), ("", 3), ("", "", b"")):
         with pytest.raises(DefinitionError, match="is a text, not"):
-            GroupedSetup(*texts)  # type: ignore[arg-type]
+            GroupedSetup(*texts)
 
 
 def test_arguments_can_be_given_by_place_as_scripts_do() -> None:
@@ -218,17 +218,15 @@ def test_anything_is_a_group_or_a_definition_error(
     for make in (GroupedStmts, GroupedModules):
         try:
             group = make(python, cpp, setup, signature, **options)
-        except DefinitionError as error:
-            assert str(error)
-        else:
-            assert group.languages
+        except DefinitionError:
+            continue
+        assert group.languages
 
 
 @given(st.one_of(st.text(), TEXTS), st.one_of(st.text(), TEXTS))
 def test_anything_is_a_block_of_variants_or_a_definition_error(python: Any, cpp: Any) -> None:
     try:
         groups = GroupedVariants(python, cpp)
-    except DefinitionError as error:
-        assert str(error)
-    else:
-        assert all(group.languages for group in groups.values())
+    except DefinitionError:
+        return
+    assert all(group.languages for group in groups.values())

@@ -54,16 +54,16 @@ def test_flattening_a_second_time_changes_nothing(schema: dict[Any, Any]) -> Non
     try:
         flat = flatten(schema)
     except DefinitionError as error:
-        assert "duplicate key" in str(error)
-    else:
-        assert list(flatten(flat).items()) == list(flat.items())
+        if "duplicate key" not in str(error):
+            raise
+        return
+    assert list(flatten(flat).items()) == list(flat.items())
 
 
 @given(STRANGE)
 def test_anything_is_a_definition_or_a_definition_error(schema: Any) -> None:
     try:
         flat = flatten(schema)
-    except DefinitionError as error:
-        assert str(error)
-    else:
-        assert all(value is LEAF for value in flat.values())
+    except DefinitionError:
+        return
+    assert all(value is LEAF for value in flat.values())
