@@ -149,9 +149,11 @@ class _Variant:
         python = self.language == Language.PYTHON
         results = [(name, one if python else two) for name, one, two in compared.results]
         stmt = compared.stmts.python if python else compared.stmts.cpp
-        if self.runtime != RuntimeMode.EAGER:
+        if self.group.py_model_setup is not None:
             # The call of a model without an output has no value, but changes what it is given.
-            stmt, results = self.stmt, [result for result in results if result[1] != VALUE]
+            results = [result for result in results if result[1] != VALUE]
+        if self.runtime != RuntimeMode.EAGER:
+            stmt = self.stmt
         assert stmt is not None
         return Check(give_results(stmt, results, self.language), self.cold_setup) if results else None
 
