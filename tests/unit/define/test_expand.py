@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchmark.api.timer import Timer
 from torchmark.define.columns import parse_stmts
 from torchmark.define.expand import expand
 from torchmark.define.groups import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
@@ -17,7 +18,6 @@ from torchmark.model.case import (
     AutogradMode,
     AutoLabels,
     Case,
-    Check,
     CompileMode,
     CompileParts,
     RuntimeMode,
@@ -123,6 +123,7 @@ def test_the_parts_of_the_worked_example_can_be_used() -> None:
     assert benchmark.setup.cpp_setup == CPP_INPUTS
     assert benchmark.py_model_setup == DERIVED
     assert (benchmark.signature_args, benchmark.signature_output) == (("x", "w"), "y")
+    assert Timer(stmt=benchmark.py_fwd_stmt, setup=benchmark.setup.py_setup).timeit(1).number_per_run == 1
 
 
 def test_one_model_on_the_disk_serves_all_torchscript_cases() -> None:
@@ -211,8 +212,10 @@ def test_a_check_runs_once_what_is_measured_without_warming_up() -> None:
     case = find(expand({("example", "mul"): benchmark}, check=True), JIT, BACKWARD, CPP)
     assert case.check is not None
     assert case.args.setup.startswith(f"{case.check.setup}\n\n// Warm up")
-    assert case.check.stmt == case.args.stmt
-    assert case.check.results == (("y", "y"), ("x.grad", "x.grad()"), ("w.grad", "w.grad()"))
+    assert case.check.stmt == (
+        f'{case.args.stmt}\ntorchmark::give("y", y);\n'
+        'torchmark::give("x.grad", x.grad());\ntorchmark::give("w.grad", w.grad());'
+    )
 
 
 def test_a_model_without_output_is_compared_by_what_it_changes() -> None:
@@ -227,17 +230,20 @@ def test_a_model_without_output_is_compared_by_what_it_changes() -> None:
     eager, script = find(cases, EAGER, FORWARD, CPP).check, find(cases, JIT, FORWARD, CPP).check
     assert eager is not None
     assert script is not None
-    assert eager.stmt == "auto &&torchmark_value = (x.zero_());"
-    assert script.stmt == find(cases, JIT, FORWARD, CPP).args.stmt
-    assert script.results == (("x", "x"),)
+    assert eager.stmt == 'auto &&torchmark_value = (x.zero_());\ntorchmark::give("x", x);'
+    assert script.stmt == find(cases, JIT, FORWARD, CPP).args.stmt + '\ntorchmark::give("x", x);'
 
 
 def test_lines_of_variants_are_compared_by_value_and_by_what_they_change() -> None:
     groups = GroupedVariants("# @setup\nx = 1\n# @a\nx + 1", "// @setup\nauto x = 1;\n// @a\nx + 1;")
     python, cpp = expand(flatten({None: groups}), check=True)
-    results = (("the value", "torchmark_value"), ("x", "x"))
-    assert python.check == Check("x = 1\n", "torchmark_value = (x + 1)", results)
-    assert cpp.check == Check("auto x = 1;\n", "auto &&torchmark_value = (x + 1);", results)
+    assert python.check is not None
+    assert cpp.check is not None
+    assert (python.check.setup, cpp.check.setup) == ("x = 1\n", "auto x = 1;\n")
+    given = '\ntorchmark_give("the value", torchmark_value)\ntorchmark_give("x", x)'
+    assert python.check.stmt == f"torchmark_value = (x + 1){given}"
+    given = '\ntorchmark::give("the value", torchmark_value);\ntorchmark::give("x", x);'
+    assert cpp.check.stmt == f"auto &&torchmark_value = (x + 1);{given}"
 
 
 def test_timers_stay_as_they_are() -> None:
