@@ -120,6 +120,10 @@ class GroupedBenchmark:
         for name in (*(self.signature_args or ()), *self.outputs):
             if name in GENERATED_NAMES:
                 raise DefinitionError(f"`{name}` is a name that is generated: use another one in the signature.")
+            if self.cpp_model_setup is not None and name in self.outputs and name in (self.signature_args or ()):
+                raise DefinitionError(
+                    f"`{name}` goes in and comes out: `auto {name} = model->forward({name})` is no C++."
+                )
 
     @property
     def outputs(self) -> tuple[str, ...]:

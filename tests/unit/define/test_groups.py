@@ -156,12 +156,14 @@ def test_statements_that_mean_nothing_are_refused(good: dict[str, Any], bad: dic
         ({"signature": "f(x) -> None", "autograd": True}, "An output variable must be specified"),
         ({"signature": "f(jit_model) -> y"}, "`jit_model` is a name that is generated"),
         ({"signature": "f(x) -> fpath"}, "`fpath` is a name that is generated"),
+        ({"signature": "f(x) -> x"}, "`x` goes in and comes out"),
         ({"py_model_setup": 3}, "`py_model_setup` is a text, not <class 'int'>."),
     ],
 )
 def test_modules_that_mean_nothing_are_refused(bad: dict[str, Any], message: str) -> None:
     good: dict[str, Any] = {"py_model_setup": MODEL, "cpp_model_setup": CPP_MODEL, "signature": "f(x) -> y"}
     assert GroupedModules(**good, torchscript=True, autograd=True, compile=True).cpp_model_setup == CPP_MODEL
+    assert GroupedModules(MODEL, signature="f(x) -> x").py_fwd_stmt == "x = model(x)"
     with pytest.raises(DefinitionError) as caught:
         GroupedModules(**{**good, **bad})
     assert message in str(caught.value)
