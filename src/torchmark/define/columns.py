@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from torchmark.define.faults import BrokenText, is_gathering
+from torchmark.define.faults import BrokenText, break_off
 from torchmark.errors import DefinitionError
 
 # How wide the Python column is unless there is a reason for more.
@@ -31,10 +31,8 @@ def parse_stmts(stmts: str) -> tuple[str, str]:
     try:
         return _parse(stmts)
     except DefinitionError as error:
-        if not is_gathering():
-            raise
         # Whoever uses it is broken, too, and knows under which label.
-        broken = BrokenText(error)
+        broken = BrokenText(break_off(error).error)
         return broken, broken
 
 
@@ -45,7 +43,8 @@ def join_stmts(python: str, cpp: str) -> str:
     x = 1                                    | auto x = 1;
     """
     left, right = python.split("\n"), cpp.split("\n")
-    width = max(COLUMN_WIDTH, *(len(line.rstrip()) for line in left))
+    # With the padding that `parse_stmts` leaves: a block keeps its width.
+    width = max(COLUMN_WIDTH, *(len(line) for line in left))
     lines = [("Python", "C++"), ("-" * width, "-" * COLUMN_WIDTH)]
     for number in range(max(len(left), len(right))):
         lines.append((left[number] if number < len(left) else "", right[number] if number < len(right) else ""))

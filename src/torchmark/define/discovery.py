@@ -5,6 +5,7 @@ One file that does not load, or one group that is not well defined, hides nothin
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import itertools
@@ -18,7 +19,7 @@ from types import ModuleType
 from torchmark.define.expand import expand
 from torchmark.define.faults import Broken, gather
 from torchmark.define.selection import nearest
-from torchmark.define.tree import flatten
+from torchmark.define.tree import Benchmark, flatten
 from torchmark.errors import DefinitionError, UsageError, point
 from torchmark.model.case import Case, Label
 
@@ -75,27 +76,46 @@ class _Source:
     is_file: bool
 
     def __call__(self) -> Discovered:
-        with gather() as gathered:
+        path = os.path.abspath(self.name) if self.is_file else str(_SUITES / f"{self.name}.py")
+        flat: Mapping[Label, Benchmark] = {}
+        check = False
+        faults: list[Fault] = []
+        with gather(path) as gathered:
             try:
-                module = _import_file(self.name) if self.is_file else importlib.import_module(_qualify(self.name))
+                module = _import_file(path) if self.is_file else importlib.import_module(_qualify(self.name))
+                check = bool(getattr(module, CHECK, False))
+                definitions = getattr(module, DEFINITIONS, None)
+                if isinstance(definitions, Mapping):
+                    flat = flatten(definitions)
+                else:
+                    faults.append(_explain_absence(self.name, definitions))
             except (Exception, SystemExit) as error:
-                return Discovered((), (_explain_failure(self.name, error),))
-            definitions = getattr(module, DEFINITIONS, None)
-            if not isinstance(definitions, Mapping):
-                return Discovered((), (_explain_absence(self.name, definitions),))
-            flat = flatten(definitions)
-        faults = [_describe(self.name, label, error) for label, error in gathered]
-        cases: list[Case] = []
-        check = bool(getattr(module, CHECK, False))
-        for label, benchmark in flat.items():
-            try:
-                if isinstance(benchmark, Broken):
-                    raise benchmark.error
-                cases += expand({label: benchmark}, suite=self.name, check=check)
-            except DefinitionError as error:
-                line = benchmark.line if isinstance(benchmark, Broken) else None
-                faults.append(_describe(self.name, label, error, line))
+                faults.append(_explain_failure(self.name, path, error))
+                if isinstance(error, DefinitionError):
+                    # It is told now; no second time as one whose place is lost.
+                    gathered.lines.pop(error, None)
+        cases, wrong = _expand_all(flat, self.name, check)
+        wrong = [*gathered.faults, *wrong]
+        # A group that two dictionaries have under one label, or a text that was cut, does not get here by itself.
+        wrong += [((), error) for error in gathered.lines if all(error is not other for _, other in wrong)]
+        faults += [_describe(self.name, label, error, gathered.lines.get(error)) for label, error in wrong]
         return Discovered(tuple(cases), tuple(faults))
+
+
+def _expand_all(
+    flat: Mapping[Label, Benchmark], suite: str, check: bool
+) -> tuple[list[Case], list[tuple[Label, DefinitionError]]]:
+    """The cases of all that is well defined, and what is wrong with others."""
+    cases: list[Case] = []
+    wrong: list[tuple[Label, DefinitionError]] = []
+    for label, benchmark in flat.items():
+        try:
+            if isinstance(benchmark, Broken):
+                raise benchmark.error
+            cases += expand({label: benchmark}, suite=suite, check=check)
+        except DefinitionError as error:
+            wrong.append((label, error))
+    return cases, wrong
 
 
 def _qualify(name: str) -> str:
@@ -124,26 +144,46 @@ def _find_files(name: str) -> list[Path]:
         hint = f" Did you mean {meant[0]}?" if meant else ""
         raise UsageError(f"{name!r} is neither a suite nor a file or folder.{hint}\nThe suites are {', '.join(known)}.")
     files = sorted(
-        file for file in path.rglob(PATTERN) if not any(part.startswith(".") for part in file.relative_to(path).parts)
+        file
+        for file in path.rglob(PATTERN)
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
     )
     if not files:
         raise UsageError(f"There is no {PATTERN} in the folder {name!r} or below. Name a file, or rename yours.")
     return files
 
 
-def _import_file(name: str) -> ModuleType:
+def _import_file(path: str) -> ModuleType:
     """Run a file as a module of its own, which finds what lies beside it."""
-    path = os.path.abspath(name)
     module = ModuleType(f"torchmark_suite_{next(_numbers)}")
     module.__file__ = path
     # Dataclasses look for their module by its name.
     sys.modules[module.__name__] = module
-    sys.path.insert(0, os.path.dirname(path))
-    try:
+    with _beside(os.path.dirname(path)):
         exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
-    finally:
-        sys.path.remove(os.path.dirname(path))
     return module
+
+
+@contextlib.contextmanager
+def _beside(folder: str) -> Iterator[None]:
+    """Within this, modules of the folder can be imported; another folder may have others of the same names."""
+    elsewhere, known = folder in sys.path, set(sys.modules)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        # The file may have changed the list itself.
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+        new = () if elsewhere else set(sys.modules) - known
+        for name in [name for name in new if _lies_in(folder, sys.modules.get(name.partition(".")[0]))]:
+            del sys.modules[name]
+
+
+def _lies_in(folder: str, module: ModuleType | None) -> bool:
+    """Whether it is a module, or a package, of this very folder."""
+    places: list[str] = [*getattr(module, "__path__", ()), getattr(module, "__file__", None) or ""]
+    return os.path.dirname(places[0]) == folder
 
 
 def _describe(file: str, label: Label, error: DefinitionError, line: int | None = None) -> Fault:
@@ -157,11 +197,11 @@ def _explain_absence(file: str, found: object) -> Fault:
     return Fault(file, (), f"{problem} {DEFINITIONS}.", advice)
 
 
-def _explain_failure(file: str, error: BaseException) -> Fault:
+def _explain_failure(file: str, path: str, error: BaseException) -> Fault:
     """A file that does not even load: the error, and the line of the file where it came from."""
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
-    path = os.path.abspath(file)
-    if isinstance(error, SyntaxError):
+    # A file that this one imports may have such an error, too.
+    if isinstance(error, SyntaxError) and error.filename == path:
         where = point(error.text.rstrip("\n"), max((error.offset or 1) - 1, 0)) if error.text else ""
         return Fault(file, (), f"It is not Python: {error.msg}.\n{where}".rstrip(), "Correct the line.", error.lineno)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]

@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
-from torchmark.define.groups import GroupedBenchmark
+from torchmark.define.groups import VALUE, Compared, GroupedBenchmark
 from torchmark.define.invocation import (
     SCRIPT_INCLUDES,
     add_backward,
@@ -19,7 +19,7 @@ from torchmark.define.invocation import (
     name_results,
     warm_up,
 )
-from torchmark.define.options import check_python
+from torchmark.define.options import check_python, dedent
 from torchmark.define.tree import Benchmark
 from torchmark.errors import DefinitionError
 from torchmark.model.case import (
@@ -52,11 +52,12 @@ def expand(benchmarks: Mapping[Label, Benchmark], *, suite: str = "", check: boo
 
 def _explicit(label: Label, args: TimerArgs, suite: str) -> Case:
     for name in ("stmt", "setup", "global_setup"):
-        text = getattr(args, name)
-        if not isinstance(text, str):
-            raise DefinitionError(f"`{name}` of TimerArgs is a text, not {type(text)}.")
+        # Timers take the indentation away.
+        text = dedent(getattr(args, name), f"TimerArgs.{name}")
         if args.language == Language.PYTHON:
-            check_python(name, text)
+            check_python(f"TimerArgs.{name}", text)
+    if args.language == Language.PYTHON and args.global_setup:
+        raise DefinitionError("Python has no `global_setup`: only C++ has a file scope. Move it to `setup`.")
     if not isinstance(args.language, Language):
         raise DefinitionError(f"`language` of TimerArgs is a Language, not {args.language!r}.")
     if type(args.num_threads) is not int or args.num_threads < 1:
@@ -139,14 +140,22 @@ class _Variant:
     def check(self) -> Check | None:
         compared = self.group.compared
         if compared is not None:
-            python = self.language == Language.PYTHON
-            stmt = compared.stmts.python if python else compared.stmts.cpp
-            assert stmt is not None
-            results = [(name, one if python else two) for name, one, two in compared.results]
-            return Check(give_results(stmt, results, self.language), self.cold_setup)
+            return self._compare(compared)
         args = self.group.signature_args or ()
         found = name_results(self.runtime, self.autograd, self.language, args, self.group.outputs)
         return Check(give_results(self.stmt, found, self.language), self.cold_setup) if found else None
+
+    def _compare(self, compared: Compared) -> Check | None:
+        python = self.language == Language.PYTHON
+        results = [(name, one if python else two) for name, one, two in compared.results]
+        stmt = compared.stmts.python if python else compared.stmts.cpp
+        if self.group.py_model_setup is not None:
+            # The call of a model without an output has no value, but changes what it is given.
+            results = [result for result in results if result[1] != VALUE]
+        if self.runtime != RuntimeMode.EAGER:
+            stmt = self.stmt
+        assert stmt is not None
+        return Check(give_results(stmt, results, self.language), self.cold_setup) if results else None
 
 
 def _expand_group(label: Label, group: GroupedBenchmark, suite: str, check: bool) -> Iterator[Case]:

@@ -12,20 +12,35 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from types import FrameType
+from typing import NoReturn
 
 from torchmark.errors import DefinitionError
 
-_gathering: contextvars.ContextVar[list[tuple[tuple[str, ...], DefinitionError]] | None] = contextvars.ContextVar(
-    "torchmark_gathering", default=None
-)
+
+@dataclasses.dataclass(frozen=True)
+class Gathered:
+    """What is wrong with a suite: faults that stand in no group's place, with their labels, and the lines of others.
+
+    Some of those others may have got lost, if the suite does not use the group or text that they stand for.
+    """
+
+    file: str
+    faults: list[tuple[tuple[str, ...], DefinitionError]] = dataclasses.field(default_factory=list)
+    lines: dict[DefinitionError, int | None] = dataclasses.field(default_factory=dict)
+
+
+_gathering: contextvars.ContextVar[Gathered | None] = contextvars.ContextVar("torchmark_gathering", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Broken:
-    """Stands where a group would, had it been well defined; `line` is where in the suite's file it was to be made."""
+    """Stands where a group would, had it been well defined."""
 
     error: DefinitionError
-    line: int | None = None
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # A suite that goes on to work with the group is told what is wrong with it.
+        raise AttributeError(name) if name.startswith("__") else self.error
 
 
 class BrokenText(str):
@@ -41,39 +56,36 @@ class BrokenText(str):
 
 
 @contextlib.contextmanager
-def gather() -> Iterator[list[tuple[tuple[str, ...], DefinitionError]]]:
-    """Within this, faults do not raise. Those that stand in no group's place are in the list, with their labels."""
-    faults: list[tuple[tuple[str, ...], DefinitionError]] = []
-    token = _gathering.set(faults)
+def gather(file: str) -> Iterator[Gathered]:
+    """Within this, faults do not raise: they are in what it gives."""
+    gathered = Gathered(file)
+    token = _gathering.set(gathered)
     try:
-        yield faults
+        yield gathered
     finally:
         _gathering.reset(token)
 
 
-def is_gathering() -> bool:
-    """Whether a suite is being loaded."""
-    return _gathering.get() is not None
-
-
 def report(label: tuple[str, ...], error: DefinitionError) -> None:
     """A fault that stands in no group's place: noted where faults are gathered, and else raised."""
-    faults = _gathering.get()
-    if faults is None:
+    gathered = _gathering.get()
+    if gathered is None:
         raise error
-    faults.append((label, error))
+    gathered.faults.append((label, error))
 
 
 def break_off(error: DefinitionError) -> Broken:
     """What to put in a group's place; raises the error unless faults are gathered."""
-    if not is_gathering():
+    gathered = _gathering.get()
+    if gathered is None:
         raise error
-    return Broken(error, _line_of_definition())
+    gathered.lines[error] = _line_of_definition(gathered.file)
+    return Broken(error)
 
 
-def _line_of_definition() -> int | None:
-    """The line outside this package that asked for the group."""
+def _line_of_definition(file: str) -> int | None:
+    """The line of the suite that asked for the group, if only by way of a function in another file."""
     frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("torchmark.define."):
+    while frame is not None and frame.f_code.co_filename != file:
         frame = frame.f_back
     return frame.f_lineno if frame is not None else None

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import TypeAlias, cast
 
 from torchmark.define.faults import Broken, BrokenText, break_off
-from torchmark.define.invocation import call_model, derive_model
+from torchmark.define.invocation import GENERATED_NAMES, call_model, derive_model
 from torchmark.define.options import (
     Compile,
     Threads,
+    check_flag,
     check_python,
     check_tags,
     check_threads,
@@ -86,13 +87,16 @@ class GroupedBenchmark:
     """How statements without a signature that names an output are compared."""
 
     def __post_init__(self) -> None:
+        for name in ("torchscript", "autograd"):
+            check_flag(name, getattr(self, name))
+        check_flag("check", self.check, None)
         if self.autograd and self.signature_output is None:
             raise DefinitionError("An output variable must be specified when `autograd=True`.")
         if self.autograd and len(self.outputs) > 1:
             text = f"Multiple return values are not currently allowed: `{self.signature_output}`, with `autograd=True`."
             raise DefinitionError(f"{text} A backward pass starts from one output.")
         for name in ("py_model_setup", "cpp_model_setup"):
-            if (source := getattr(self, name)) and "model" not in source:
+            if (source := getattr(self, name)) is not None and "model" not in source:
                 raise DefinitionError(f"`{name}` appears to be missing `model` definition.")
         if self.py_fwd_stmt is None and self.cpp_fwd_stmt is None:
             raise DefinitionError("There is nothing to measure, neither in Python nor in C++.")
@@ -100,12 +104,26 @@ class GroupedBenchmark:
             raise DefinitionError("`torchscript=True` needs a model in Python, from which TorchScript is made.")
         if self.compile and self.py_model_setup is None:
             raise DefinitionError("`compile` needs a model in Python: it is what torch.compile compiles.")
+        self._check_names()
+        # The statement first: a model that was derived from it has the same fault, in lines that nobody wrote.
         for name, code in (
             ("py_setup", self.setup.py_setup),
-            ("py_model_setup", self.py_model_setup),
             ("py_stmt", self.py_fwd_stmt),
+            ("py_model_setup", self.py_model_setup),
         ):
             check_python(name, code)
+
+    def _check_names(self) -> None:
+        """What is generated around a model must not hide an argument or an output."""
+        if self.py_model_setup is None and self.cpp_model_setup is None:
+            return
+        for name in (*(self.signature_args or ()), *self.outputs):
+            if name in GENERATED_NAMES:
+                raise DefinitionError(f"`{name}` is a name that is generated: use another one in the signature.")
+            if self.cpp_model_setup is not None and name in self.outputs and name in (self.signature_args or ()):
+                raise DefinitionError(
+                    f"`{name}` goes in and comes out: `auto {name} = model->forward({name})` is no C++."
+                )
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -312,7 +330,7 @@ def _join_outputs(signature: Signature | None) -> str | None:
 def _check_setup(setup: GroupedSetup) -> GroupedSetup:
     if not isinstance(setup, GroupedSetup):
         raise DefinitionError(f"`setup` is a GroupedSetup, not {type(setup)}.")
-    for text in dataclasses.astuple(setup):
+    for text in (setup.py_setup, setup.cpp_setup, setup.global_setup):
         if isinstance(text, BrokenText):
             raise text.error
     return setup

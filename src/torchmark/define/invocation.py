@@ -5,6 +5,7 @@ Each text exists in Python and in C++; a group decides which of them it needs.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -16,6 +17,8 @@ MODELS = {RuntimeMode.EAGER: "model", RuntimeMode.JIT: "jit_model", RuntimeMode.
 # Several outputs of a TorchScript model are one value in C++.
 OUTPUTS = "torchmark_outputs"
 WARM_UP_RUNS = 3
+# Variables that only generated code makes.
+GENERATED_NAMES = frozenset((*MODELS.values(), OUTPUTS, "fpath", "ivalue_inputs"))
 # What loading a TorchScript model needs in C++.
 SCRIPT_INCLUDES = "#include <string>\n#include <vector>\n#include <torch/script.h>"
 
@@ -93,9 +96,12 @@ def compile_model(setup: str, mode: CompileMode) -> str:
 def warm_up(setup: str, stmt: str, runtime: RuntimeMode, language: Language) -> str:
     """A setup that goes on to run the statement a few times: a model is optimised in its first calls."""
     body = textwrap.indent(stmt, "    ")
+    usual = "_" if language == Language.PYTHON else "i"
+    # A signature may well have an index that is called i.
+    index = usual if re.search(rf"\b{usual}\b", stmt) is None else "torchmark_index"
     if language == Language.PYTHON:
-        return f"{setup}\n\n# Warm up `{MODELS[runtime]}`\nfor _ in range({WARM_UP_RUNS}):\n{body}"
-    loop = f"for (int i = 0; i < {WARM_UP_RUNS}; i++) {{\n{body}\n}}"
+        return f"{setup}\n\n# Warm up `{MODELS[runtime]}`\nfor {index} in range({WARM_UP_RUNS}):\n{body}"
+    loop = f"for (int {index} = 0; {index} < {WARM_UP_RUNS}; {index}++) {{\n{body}\n}}"
     return f"{setup}\n\n// Warm up `{MODELS[runtime]}`\n{loop}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -13,6 +14,9 @@ from torchmark.model.case import CompileMode
 
 Threads: TypeAlias = "int | tuple[int, ...]"
 Compile: TypeAlias = "bool | str | CompileMode | tuple[str | CompileMode, ...]"
+
+# Names of back ends and modes stand in code, in double quotes, and in labels, with commas between.
+_PLAIN_NAME = re.compile(r"[\w.+-]+")
 
 
 def dedent(text: str, name: str) -> str:
@@ -33,12 +37,21 @@ def check_python(name: str, code: str | None) -> None:
     """Raise a DefinitionError that points at what is not Python."""
     try:
         ast.parse(code or "")
+    except (RecursionError, MemoryError):
+        raise DefinitionError(f"`{name}` is nested too deeply for Python to read.") from None
     except (SyntaxError, ValueError) as error:
         problem = f"`{name}` is not Python: {getattr(error, 'msg', error)}."
         line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
         lines = (code or "").split("\n")
         position = sum(len(earlier) + 1 for earlier in lines[: line - 1]) + column - 1
-        raise DefinitionError(problem, text=code, position=min(position, len(code or ""))) from None
+        position = max(0, min(position, len(code or "")))
+        raise DefinitionError(problem, text=code, position=position) from None
+
+
+def check_flag(name: str, flag: object, *known: object) -> None:
+    """Raise a DefinitionError unless it is True or False, or what else is known; a text is true, even "no"."""
+    if not any(flag is one for one in (True, False, *known)):
+        raise DefinitionError(f"`{name}` is True or False, not {flag!r}.")
 
 
 def check_threads(threads: Threads) -> tuple[int, ...]:
@@ -47,7 +60,7 @@ def check_threads(threads: Threads) -> tuple[int, ...]:
     >>> check_threads(2)
     (2,)
     """
-    numbers = (threads,) if isinstance(threads, int) else tuple(threads)
+    numbers = tuple(threads) if isinstance(threads, Iterable) else (threads,)
     if not numbers or not all(type(number) is int and number > 0 for number in numbers):
         raise DefinitionError(f"`num_threads` is a whole number from 1 on, or several of them, not {threads!r}.")
     if len(set(numbers)) < len(numbers):
@@ -55,9 +68,9 @@ def check_threads(threads: Threads) -> tuple[int, ...]:
     return numbers
 
 
-def check_tags(tags: Iterable[str]) -> tuple[str, ...]:
+def check_tags(tags: object) -> tuple[str, ...]:
     """One tag or several, as several."""
-    chosen: tuple[object, ...] = (tags,) if isinstance(tags, str) else tuple(tags)
+    chosen: tuple[object, ...] = tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else (tags,)
     texts = tuple(tag for tag in chosen if isinstance(tag, str) and tag.strip())
     if len(texts) < len(chosen):
         raise DefinitionError(f"`tags` are texts, not {tags!r}.")
@@ -75,10 +88,12 @@ def choose_modes(compile: Compile) -> tuple[CompileMode, ...]:
     chosen = compile if isinstance(compile, tuple) else (compile,)
     modes = []
     for one in chosen:
-        if isinstance(one, str) and one.strip() and '"' not in one and "\\" not in one and "\n" not in one:
+        if isinstance(one, str) and one.strip():
             backend, _, mode = one.partition(":")
-            one = CompileMode(backend or "inductor", mode or None)
-        if not isinstance(one, CompileMode):
+            one = CompileMode(backend.strip() or CompileMode.backend, mode.strip() or None)
+        if not isinstance(one, CompileMode) or not (
+            _is_plain(one.backend) and (one.mode is None or _is_plain(one.mode))
+        ):
             raise DefinitionError(
                 f'`compile` is True, or back ends such as ("inductor", "aot_eager"), not {compile!r}.'
             )
@@ -86,3 +101,7 @@ def choose_modes(compile: Compile) -> tuple[CompileMode, ...]:
     if len(set(modes)) < len(modes):
         raise DefinitionError(f"`compile` names a back end twice: {compile!r}.")
     return tuple(modes)
+
+
+def _is_plain(name: object) -> bool:
+    return isinstance(name, str) and _PLAIN_NAME.fullmatch(name) is not None

@@ -73,10 +73,9 @@ class _Parser:
             return []
         if self._token.text == "(":
             self._advance()
-            outputs = self._names(")")
-            if not outputs:
+            if self._token.text == ")":
                 self._refuse("an output")
-            return outputs
+            return self._names(")")
         outputs = [self._name("an output")]
         while self._token.text == ",":
             self._advance()

@@ -24,9 +24,31 @@ SETUP = "setup"
 GLOBAL_SETUP = "global_setup"
 
 _COMMENTS = {Language.PYTHON: "#", Language.CPP: "//"}
-# Characters that have a meaning: strings, brackets, and what may begin a comment.
-_TRIPLE = ('"""', "'''")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+# What brackets may stand in without being any, what has no end yet, and brackets.
+_TOKENS = {
+    Language.PYTHON: re.compile(
+        r"""
+          (?P<comment>\#[^\n]*)
+        | \"{3}(?:\\.|[^\\])*?\"{3} | '{3}(?:\\.|[^\\])*?'{3}
+        | (?P<endless>\"{3}|'{3})
+        | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
+        | (?P<bracket>[()\[\]{}])
+        """,
+        re.VERBOSE | re.DOTALL,
+    ),
+    Language.CPP: re.compile(
+        r"""
+          //(?:\\.|[^\n\\])* | /\*.*?\*/
+        | R"(?P<mark>[^()\\\s"]{0,16})\(.*?\)(?P=mark)"
+        | (?P<endless>/\*|R"[^()\\\s"]{0,16}\()
+        | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
+        | (?<!\w)\d(?:'?\w)*
+        | (?P<bracket>[()\[\]{}])
+        """,
+        re.VERBOSE | re.DOTALL,
+    ),
+}
 
 
 class Block(NamedTuple):
@@ -54,7 +76,7 @@ def parse_block(text: str, language: Language) -> Block:
         raise DefinitionError(f"A block of variants is a text, not {type(text)}.")
     sections = _split_by_label(textwrap.dedent(text).strip(), _COMMENTS[language])
     setup, global_setup = ("\n".join(sections.pop(name, [])).strip("\n") for name in (SETUP, GLOBAL_SETUP))
-    if language == Language.PYTHON and global_setup.strip():
+    if language == Language.PYTHON and not all(_is_idle(line, language) for line in global_setup.split("\n")):
         raise DefinitionError("Python has no `global_setup`: only C++ has a file scope. Move it to `# @setup`.")
     return Block(setup, global_setup, {label: _join_lines(lines, language) for label, lines in sections.items()})
 
@@ -82,7 +104,7 @@ def _split_by_label(text: str, comment: str) -> dict[str, list[str]]:
             label = reserved if reserved in (SETUP, GLOBAL_SETUP) else name
             sections.setdefault(label, [])
         else:
-            sections[label].append("" if line.lstrip().startswith(comment) else line.rstrip())
+            sections[label].append(line.rstrip())
     return sections
 
 
@@ -91,7 +113,7 @@ def _join_lines(lines: list[str], language: Language) -> list[str]:
     stmts: list[str] = []
     started: list[str] = []
     for line in lines:
-        started.append(line)
+        started.append("" if not started and _is_idle(line, language) else line)
         if _goes_on("\n".join(started), language):
             continue
         stmts.append(textwrap.dedent("\n".join(started)).strip())
@@ -103,43 +125,26 @@ def _join_lines(lines: list[str], language: Language) -> list[str]:
     return stmts
 
 
+def _is_idle(line: str, language: Language) -> bool:
+    """Whether there is nothing but a comment in it, if anything."""
+    return line.strip() == "" or line.lstrip().startswith(_COMMENTS[language])
+
+
 def _goes_on(text: str, language: Language) -> bool:
-    """Whether a statement needs more lines: a bracket, or a string of several lines, is open, or it says so."""
-    if text.endswith("\\"):
-        return True
-    comment = _COMMENTS[language]
+    """Whether a statement needs more lines: a bracket, string or comment of several lines is open, or it says so."""
     brackets: list[str] = []
-    position = 0
-    while position < len(text):
-        character = text[position]
-        if language == Language.PYTHON and text.startswith(_TRIPLE, position):
-            end = text.find(text[position : position + 3], position + 3)
-            if end < 0:
-                return True
-            position = end + 2
-        elif character in "\"'":
-            position = _end_of_string(text, position)
-        elif text.startswith(comment, position):
-            position = _end_of_line(text, position)
-        elif character in _CLOSING:
-            brackets.append(_CLOSING[character])
-        elif brackets and character == brackets[-1]:
+    end_of_comment = -1
+    for match in _TOKENS[language].finditer(text):
+        if match.lastgroup == "endless":
+            return True
+        if match.lastgroup == "comment":
+            end_of_comment = match.end()
+        elif match.lastgroup == "bracket" and match[0] in _CLOSING:
+            brackets.append(_CLOSING[match[0]])
+        elif brackets and match[0] == brackets[-1]:
             brackets.pop()
-        position += 1
-    return bool(brackets)
-
-
-def _end_of_string(text: str, start: int) -> int:
-    """Where the string ends that starts there; one that is not closed ends with its line."""
-    position = start + 1
-    while position < len(text) and text[position] not in (text[start], "\n"):
-        position += 2 if text[position] == "\\" else 1
-    return position
-
-
-def _end_of_line(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
+    # A comment of Python's ends with its line, whatever stands there.
+    return bool(brackets) or (text.endswith("\\") and end_of_comment < len(text))
 
 
 _DECLARATION = re.compile(r"^\s*(?:const\s+)?(?:auto|torch::Tensor|at::Tensor)\s+(\w+)\s*=", re.MULTILINE)
