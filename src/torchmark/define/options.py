@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+import warnings
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -36,7 +37,10 @@ def dedent_stmt(text: str | None, name: str) -> str | None:
 def check_python(name: str, code: str | None) -> None:
     """Raise a DefinitionError that points at what is not Python."""
     try:
-        ast.parse(code or "")
+        with warnings.catch_warnings():
+            # They are given when the code is run.
+            warnings.simplefilter("ignore")
+            ast.parse(code or "")
     except (RecursionError, MemoryError):
         raise DefinitionError(f"`{name}` is nested too deeply for Python to read.") from None
     except (SyntaxError, ValueError) as error:

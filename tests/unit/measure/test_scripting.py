@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from torchmark.measure.scripting import ScriptRefused, script_model
+
+
+def test_a_function_becomes_a_file_that_can_be_loaded(tmp_path: Path) -> None:
+    source = "def model(x):\n    return x * 2\njit_model = torch.jit.script(model)"
+    script_model(source, str(tmp_path / "m.pt"))
+    assert torch.jit.load(str(tmp_path / "m.pt"))(torch.ones(1)).item() == 2  # type: ignore[no-untyped-call]
+    assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
+
+
+def test_weights_are_the_same_whatever_was_drawn_before(tmp_path: Path) -> None:
+    source = "model = torch.nn.Linear(2, 2)\njit_model = torch.jit.script(model)"
+    weights = []
+    for name in ("a.pt", "b.pt"):
+        torch.rand(5)
+        script_model(source, str(tmp_path / name))
+        weights.append(torch.jit.load(str(tmp_path / name)).weight)  # type: ignore[no-untyped-call]
+    assert torch.equal(*weights)
+
+
+def test_what_is_no_torchscript_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ScriptRefused, match="not become TorchScript but <class 'int'>"):
+        script_model("jit_model = 1", str(tmp_path / "m.pt"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_torch_without_torchscript_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "jit", None)
+    with pytest.raises(ScriptRefused, match=r"torch .* has no TorchScript"):
+        script_model("jit_model = 1", str(tmp_path / "m.pt"))

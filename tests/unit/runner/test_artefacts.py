@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchmark.model.case import Artefact, AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.sdk import Sdk
+from torchmark.model.task import Language
+from torchmark.runner.artefacts import Models, insert_path
+
+SDK = Sdk("python", "/torch", "2.0", "abc", True, "", 17, None)
+MODEL = Artefact("torchscript_m_123.pt", "jit_model = 1")
+
+
+class FakeWorker:
+    sdk = SDK
+
+    def __init__(self, outcome: object = None) -> None:
+        self.jobs: list[object] = []
+        self._outcome = outcome
+
+    def run(self, job: object) -> object:
+        self.jobs.append(job)
+        Path(job.path).touch() if self._outcome is None else None  # type: ignore[attr-defined]
+        return self._outcome
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"TORCHMARK_CACHE": str(tmp_path)}
+
+
+def test_a_model_is_made_once_and_its_folder_goes_with_the_last_that_uses_it(environ: dict[str, str]) -> None:
+    worker = FakeWorker()
+    with Models(environ) as one:
+        with Models(environ) as two:
+            paths = [models.make([MODEL, MODEL], worker)[MODEL] for models in (one, two)]  # type: ignore[arg-type]
+            assert len(worker.jobs) == 1
+            assert paths[0] == paths[1]
+        assert one.folder.exists()
+    assert not one.folder.exists()
+
+
+def test_a_path_is_the_same_every_time_and_another_for_another_torch(environ: dict[str, str]) -> None:
+    with Models(environ) as one:
+        first = one.place(MODEL, SDK)
+    with Models(environ) as two:
+        assert two.place(MODEL, SDK) == first
+        assert two.place(MODEL, Sdk("python", "/torch", "2.1", "abc", True, "", 17, None)) != first
+
+
+def test_a_model_that_is_refused_is_a_failure_that_says_so(environ: dict[str, str]) -> None:
+    refused = Failure(FailureKind.RAISED, "NotSupportedError: lambda")
+    with Models(environ) as models:
+        outcome = models.make([MODEL], FakeWorker(refused))[MODEL]  # type: ignore[arg-type]
+    assert isinstance(outcome, Failure)
+    assert outcome.message == "There is no TorchScript of this model: NotSupportedError: lambda"
+
+
+def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(environ: dict[str, str]) -> None:
+    code = "import os, signal; from torchmark.runner.artefacts import Models\n"
+    code += "(Models(os.environ).folder / 'm.pt').touch(); os.kill(os.getpid(), signal.SIGKILL)"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, **environ}, check=False)
+    with Models(environ) as models:
+        assert (models.folder / "m.pt").exists()
+    assert not models.folder.exists()
+
+
+def test_a_fork_does_not_take_the_folder_away(environ: dict[str, str]) -> None:
+    with Models(environ) as models:
+        pid = os.fork()
+        if pid == 0:
+            models.close()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert models.folder.exists()
+
+
+@pytest.mark.parametrize("path", ["/a/b.pt", '/a "quoted"\\back/ümlaut.pt'])
+def test_the_path_is_a_literal_in_python_and_stands_in_all_texts(path: str) -> None:
+    labels = AutoLabels(RuntimeMode.JIT, AutogradMode.FORWARD, Language.PYTHON)
+    load = f'jit_model = load("{MODEL.file}")'
+    case = insert_path(Case(("m",), labels, TimerArgs("1", load), artefact=MODEL, check=Check("1", load)), path)
+    assert case.check is not None
+    for text in (case.args.setup, case.check.setup):
+        found: list[str] = []
+        exec(text, {"load": found.append})
+        assert found == [path]
