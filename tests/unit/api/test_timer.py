@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.mock_engine import MULTI_LINE, MockAcceleratorTimer, MockEngine, MockTimer
 from torchmark import Compare, Language, Measurement, Timer, UsageError
+from torchmark.define.groups import GroupedSetup, GroupedStmts
 
 Method = Callable[[Timer], Measurement]
 
@@ -344,3 +345,10 @@ def test_arithmetic_never_goes_through_torch(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("tensor", "quantile", "as_tensor"):
         monkeypatch.setattr(torch, name, refuse)
     measure_everyway()
+
+
+def test_the_parts_of_a_group_are_what_a_timer_is_made_of() -> None:
+    benchmark = GroupedStmts("y = x * w", setup=GroupedSetup("\n    x = torch.ones(4)\n    w = torch.ones(4)\n"))
+    assert benchmark.py_fwd_stmt is not None
+    timer = Timer(stmt=benchmark.py_fwd_stmt, setup=benchmark.setup.py_setup)
+    assert timer.timeit(1).setup == "x = torch.ones(4)\nw = torch.ones(4)"
