@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.stub_torch import make_stub_torch
 from torchmark.errors import SetupError, SnippetError
@@ -29,6 +31,7 @@ from torchmark.native.cache import Cache
 from torchmark.native.compiler import Compiler, Stopped
 from torchmark.native.render import LIGHT_HEADERS
 from torchmark.native.toolchain import Toolchain, make_toolchain
+from torchmark.worker.checking import OTHER, read_results
 
 ROOT = Path(__file__).parents[2]
 
@@ -719,3 +722,66 @@ def test_threads_keep_their_own_exceptions_and_leave_pythons_hook_as_it_was(gcc:
         thread.join()
     assert [str(error) for error in raised] == ["one", "two"]
     assert sys.unraisablehook is before
+
+
+# --- handing results over ------------------------------------------------------------------------------
+
+GIVING = Snippet(
+    """
+    torchmark::give("number", 3); torchmark::give("part", 0.5f); torchmark::give("flag", true);
+    torchmark::give("several", std::make_tuple(1, std::vector<double>{2, 3}));
+    torchmark::give("tensor", tensor); torchmark::give("tensor.grad", torchmark::grad(tensor));
+    torchmark::give("nothing", Tensor{}); torchmark::give("number.grad", torchmark::grad(3));
+    torchmark::give("other", std::string_view("x").data());
+    """,
+    "Tensor tensor{{1, 2, 3}};",
+    """
+    #include <string_view>
+    #include <vector>
+    enum class Kind { Short };
+    inline const char *toString(Kind) { return "Short"; }
+    struct Tensor {
+        std::vector<short> values;
+        Kind scalar_type() const { return Kind::Short; }
+        bool defined() const { return !values.empty(); }
+        Tensor detach() const { return *this; }
+        Tensor contiguous() const { return *this; }
+        std::vector<long> sizes() const { return {1, static_cast<long>(values.size())}; }
+        const void *data_ptr() const { return values.data(); }
+        long numel() const { return static_cast<long>(values.size()); }
+        long element_size() const { return 2; }
+        Tensor grad() const { return Tensor{{7}}; }
+    };
+    """,
+)
+
+
+def test_values_of_all_kinds_are_handed_over_by_name(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = shop.timer(GIVING)
+    with tempfile.TemporaryFile() as file:
+        monkeypatch.setenv("TORCHMARK_RESULTS", str(file.fileno()))
+        # Once, before the first block.
+        timer.timeit(0)
+        file.seek(0)
+        results = {
+            name: [value.tolist() if isinstance(value, torch.Tensor) else value for value in values]
+            for name, values in read_results(file.readline, file.read).items()
+        }
+    assert results == {
+        "number": [3],
+        "part": [0.5],
+        "flag": [True],
+        "several": [1, 2.0, 3.0],
+        "tensor": [[[1, 2, 3]]],
+        "tensor.grad": [[[7]]],
+        "nothing": [None],
+        "number.grad": [None],
+        "other": [OTHER],
+    }
+
+
+def test_without_a_descriptor_nothing_is_written(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TORCHMARK_RESULTS", raising=False)
+    assert shop.timer(GIVING).timeit(1) >= 0

@@ -122,7 +122,7 @@ def name_results(
     """What a variant computes, by name: its outputs, and the gradients of its arguments where there are some.
 
     >>> name_results(RuntimeMode.EAGER, AutogradMode.FORWARD_BACKWARD, Language.CPP, ["w"], ["y"])
-    (('y', 'y'), ('w.grad', 'w.grad()'))
+    (('y', 'y'), ('w.grad', 'torchmark::grad(w)'))
     """
     cpp = language == Language.CPP
     if not outputs:
@@ -135,5 +135,7 @@ def name_results(
         value = f"({', '.join(outputs)})"
     results = [(", ".join(outputs), value)]
     if autograd == AutogradMode.FORWARD_BACKWARD:
-        results += [(f"{arg}.grad", f"{arg}.grad()" if cpp else f"{arg}.grad") for arg in args]
+        # An argument need not be a tensor.
+        gradient = "torchmark::grad({})" if cpp else 'getattr({}, "grad", None)'
+        results += [(f"{arg}.grad", gradient.format(arg)) for arg in args]
     return tuple(results)

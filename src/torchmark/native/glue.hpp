@@ -54,6 +54,7 @@ template <int n> struct rank : rank<n - 1> {};
 template <> struct rank<0> {};
 
 template <class T> void give(const char *name, const T &, rank<0>) { write_one(name, "Other", "", nullptr, 0); }
+inline void give(const char *name, std::nullptr_t, rank<1>) { write_one(name, "None", "", nullptr, 0); }
 
 template <class T>
 auto give(const char *name, const T &value, rank<1>) -> decltype(value.begin() == value.end(), void());
@@ -108,7 +109,15 @@ template <class T> auto give(const char *name, const T &value, rank<3>) -> declt
     write_one(name, value.isNone() ? "None" : "Other", "", nullptr, 0);
 }
 
+template <class T> auto grad(const T &value, rank<1>) -> decltype(value.grad()) { return value.grad(); }
+template <class T> std::nullptr_t grad(const T &, rank<0>) { return nullptr; }
+
 }  // namespace results
+
+// The gradient of a tensor; of anything else there is none.
+template <class T> auto grad(const T &value) -> decltype(results::grad(value, results::rank<1>())) {
+    return results::grad(value, results::rank<1>());
+}
 
 // Hands a value over, to be compared with what another variant of the same benchmark computes.
 template <class T> void give(const char *name, const T &value) { results::give(name, value, results::rank<5>()); }

@@ -212,7 +212,7 @@ def test_a_check_runs_once_what_is_measured_without_warming_up() -> None:
     assert case.args.setup.startswith(f"{case.check.setup}\n\n// Warm up")
     assert case.check.stmt == (
         f'{case.args.stmt}\ntorchmark::give("y", y);\n'
-        'torchmark::give("x.grad", x.grad());\ntorchmark::give("w.grad", w.grad());'
+        'torchmark::give("x.grad", torchmark::grad(x));\ntorchmark::give("w.grad", torchmark::grad(w));'
     )
 
 
