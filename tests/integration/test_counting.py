@@ -326,12 +326,8 @@ def test_a_time_limit_holds_here_too(counting_worker: Worker) -> None:
         torchmark.Timer(stmt).collect_callgrind(timeout_s=1)
 
 
-def test_simulated_caches_give_misses_and_cycles() -> None:
-    worker = Worker(own_worker(os.environ, simulate=True))
-    try:
-        counts = count_it(worker, "y = x.sum()", "x = torch.ones(512, 512)", number=2, layouts=(0,))
-    finally:
-        worker.close()
+def test_simulated_caches_give_misses_and_cycles(simulating_worker: Worker) -> None:
+    counts = count_it(simulating_worker, "y = x.sum()", "x = torch.ones(512, 512)", number=2, layouts=(0,))
     profile = counts.layouts[0]
     assert {"Ir", "Dr", "D1mr", "DLmr", "Bc", "Bcm"} <= set(profile.events)
     # A megabyte read twice, 64 bytes a line, does not fit into any first-level cache.
