@@ -8,9 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.in_process import Program
 
 SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4)"
 
@@ -23,6 +26,30 @@ def run(*arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.
         cwd=cwd,
         env={**os.environ, **environ},
     )
+
+
+def heed_interrupts() -> None:
+    """Whoever runs these tests in the background may have interrupts switched off, for all below."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slow_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """One to be interrupted in its second statement, and the file that tells that this has begun.
+
+    It comes before all tests of this file, because they need not wait while it loads torch under Valgrind.
+    """
+    started = tmp_path_factory.mktemp("slow") / "started"
+    slow = f"import time; open({str(started)!r}, 'w').close(); time.sleep(1000)"
+    with subprocess.Popen(
+        [sys.executable, "-m", "torchmark", "count", "x * w", slow, "--setup", SETUP],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    ) as slow_program:
+        yield slow_program, started
+        slow_program.kill()
 
 
 def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
@@ -52,8 +79,8 @@ def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others
     assert data["difference"] == []
 
 
-def test_a_difference_is_shown_by_function() -> None:
-    done = run("x * w", "x + w", "--setup", SETUP, "--diff", "--layouts", "3")
+def test_a_difference_is_shown_by_function(program: Program) -> None:
+    done = program("count", "x * w", "x + w", "--setup", SETUP, "--diff", "--layouts", "3")
     assert done.returncode == 0, done.stderr
     assert "Instructions per run from  x * w  to  x + w" in done.stdout
     assert "at::_ops::add_Tensor::call(" in done.stdout
@@ -63,8 +90,9 @@ def test_a_difference_is_shown_by_function() -> None:
     assert sum(parts) == pytest.approx(total, abs=0.5)
 
 
-def test_json_alone_goes_to_standard_output() -> None:
-    done = run("x * w", "--setup", f"print('noise'); {SETUP}", "--layouts", "1", "--json", "-", "--threads", "1,2")
+def test_json_alone_goes_to_standard_output(program: Program) -> None:
+    setup = f"print('noise'); {SETUP}"
+    done = program("count", "x * w", "--setup", setup, "--layouts", "1", "--json", "-", "--threads", "1,2")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     data = json.loads(done.stdout)
@@ -87,8 +115,8 @@ def test_json_alone_goes_to_standard_output() -> None:
         (["x", "--json", "/nowhere/at/all"], "No such file"),
     ],
 )
-def test_a_call_that_means_nothing_is_told_at_once(arguments: list[str], problem: str) -> None:
-    done = run(*arguments)
+def test_a_call_that_means_nothing_is_told_at_once(program: Program, arguments: list[str], problem: str) -> None:
+    done = program("count", *arguments)
     assert done.returncode == 2
     assert problem in done.stderr
     assert done.stdout == ""
@@ -144,25 +172,14 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert "TORCHMARK_CACHE" in done.stderr
 
 
-def heed_interrupts() -> None:
-    """Whoever runs these tests in the background may have interrupts switched off, for all below."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    slow = f"import time; open({str(started)!r}, 'w').close(); time.sleep(1000)"
-    program = subprocess.Popen(
-        [sys.executable, "-m", "torchmark", "count", "x * w", slow, "--setup", SETUP],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_interrupts,
-    )
-    while not started.exists() and program.poll() is None:
+def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(
+    slow_program: tuple[subprocess.Popen[str], Path],
+) -> None:
+    process, started = slow_program
+    while not started.exists() and process.poll() is None:
         time.sleep(0.1)
-    program.send_signal(signal.SIGINT)
-    out, err = program.communicate(timeout=60)
-    assert program.returncode == 130
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
     assert "x * w" in out
     assert "interrupted" in err

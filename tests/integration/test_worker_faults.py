@@ -46,6 +46,14 @@ FAULTS = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def counting_parent() -> Iterator[subprocess.Popen[str]]:
+    """A program with a worker under Valgrind. The tests of this file need not wait while that starts."""
+    with start_parent("counting") as parent:
+        yield parent
+        parent.kill()
+
+
 def job_for(worker: Worker, stmt: str, setup: str = "pass") -> Job:
     if worker.spec.counting:
         return CountJob(stmt, setup, HERE, number=2, layouts=(0,))
@@ -279,6 +287,17 @@ worker.run(job)
 """
 
 
+def start_parent(kind: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, kind],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        # Whoever runs these tests in the background may have interrupts switched off, for all below.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "with_signal"),
     [
@@ -288,15 +307,10 @@ worker.run(job)
         ("timing", signal.SIGINT),
     ],
 )
-def test_when_the_parent_is_ended_nothing_is_left(kind: str, with_signal: signal.Signals) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, kind],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        # Whoever runs these tests in the background may have interrupts switched off, for all below.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+def test_when_the_parent_is_ended_nothing_is_left(
+    counting_parent: subprocess.Popen[str], kind: str, with_signal: signal.Signals
+) -> None:
+    parent = counting_parent if kind == "counting" else start_parent(kind)
     assert parent.stdout is not None
     zygote, scratch = parent.stdout.readline().split()
     job = _wait_for(lambda: _children(int(zygote)))
