@@ -97,7 +97,10 @@ def test_json_alone_goes_to_standard_output(program: Program) -> None:
     assert done.stderr == ""
     data = json.loads(done.stdout)
     assert [count["task_spec"]["num_threads"] for count in data["counts"]] == [1, 2]
-    assert [caveat["kind"] for caveat in data["counts"][1]["caveats"]] == ["several_threads"]
+    one, two = ([caveat["kind"] for caveat in count["caveats"]] for count in data["counts"])
+    # The only one that the machine may add, to both: Valgrind does not know all instruction sets.
+    assert set(one) <= {"other_instruction_set"}
+    assert two == ["several_threads", *one]
 
 
 @pytest.mark.parametrize(
