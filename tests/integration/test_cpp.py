@@ -79,7 +79,7 @@ def test_every_way_of_timing_works(timers: dict[str, Timer]) -> None:
     assert add.repeat(3, 10).raw_times
     assert len(add.blocked_autorange(min_run_time=0.01).times) > 1
     assert len(add.blocked_autorange(min_run_time=0.01, max_run_time=1.0).times) > 1
-    assert len(add.adaptive_autorange(threshold=0.5).times) > 3
+    assert len(add.adaptive_autorange(threshold=0.5, max_run_time=1.0).times) > 3
     once = Timer(STATEMENTS["add"], SETUP, language=Language.CPP, setup_once=True)
     assert isinstance(once.blocked_autorange(min_run_time=0.01), Measurement)
 
