@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.in_process import Program, make_program
+
 # A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
 settings.register_profile("torchmark", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("torchmark")
@@ -25,3 +27,19 @@ def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 def colours_as_if_nobody_had_said_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own NO_COLOR does not change what tables look like in tests."""
     monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def torchs_own_variable_does_not_stay() -> Iterator[None]:
+    """Parts of torch set it when they are first used. From then on workers would be of another kind than before."""
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    was_set = name in os.environ
+    yield
+    if not was_set:
+        os.environ.pop(name, None)
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Program:
+    """The command line in this process: what it counts, it counts with the worker that other tests have started."""
+    return make_program(monkeypatch, capfd)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.in_process import Program
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -19,19 +19,21 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("code", blocks("python"), ids=lambda code: code.splitlines()[0])
-def test_python_examples_run(code: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_python_examples_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
 
 
 TORCHMARK_LINES = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("torchmark ")]
 
 
 @pytest.mark.parametrize("line", TORCHMARK_LINES)
-def test_command_lines_run(line: str, tmp_path: Path) -> None:
+def test_command_lines_run(program: Program, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     _, *arguments = shlex.split(line, comments=True)
-    done = subprocess.run([sys.executable, "-m", "torchmark", *arguments], capture_output=True, text=True, cwd=tmp_path)
+    done = program(*arguments)
     assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 def test_there_are_examples_to_run() -> None:

@@ -1,4 +1,4 @@
-"""Workers that many tests share: starting one under Valgrind takes half a minute, a job a fraction of a second."""
+"""Workers that many tests share, and their start ahead of the tests that need them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,52 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.shared_workers import specify, start_ahead
 from torchmark.runner.pool import get_worker
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker
+
+# In the order in which tests come to need them, and the fixtures that tell.
+UNDER_VALGRIND = {
+    "counting_worker": {"counting_worker", "worker"},
+    "simulating_worker": {"simulating_worker"},
+    "debian_worker": {"debian_worker"},
+}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def workers_started_ahead(request: pytest.FixtureRequest, cache_of_their_own: None) -> None:
+    """Those that tests of this run will need."""
+    needed = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
+    start_ahead([fixture for fixture, telling in UNDER_VALGRIND.items() if telling & needed])
 
 
 @pytest.fixture(scope="session")
 def counting_worker() -> Worker:
     """The one that `Timer.collect_callgrind` uses too; it ends with this process."""
-    return get_worker(own_worker(os.environ))
+    return get_worker(specify("counting_worker"))
+
+
+@pytest.fixture(scope="module")
+def simulating_worker() -> Iterator[Worker]:
+    """One that simulates caches."""
+    worker = get_worker(specify("simulating_worker"))
+    yield worker
+    worker.close()
+
+
+@pytest.fixture(scope="module")
+def debian_worker() -> Iterator[Worker]:
+    """One of another interpreter, with a variable of the user's; the command line uses it too if it is given that."""
+    worker = get_worker(specify("debian_worker"))
+    yield worker
+    worker.close()
 
 
 @pytest.fixture(scope="session")
-def timing_worker() -> Iterator[Worker]:
-    worker = Worker(own_worker(os.environ, counting=False))
-    yield worker
-    worker.close()
+def timing_worker() -> Worker:
+    """One without Valgrind."""
+    return get_worker(own_worker(os.environ, counting=False))
 
 
 @pytest.fixture(params=["counting", "timing"])

@@ -1,4 +1,4 @@
-"""The command line as a user runs it, in a process of its own."""
+"""The command line as a user runs it: in a process of its own, unless only its output and exit code matter."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import torchmark
+from tests.in_process import Program
 
 CONSOLE_SCRIPT = Path(sys.executable).with_name("torchmark")
 QUICK = ["--min-run-time", "0.01"]
@@ -63,8 +64,8 @@ def test_one_statement_is_described() -> None:
     assert done.stdout.startswith("add\nsetup: x, y = torch.ones(4), torch.ones(4)\n  Median: ")
 
 
-def test_several_statements_and_thread_counts_make_a_table() -> None:
-    done = run("time", "x + x", "x * x", "--setup", "x = torch.ones(4)", "--threads", "1,2", *QUICK)
+def test_several_statements_and_thread_counts_make_a_table(program: Program) -> None:
+    done = program("time", "x + x", "x * x", "--setup", "x = torch.ones(4)", "--threads", "1,2", *QUICK)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert [line[:11] for line in lines if "threads: -" in line] == ["1 threads: ", "2 threads: "]
@@ -73,8 +74,8 @@ def test_several_statements_and_thread_counts_make_a_table() -> None:
 
 
 @pytest.mark.parametrize(("options", "samples"), [(["--number", "5"], 7), (["--adaptive"], None), (QUICK, None)])
-def test_json_on_standard_output_is_nothing_but_json(options: list[str], samples: int | None) -> None:
-    done = run("time", "x = 1; print(x)" if "--number" in options else "x = 1", "--json", "-", *options)
+def test_json_on_standard_output_is_nothing_but_json(program: Program, options: list[str], samples: int | None) -> None:
+    done = program("time", "x = 1; print(x)" if "--number" in options else "x = 1", "--json", "-", *options)
     data = json.loads(done.stdout)
     assert (data["schema"], data["schema_version"]) == ("torchmark.time", 1)
     (entry,) = data["measurements"]
@@ -86,9 +87,9 @@ def test_json_on_standard_output_is_nothing_but_json(options: list[str], samples
         assert len(m.raw_times) >= 4
 
 
-def test_json_in_a_file_leaves_the_text_on_the_terminal(tmp_path: Path) -> None:
+def test_json_in_a_file_leaves_the_text_on_the_terminal(program: Program, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
-    done = run("time", "pass", "--json", str(file), *QUICK)
+    done = program("time", "pass", "--json", str(file), *QUICK)
     assert done.stdout.startswith("pass\n  Median: ")
     assert json.loads(file.read_text())["measurements"]
 
@@ -125,23 +126,23 @@ def test_a_statement_can_import_what_lies_here(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_statement_gives_the_users_own_traceback(arguments: list[str], expected: str) -> None:
-    done = run("time", *arguments, *QUICK)
+def test_a_bad_statement_gives_the_users_own_traceback(program: Program, arguments: list[str], expected: str) -> None:
+    done = program("time", *arguments, *QUICK)
     assert done.returncode == 1
     assert done.stderr == expected
     assert done.stdout == ""
 
 
-def test_a_bad_statement_costs_the_others_nothing() -> None:
-    done = run("time", "x = 1", "1 / 0", "x = 2", "--threads", "1,2", *QUICK)
+def test_a_bad_statement_costs_the_others_nothing(program: Program) -> None:
+    done = program("time", "x = 1", "1 / 0", "x = 2", "--threads", "1,2", *QUICK)
     assert done.returncode == 1
     assert sum("x = " in line and "|" in line for line in done.stdout.splitlines()) == 4
     assert done.stderr.startswith("Failed: 1 / 0\nTraceback")
     assert done.stderr.count("ZeroDivisionError") == 1
 
 
-def test_a_bad_setup_is_told_once() -> None:
-    done = run("time", "x = 1", "x = 2", "--setup", "import nowhere", "--json", "-", *QUICK)
+def test_a_bad_setup_is_told_once(program: Program) -> None:
+    done = program("time", "x = 1", "x = 2", "--setup", "import nowhere", "--json", "-", *QUICK)
     assert done.returncode == 1
     assert done.stderr.startswith("Failed: x = 1, x = 2\nTraceback")
     assert done.stderr.count("ModuleNotFoundError") == 1
@@ -166,8 +167,8 @@ def test_a_bad_setup_is_told_once() -> None:
         (["tmie"], "tmie"),
     ],
 )
-def test_wrong_usage_exits_with_two_and_says_why(arguments: list[str], message: str) -> None:
-    done = run(*arguments)
+def test_wrong_usage_exits_with_two_and_says_why(program: Program, arguments: list[str], message: str) -> None:
+    done = program(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr

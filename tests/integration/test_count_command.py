@@ -8,9 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.in_process import Program
 
 SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4)"
 
@@ -25,12 +28,36 @@ def run(*arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.
     )
 
 
+def heed_interrupts() -> None:
+    """Whoever runs these tests in the background may have interrupts switched off, for all below."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slow_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """One to be interrupted in its second statement, and the file that tells that this has begun.
+
+    It comes before all tests of this file, because they need not wait while it loads torch under Valgrind.
+    """
+    started = tmp_path_factory.mktemp("slow") / "started"
+    slow = f"import time; open({str(started)!r}, 'w').close(); time.sleep(1000)"
+    with subprocess.Popen(
+        [sys.executable, "-m", "torchmark", "count", "x * w", slow, "--setup", SETUP],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    ) as slow_program:
+        yield slow_program, started
+        slow_program.kill()
+
+
 def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
     (tmp_path / "lies_here.py").write_text("def f(x): return x + 1")
     file = tmp_path / "counts.json"
     done = run(
         "x * w", "lies_here.f(x)", "1 / 0", "while True: pass", "--setup", f"import lies_here; {SETUP}",
-        "--timeout", "3", "--json", str(file), "--set-env", "MY_SWITCH=on", cwd=tmp_path,
+        "--timeout", "8", "--json", str(file), "--set-env", "MY_SWITCH=on", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1
     head, first, second, blank, *_ = done.stdout.splitlines()
@@ -41,7 +68,7 @@ def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others
     assert "the median of 5 memory layouts" in done.stdout
     assert "Failed: 1 / 0\nTraceback (most recent call last):" in done.stderr
     assert "ZeroDivisionError" in done.stderr
-    assert "Failed: while True: pass\nIt did not end within 3 s." in done.stderr
+    assert "Failed: while True: pass\nIt did not end within 8 s." in done.stderr
 
     data = json.loads(file.read_text())
     assert (data["schema"], data["schema_version"]) == ("torchmark.count", 1)
@@ -52,8 +79,8 @@ def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others
     assert data["difference"] == []
 
 
-def test_a_difference_is_shown_by_function() -> None:
-    done = run("x * w", "x + w", "--setup", SETUP, "--diff", "--layouts", "3")
+def test_a_difference_is_shown_by_function(program: Program) -> None:
+    done = program("count", "x * w", "x + w", "--setup", SETUP, "--diff", "--layouts", "3")
     assert done.returncode == 0, done.stderr
     assert "Instructions per run from  x * w  to  x + w" in done.stdout
     assert "at::_ops::add_Tensor::call(" in done.stdout
@@ -63,13 +90,17 @@ def test_a_difference_is_shown_by_function() -> None:
     assert sum(parts) == pytest.approx(total, abs=0.5)
 
 
-def test_json_alone_goes_to_standard_output() -> None:
-    done = run("x * w", "--setup", f"print('noise'); {SETUP}", "--layouts", "1", "--json", "-", "--threads", "1,2")
+def test_json_alone_goes_to_standard_output(program: Program) -> None:
+    setup = f"print('noise'); {SETUP}"
+    done = program("count", "x * w", "--setup", setup, "--layouts", "1", "--json", "-", "--threads", "1,2")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     data = json.loads(done.stdout)
     assert [count["task_spec"]["num_threads"] for count in data["counts"]] == [1, 2]
-    assert [caveat["kind"] for caveat in data["counts"][1]["caveats"]] == ["several_threads"]
+    one, two = ([caveat["kind"] for caveat in count["caveats"]] for count in data["counts"])
+    # The only one that the machine may add, to both: Valgrind does not know all instruction sets.
+    assert set(one) <= {"other_instruction_set"}
+    assert two == ["several_threads", *one]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +118,8 @@ def test_json_alone_goes_to_standard_output() -> None:
         (["x", "--json", "/nowhere/at/all"], "No such file"),
     ],
 )
-def test_a_call_that_means_nothing_is_told_at_once(arguments: list[str], problem: str) -> None:
-    done = run(*arguments)
+def test_a_call_that_means_nothing_is_told_at_once(program: Program, arguments: list[str], problem: str) -> None:
+    done = program("count", *arguments)
     assert done.returncode == 2
     assert problem in done.stderr
     assert done.stdout == ""
@@ -144,25 +175,14 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert "TORCHMARK_CACHE" in done.stderr
 
 
-def heed_interrupts() -> None:
-    """Whoever runs these tests in the background may have interrupts switched off, for all below."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    slow = f"import time; open({str(started)!r}, 'w').close(); time.sleep(1000)"
-    program = subprocess.Popen(
-        [sys.executable, "-m", "torchmark", "count", "x * w", slow, "--setup", SETUP],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_interrupts,
-    )
-    while not started.exists() and program.poll() is None:
+def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(
+    slow_program: tuple[subprocess.Popen[str], Path],
+) -> None:
+    process, started = slow_program
+    while not started.exists() and process.poll() is None:
         time.sleep(0.1)
-    program.send_signal(signal.SIGINT)
-    out, err = program.communicate(timeout=60)
-    assert program.returncode == 130
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
     assert "x * w" in out
     assert "interrupted" in err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner import count as counting
 from torchmark.runner.count import count
-from torchmark.runner.spec import own_worker, visible_path
+from torchmark.runner.spec import visible_path
 from torchmark.runner.worker import Worker
 
 HERE = Place(os.getcwd(), tuple(visible_path()))
@@ -42,6 +44,50 @@ def totals(counts: Counts) -> list[int]:
     return [profile.total() for profile in counts.layouts]
 
 
+COUNT_ELSEWHERE = """
+import json, os, sys
+from torchmark.model.job import CountJob, Place
+from torchmark.runner.count import count
+from torchmark.runner.spec import own_worker, visible_path
+from torchmark.runner.worker import Worker
+worker = Worker(own_worker(os.environ))
+place = Place(os.getcwd(), tuple(visible_path()))
+totals = {}
+for name, (stmt, setup) in json.loads(sys.argv[1]).items():
+    totals[name] = [profile.total() for profile in count(worker, CountJob(stmt, setup, place)).layouts]
+worker.close()
+print(json.dumps(totals))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def other_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A process with a larger environment and another standard output, in another folder, counts the same statements.
+
+    It comes before all tests of this file, because they need not wait while it loads torch under Valgrind.
+    """
+    folder = tmp_path_factory.mktemp("a folder with a rather long name, so that paths are longer") / "below"
+    folder.mkdir()
+    command = [sys.executable, "-c", COUNT_ELSEWHERE, json.dumps(STATEMENTS)]
+    environ = {**os.environ, "PADDING": "x" * 3000}
+    with (
+        open(folder / "output", "w") as output,
+        subprocess.Popen(command, cwd=folder, env=environ, stdout=output, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        yield process, folder / "output"
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def elsewhere(other_program: tuple[subprocess.Popen[str], Path]) -> dict[str, list[int]]:
+    """What another process's worker counts, by statement and layout."""
+    process, output = other_program
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    counted: dict[str, list[int]] = json.loads(output.read_text())
+    return counted
+
+
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_twenty_repeats_agree_to_the_instruction(counting_worker: Worker, name: str) -> None:
     stmt, setup = STATEMENTS[name]
@@ -61,36 +107,12 @@ def test_every_function_repeats_too(counting_worker: Worker) -> None:
     assert [profile.calls for profile in one.layouts] == [profile.calls for profile in two.layouts]
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Worker, Place]]:
-    """A worker started from another folder, by a process with a larger environment and another standard output."""
-    folder = tmp_path_factory.mktemp("a folder with a rather long name, so that paths are longer") / "below"
-    folder.mkdir()
-    worker = Worker(own_worker({**os.environ, "PADDING": "x" * 3000}))
-    saved, before = os.dup(1), os.getcwd()
-    with open(folder / "output", "w") as file:
-        os.dup2(file.fileno(), 1)
-        os.chdir(folder)
-        try:
-            worker.start()
-        finally:
-            os.chdir(before)
-            os.dup2(saved, 1)
-            os.close(saved)
-    yield worker, Place(str(folder), tuple(visible_path()))
-    worker.close()
-
-
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_another_worker_agrees_within_half_the_spread_of_layouts(
-    counting_worker: Worker, elsewhere: tuple[Worker, Place], name: str
+    counting_worker: Worker, elsewhere: dict[str, list[int]], name: str
 ) -> None:
-    worker, place = elsewhere
     stmt, setup = STATEMENTS[name]
-    here = totals(count_it(counting_worker, stmt, setup))
-    outcome = count(worker, CountJob(stmt, setup, place))
-    assert isinstance(outcome, Counts)
-    there = totals(outcome)
+    here, there = totals(count_it(counting_worker, stmt, setup)), elsewhere[name]
     # Layouts lie within 0.6 % of each other. Medians of two workers were mostly within 0.1 %, and once 0.12 % apart.
     assert here[middle(here)] == pytest.approx(there[middle(there)], rel=0.003)
 
@@ -326,12 +348,8 @@ def test_a_time_limit_holds_here_too(counting_worker: Worker) -> None:
         torchmark.Timer(stmt).collect_callgrind(timeout_s=1)
 
 
-def test_simulated_caches_give_misses_and_cycles() -> None:
-    worker = Worker(own_worker(os.environ, simulate=True))
-    try:
-        counts = count_it(worker, "y = x.sum()", "x = torch.ones(512, 512)", number=2, layouts=(0,))
-    finally:
-        worker.close()
+def test_simulated_caches_give_misses_and_cycles(simulating_worker: Worker) -> None:
+    counts = count_it(simulating_worker, "y = x.sum()", "x = torch.ones(512, 512)", number=2, layouts=(0,))
     profile = counts.layouts[0]
     assert {"Ir", "Dr", "D1mr", "DLmr", "Bc", "Bcm"} <= set(profile.events)
     # A megabyte read twice, 64 bytes a line, does not fit into any first-level cache.

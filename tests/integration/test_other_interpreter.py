@@ -7,11 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.in_process import Program
+from tests.shared_workers import DEBIAN
 from torchmark.errors import SetupError
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
@@ -23,33 +24,24 @@ from torchmark.runner.spec import other_worker
 from torchmark.runner.worker import Reply, Worker
 from torchmark.wire.messages import Timed
 
-DEBIAN = "/usr/bin/python3"
-
-
-@pytest.fixture(scope="module")
-def debian() -> Iterator[Worker]:
-    worker = Worker(other_worker(DEBIAN, {**os.environ, "PYTHONPATH": "/nowhere/of/ours"}, {"MY_SWITCH": "on"}))
-    yield worker
-    worker.close()
-
 
 def expect(worker: Worker, setup: str, cwd: Path | str = "/") -> None:
     outcome = count(worker, CountJob("pass", setup, Place(str(cwd)), number=2, layouts=(0,)), baseline=False)
     assert isinstance(outcome, Counts), outcome
 
 
-def test_its_own_torch_is_counted(debian: Worker) -> None:
-    outcome = count(debian, CountJob("y = x * x", "x = torch.ones(4, 4)", Place("/")))
+def test_its_own_torch_is_counted(debian_worker: Worker) -> None:
+    outcome = count(debian_worker, CountJob("y = x * x", "x = torch.ones(4, 4)", Place("/")))
     assert isinstance(outcome, Counts)
     assert outcome.layouts[0].total() > 100_000
-    assert debian.environment.torch_version.startswith("1.13")
-    assert debian.environment.python == DEBIAN
+    assert debian_worker.environment.torch_version.startswith("1.13")
+    assert debian_worker.environment.python == DEBIAN
 
 
-def test_nothing_of_ours_is_visible_there(debian: Worker, tmp_path: Path) -> None:
+def test_nothing_of_ours_is_visible_there(debian_worker: Worker, tmp_path: Path) -> None:
     (tmp_path / "lies_here.py").touch()
     expect(
-        debian,
+        debian_worker,
         "import importlib.util as u, sys, os\n"
         f"assert sys.prefix != {sys.prefix!r} and not [p for p in sys.path if {sys.prefix!r} in p or 'nowhere' in p]\n"
         "assert not [u.find_spec(n) for n in ('torchmark', 'ruff', 'lies_here') if u.find_spec(n)]\n"
@@ -60,32 +52,34 @@ def test_nothing_of_ours_is_visible_there(debian: Worker, tmp_path: Path) -> Non
     )
 
 
-def test_what_the_user_gives_arrives_and_is_recorded(debian: Worker) -> None:
-    expect(debian, "import os; assert os.environ['MY_SWITCH'] == 'on' and os.environ['PYTHONHASHSEED'] == '0'")
-    assert ("MY_SWITCH", "on") in debian.environment.variables
+def test_what_the_user_gives_arrives_and_is_recorded(debian_worker: Worker) -> None:
+    expect(debian_worker, "import os; assert os.environ['MY_SWITCH'] == 'on' and os.environ['PYTHONHASHSEED'] == '0'")
+    assert ("MY_SWITCH", "on") in debian_worker.environment.variables
 
 
-def test_faults_are_told_from_there_too(debian: Worker) -> None:
-    outcome = count(debian, CountJob("x.nothing", "x = 1", Place("/")))
+def test_faults_are_told_from_there_too(debian_worker: Worker) -> None:
+    outcome = count(debian_worker, CountJob("x.nothing", "x = 1", Place("/")))
     assert isinstance(outcome, Failure)
     assert outcome.traceback is not None
     assert 'File "<stmt>", line 1, in <module>' in outcome.traceback
 
 
-def test_cpp_is_built_against_its_own_headers(debian: Worker) -> None:
-    snippet = Snippet("torch::add(x, x);", "auto x = torch::ones({4, 4});\nTORCH_CHECK(TORCH_VERSION_MAJOR == 1);")
-    compiled = build_snippets([snippet], debian.sdk, os.environ)[snippet]
+def test_cpp_is_built_against_its_own_headers(debian_worker: Worker) -> None:
+    # The module asks for all headers, and so for that of the version, at once: each attempt takes many seconds.
+    setup = "auto x = torch::nn::Identity()(torch::ones({4, 4}));\nTORCH_CHECK(TORCH_VERSION_MAJOR == 1);"
+    snippet = Snippet("torch::add(x, x);", setup)
+    compiled = build_snippets([snippet], debian_worker.sdk, os.environ)[snippet]
     assert isinstance(compiled, Compiled), compiled
-    outcome = count(debian, CountJob("", "", Place("/"), compiled=compiled), baseline=False)
+    outcome = count(debian_worker, CountJob("", "", Place("/"), compiled=compiled), baseline=False)
     assert isinstance(outcome, Counts), outcome
     assert outcome.layouts[0].total() > 100_000
 
 
-def test_without_headers_cpp_is_told_and_the_rest_goes_on(debian: Worker) -> None:
-    sdk = dataclasses.replace(debian.sdk, folder="/nowhere")
+def test_without_headers_cpp_is_told_and_the_rest_goes_on(debian_worker: Worker) -> None:
+    sdk = dataclasses.replace(debian_worker.sdk, folder="/nowhere")
     with pytest.raises(SetupError, match=r"The torch of /usr/bin/python3 has no C\+\+ headers.*libtorch-dev"):
         build_snippets([Snippet("f();")], sdk, os.environ)
-    expect(debian, "x = torch.ones(1)")
+    expect(debian_worker, "x = torch.ones(1)")
 
 
 def test_it_can_be_timed_there() -> None:
@@ -100,12 +94,10 @@ def test_it_can_be_timed_there() -> None:
     assert min(reply.message.raw_times) > 0
 
 
-def test_the_command_line_counts_there_and_says_which_torch() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "torchmark", "count", "x * w", "--setup", "x, w = torch.ones(4, 4), torch.ones(4, 4)",
-         "--python", DEBIAN, "--layouts", "3", "--json", "-"],
-        capture_output=True,
-        text=True,
+def test_the_command_line_counts_there_and_says_which_torch(program: Program, debian_worker: Worker) -> None:
+    done = program(
+        "count", "x * w", "--setup", "x, w = torch.ones(4, 4), torch.ones(4, 4)",
+        "--python", DEBIAN, "--set-env", "MY_SWITCH=on", "--layouts", "3", "--json", "-",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["counts"]

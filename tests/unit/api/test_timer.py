@@ -299,9 +299,14 @@ def test_timeits_own_engine_fits_the_seam() -> None:
 
 
 def measure_everyway() -> None:
-    for name in ("timeit", "repeat", "blocked_autorange", "adaptive_autorange"):
-        arguments = {"number": 10} if name in ("timeit", "repeat") else {"min_run_time": 0.001}
-        m = getattr(Timer("pass"), name)(**arguments)
+    timer = Timer("pass")
+    for m in (
+        timer.timeit(10),
+        timer.repeat(number=10),
+        timer.blocked_autorange(min_run_time=0.001),
+        # On a busy machine it would take its ten seconds.
+        timer.adaptive_autorange(min_run_time=0.001, max_run_time=0.1),
+    ):
         assert m.median > 0
         assert repr(m)
         assert m.significant_figures >= 1

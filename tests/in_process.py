@@ -1,0 +1,44 @@
+"""The command line in the process of the tests, for claims that do not depend on one of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from torchmark.cli.main import main
+from torchmark.runner.pool import get_worker
+from torchmark.runner.spec import WorkerSpec
+
+Program = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+class LentWorker:
+    """One of the pool, for a command that ends its worker when it is done: this one stays, for others to use."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        self._worker = get_worker(spec)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._worker, name)
+
+    def close(self) -> None:
+        """Whoever lends it ends it."""
+
+
+def make_program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Program:
+    """What runs the program with shared workers, and gives what a process of its own would have left."""
+    for module in ("cmd_count", "timing"):
+        monkeypatch.setattr(f"torchmark.cli.{module}.Worker", LentWorker)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        # Commands put the working folder in front of it.
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        capfd.readouterr()
+        code = main(list(arguments))
+        return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())
+
+    return run
