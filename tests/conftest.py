@@ -29,16 +29,6 @@ def colours_as_if_nobody_had_said_anything(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
-@pytest.fixture(autouse=True)
-def torchs_own_variable_does_not_stay() -> Iterator[None]:
-    """Parts of torch set it when they are first used. From then on workers would be of another kind than before."""
-    name = "TORCHINDUCTOR_CACHE_DIR"
-    was_set = name in os.environ
-    yield
-    if not was_set:
-        os.environ.pop(name, None)
-
-
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Program:
     """The command line in this process: what it counts, it counts with the worker that other tests have started."""

@@ -756,9 +756,7 @@ GIVING = Snippet(
 )
 
 
-def test_values_of_all_kinds_are_handed_over_by_name(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_of_all_kinds_are_handed_over_by_name(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     timer = shop.timer(GIVING)
     with tempfile.TemporaryFile() as file:
         monkeypatch.setenv("TORCHMARK_RESULTS", str(file.fileno()))

@@ -218,9 +218,15 @@ class Cache:
     def _sweep(self) -> None:
         """Remove what processes that are gone were making."""
         for path in self.folder.glob("making-*"):
-            with contextlib.suppress(OSError), open(path / "owner") as owner:
-                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                with open(path / "owner") as owner:
+                    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path, ignore_errors=True)
+            except FileNotFoundError:
+                # It had one when it got this name: whoever was removing it has not come to the end.
                 shutil.rmtree(path, ignore_errors=True)
+            except OSError:
+                pass  # somebody is at work there
         for path in self.folder.glob("new-*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_mtime > LONGEST_BIRTH_S:

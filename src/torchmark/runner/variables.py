@@ -27,8 +27,9 @@ TELLING_PREFIXES = (
 )
 # Our own, of which none is for the worker.
 OURS = "TORCHMARK_"
-# Where a worker keeps what it compiles: a folder of its own, which says nothing about results.
-TEMPORARY = ("TORCHINDUCTOR_CACHE_DIR",)
+# Where torch keeps what it compiles, which says nothing about results. Parts of torch set it for their own process when
+# they are first used; handed on, it would make the next worker one of another kind.
+TEMPORARY = "TORCHINDUCTOR_CACHE_DIR"
 # Where shared libraries are found: right for the interpreter that was started with it, wrong for any other.
 OWN_INTERPRETER_ONLY = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
@@ -52,8 +53,7 @@ def choose_variables(environ: Mapping[str, str], given: Mapping[str, str], *, ow
 
 def select_telling(variables: Mapping[str, str], given: Collection[str]) -> tuple[tuple[str, str], ...]:
     """Those worth recording with a result: what torch reads, and what the user gave."""
-    recorded = (name for name in variables if _is_telling(name) or name in OWN_INTERPRETER_ONLY)
-    telling = {*(name for name in recorded if name not in TEMPORARY), *(name for name in given if name in variables)}
+    telling = (name for name in variables if name in given or _is_telling(name) or name in OWN_INTERPRETER_ONLY)
     return tuple((name, variables[name]) for name in sorted(telling))
 
 
@@ -62,4 +62,4 @@ def _is_handed(name: str, *, own: bool) -> bool:
 
 
 def _is_telling(name: str) -> bool:
-    return name.startswith(TELLING_PREFIXES) and not name.startswith(OURS)
+    return name.startswith(TELLING_PREFIXES) and not name.startswith(OURS) and name != TEMPORARY

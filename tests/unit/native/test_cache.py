@@ -106,10 +106,13 @@ def test_the_workshops_of_the_dead_are_removed_and_those_of_the_living_are_not(t
     left = tmp_path / "making-left"
     left.mkdir()
     (left / "owner").touch()
+    half_removed = tmp_path / "making-half-removed"
+    half_removed.mkdir()
     with cache.workshop() as one, cache.workshop() as two:
         assert one.exists()
         assert two.exists()
         assert not left.exists()
+        assert not half_removed.exists()
     assert list(tmp_path.iterdir()) == []
 
 

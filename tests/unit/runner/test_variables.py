@@ -27,7 +27,6 @@ def test_only_what_torch_needs_is_handed_on() -> None:
         "LC_ALL": "C",
         "OMP_NUM_THREADS": "2",
         "ATEN_CPU_CAPABILITY": "default",
-        "TORCHINDUCTOR_CACHE_DIR": "/cache",
         "PYTHONHASHSEED": "0",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_WAIT_POLICY": "passive",
