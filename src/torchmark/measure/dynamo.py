@@ -116,7 +116,10 @@ def word_compilation(compilation: Any) -> str:
         return "a backward pass was compiled"
     file, line = getattr(compilation, "co_filename", None), getattr(compilation, "co_firstlineno", None)
     place = f" ({word_place(file, line)})" if file is not None and line is not None else ""
-    guard = getattr(compilation, "recompile_reason", None)
+    if not hasattr(compilation, "recompile_reason"):
+        # An older torch, which does not tell.
+        return f"{name}{place} was compiled"
+    guard = compilation.recompile_reason
     if guard is None:
         return f"{name}{place} was compiled for the first time"
     # Behind the number of the code that was guarded; then come the source line and where it stands.

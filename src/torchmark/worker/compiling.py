@@ -23,12 +23,20 @@ PARTS = ("torch._dynamo", "torch._inductor.compile_fx")
 # After the first call; the middle one is what a later call takes.
 LATER_CALLS = 3
 
-# With a number that is in nobody's model: what is compiled here must not be found by a job.
+# A module with layers that have something to find out or to load, for inference and for training. With a number that is
+# in nobody's model: what is compiled here must not be found by a job.
 WARM_UP_SETUP = """
-def model(x, w):
-    return torch.tanh(x @ w * 0.7310585786300049).sum()
-x, w = torch.ones(5, 5), torch.ones(5, 5, requires_grad=True)
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(5, 5)
+        self.norm = torch.nn.BatchNorm1d(5)
+    def forward(self, x, w):
+        return torch.relu(self.norm(self.linear(x) @ w * 0.7310585786300049)).sum()
+x, w, model = torch.ones(5, 5), torch.ones(5, 5, requires_grad=True), Model()
 compiled_model = torch.compile(model)
+with torch.no_grad():
+    compiled_model(x, w)
 """
 WARM_UP_FORWARD = "y = compiled_model(x, w)"
 WARM_UP_BACKWARD = "y.backward()"

@@ -50,7 +50,7 @@ def test_what_was_compiled_before_is_not_held_against_a_statement(account: Any) 
     watch = Watch()
     assert watch.find_compiling() is None
     account.counters["frames"]["total"] += 1
-    account.metrics.append(SimpleNamespace(co_name="new"))
+    account.metrics.append(SimpleNamespace(co_name="new", recompile_reason=None))
     account.graph_break_reasons.append(SimpleNamespace(reason="print\nmore", user_stack=[HERE]))
     text = watch.find_compiling()
     assert text is not None
@@ -85,8 +85,12 @@ def test_the_guard_that_failed_is_named_with_its_function(reason: str, words: st
     assert "stack" not in text
 
 
+def test_an_older_torch_that_gives_no_reason_is_not_quoted_with_one() -> None:
+    assert word_compilation(SimpleNamespace(co_name="f")) == "f was compiled"
+
+
 def test_many_reasons_are_cut_short_and_equal_ones_told_once() -> None:
-    records = [SimpleNamespace(co_name=name) for name in "aabcde"]
+    records = [SimpleNamespace(co_name=name, recompile_reason=None) for name in "aabcde"]
     text = word_compiling(records, [])
     assert text.count("a was compiled") == 1
     assert "c was compiled for the first time (2 more)." in text
