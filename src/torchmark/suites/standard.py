@@ -88,9 +88,9 @@ _EMPTY = {
         torch::empty({0}, torch::kFloat32);
 
         // @Faithful overload
-        at::empty({0}, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
-        at::empty({0}, dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
-        at::empty({0}, maybe_dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+        at::empty({0}, {}, {}, {}, {}, {});
+        at::empty({0}, dtype, {}, {}, {}, {});
+        at::empty({0}, maybe_dtype, {}, {}, {}, {});
         """,
     ),
 }
@@ -209,7 +209,7 @@ _MODULES = {
     "ReLU": _module("ReLU()", "ReLU()", Setup.TRIVIAL_2D),
     "Sigmoid": _module("Sigmoid()", "Sigmoid()", Setup.TRIVIAL_2D),
     "Linear": _module("Linear(4, 2)", "Linear(4, 2)", Setup.TRIVIAL_2D),
-    # TorchScript takes the length of its input for granted.
+    # Its TorchScript has two overloads in the place of a forward.
     "LSTM": _module("LSTM(4, 2)", "LSTM(4, 2)", Setup.TRIVIAL_3D, torchscript=False),
 }
 
