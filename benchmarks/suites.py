@@ -1,4 +1,4 @@
-"""The suites that come along, every case checked, timed and counted: what that costs, and what the reference's way costs.
+"""The suites that come along, every case checked, timed and counted: what it costs, and the reference's way beside it.
 
 `python -m benchmarks.suites` takes about ten minutes. The reference's way is what PyTorch's own suite does for a case:
 time it for 5 s, then count it five times, in a process of its own; it is run on one case of each language.
@@ -70,7 +70,7 @@ def run(code: str, *arguments: str, given: object = None, cache: str) -> Any:
 
 def main() -> None:
     """Print the tables for RESULTS.md."""
-    print(describe("python -m benchmarks.suites"))
+    print(describe())
     print("\n| suite | cases | timed | counted | failed | CPU-seconds | seconds by the clock |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     costs: dict[str, float] = {}
@@ -78,11 +78,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as cache:
             for name, how in ((f"{suite}, cold cache", "count"), (f"{suite}, again, timed only", "time")):
                 result = run(SUITE, suite, how, cache=cache)
-                row = (result["cases"], result["timed"], result["counted"], len(result["failed"]))
-                print(
-                    f"| {name} | {' | '.join(map(str, row))} | {result['cpu']:.0f} | {result['clock']:.0f} |",
-                    flush=True,
-                )
+                row = [result["cases"], result["timed"], result["counted"], len(result["failed"])]
+                row += [round(result["cpu"]), round(result["clock"])]
+                print(f"| {name} | {' | '.join(map(str, row))} |", flush=True)
                 costs.setdefault(suite, result["cpu"])
                 for failure in result["failed"]:
                     print(failure)
