@@ -25,11 +25,12 @@ from torchmark.model.outcome import Failure
 from torchmark.model.task import Language, TaskSpec
 from torchmark.report.compiling import describe_compile_costs
 from torchmark.report.failures import describe_failure
+from torchmark.report.units import format_time
 from torchmark.runner.artefacts import Models
 from torchmark.runner.compiling import CompileCounter, CompileTimer
 from torchmark.runner.count import count as count_job
 from torchmark.runner.preparing import Prepared, prepare
-from torchmark.runner.spec import other_worker, own_worker, visible_path
+from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path
 from torchmark.runner.timing import measure_time
 from torchmark.runner.worker import Worker
 
@@ -52,7 +53,7 @@ class BenchmarkResult:
         if self.compile_costs is not None:
             parts.append(describe_compile_costs(self.compile_costs))
         elif self.measurement is not None:
-            parts.append(f"  {self.measurement.median:.4g} s")
+            parts.append(f"  {format_time(self.measurement.median)}")
         if self.stats is not None:
             parts.append(f"  {self.stats.counts() / self.stats.number_per_run:,.0f} instructions")
         parts += [describe_failure(failure) for failure in self.failures]
@@ -117,20 +118,22 @@ class _Bench:
     """The workers that are needed, started when they are."""
 
     def __init__(self, python: str | None, stack: contextlib.ExitStack) -> None:
-        make = own_worker if python is None else _other(python)
         self.place = Place(os.getcwd(), tuple(visible_path()) if python is None else None)
-        timing = dataclasses.replace(make(os.environ, {}, counting=False), checking=True)
+        timing = dataclasses.replace(_specify(python, counting=False), checking=True)
+        counting = _specify(python, counting=True)
         self.timer = Worker(timing)
-        self.counter = Worker(make(os.environ, {}, counting=True))
+        self.counter = Worker(counting)
         self.compile_timer = CompileTimer(timing)
-        self.compile_counter = CompileCounter(make(os.environ, {}, counting=True))
+        self.compile_counter = CompileCounter(counting)
         self.models = stack.enter_context(Models(os.environ))
         for used in (self.timer, self.counter, self.compile_timer, self.compile_counter):
             stack.callback(used.close)
 
 
-def _other(python: str) -> Any:
-    return lambda environ, given, counting: other_worker(python, environ, given, counting=counting)
+def _specify(python: str | None, *, counting: bool) -> WorkerSpec:
+    if python is None:
+        return own_worker(os.environ, counting=counting)
+    return other_worker(python, os.environ, {}, counting=counting)
 
 
 def _run(cases: Sequence[Case], python: str | None, wanted: _Wanted) -> Iterator[BenchmarkResult]:
