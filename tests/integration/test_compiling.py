@@ -137,6 +137,14 @@ x = torch.ones(4)
     assert "Invalid backend: 'nonesuch'" in unknown.message
 
 
+def test_a_model_of_which_nothing_is_compiled_is_a_failure_that_says_why(timer: CompileTimer) -> None:
+    setup = "model, x = torch.nn.LSTM(4, 2), torch.ones(1, 1, 4)"
+    outcome = timer.measure(make_case("eager", setup, "y = compiled_model(x)"), HERE)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == FailureKind.NOT_COMPILED
+    assert "left it to the interpreter: Attempted to wrap RNN, GRU, or LSTM" in outcome.message
+
+
 def test_a_torch_without_a_compiler_is_told() -> None:
     timer = CompileTimer(other_worker("/usr/bin/python3", os.environ, {}, counting=False))
     try:

@@ -10,7 +10,7 @@ class FailureKind(enum.Enum):
     """What ended the job."""
 
     NOT_COMPILED = "not_compiled"
-    """C++ that the compiler or the linker refuses."""
+    """C++ that the compiler or the linker refuses, or a model of which torch.compile compiles nothing."""
     RAISED = "raised"
     """An exception of the user's code."""
     EXITED = "exited"

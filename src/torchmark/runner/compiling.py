@@ -16,7 +16,7 @@ from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.costs import Counts
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
-from torchmark.model.outcome import Failure
+from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.count import count
 from torchmark.runner.folders import cache_folder, make_scratch
 from torchmark.runner.lowering import lower_variables
@@ -96,6 +96,8 @@ class CompileTimer:
             cold = self._time_first_call(first, timeout_s)
             if isinstance(cold, Failure):
                 return cold
+            if not cold.graphs:
+                return _explain_nothing(cold)
             warm = self._time_first_call(first, timeout_s)
             if isinstance(warm, Failure):
                 return warm
@@ -187,6 +189,12 @@ class CompileCounter:
 
 def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:
     return TimeJob(args.stmt, args.setup, place, args.num_threads, run_time_s, watch_compiler=True)
+
+
+def _explain_nothing(cold: FirstCall) -> Failure:
+    reasons = f": {'; '.join(cold.breaks)}" if cold.breaks else ""
+    text = f"torch.compile compiled nothing of it and left it to the interpreter{reasons}."
+    return Failure(FailureKind.NOT_COMPILED, text)
 
 
 def _repeat(call: str) -> str:

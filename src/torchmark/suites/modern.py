@@ -9,6 +9,7 @@ from __future__ import annotations
 from torchmark.define.columns import parse_stmts
 from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
 from torchmark.define.tree import flatten
+from torchmark.suites._computations import MODULES, TRAINING, Setup
 
 # Variants of a group must compute the same.
 CHECK = True
@@ -49,17 +50,6 @@ _LOGITS = GroupedSetup(
     x = torch.randn((16, 32), requires_grad=True) | auto x = torch::randn({16, 32}, torch::requires_grad());
     classes = torch.randint(0, 32, (16,))         | auto classes = torch::randint(0, 32, {16}, torch::kInt64);
     probabilities = torch.full((16, 32), 1 / 32)  | auto probabilities = torch::full({16, 32}, 1.0 / 32);
-    """)
-)
-_WEIGHTS = GroupedSetup(
-    *parse_stmts("""
-    Python                                 | C++
-    -------------------------------------- | ----------------------------------------
-    x = torch.ones(1)                      | auto x = torch::ones({1});
-    y = torch.ones(1)                      | auto y = torch::ones({1});
-    w0 = torch.ones(1, requires_grad=True) | auto w0 = torch::ones({1}, torch::requires_grad());
-    w1 = torch.ones(1, requires_grad=True) | auto w1 = torch::ones({1}, torch::requires_grad());
-    w2 = torch.ones(2, requires_grad=True) | auto w2 = torch::ones({2}, torch::requires_grad());
     """)
 )
 
@@ -289,71 +279,39 @@ _MATMUL = {
 }
 
 
-def _module(model: str, shape: str, *, autograd: bool = False) -> GroupedBenchmark:
-    """A module in Python alone: the standard suite has modules in C++."""
+def _compiled_module(model: str, setup: GroupedSetup, *, autograd: bool = False) -> GroupedBenchmark:
+    """A module in Python alone: the standard suite has them in C++."""
     return GroupedModules(
-        f"model = {model}",
-        setup=GroupedSetup(f"torch.manual_seed(20221202)\nx = torch.randn({shape})"),
-        signature="f(x) -> y",
-        autograd=autograd,
-        compile=True,
-        tags=("compile",),
+        f"model = {model}", setup=setup, signature="f(x) -> y", autograd=autograd, compile=True, tags=("compile",)
     )
 
 
 _COMPILED_MODULES = {
-    "Linear": _module("torch.nn.Linear(32, 32)", "(8, 32)"),
-    "LayerNorm": _module("torch.nn.LayerNorm(32)", "(8, 32)"),
-    "Conv2d": _module("torch.nn.Conv2d(4, 4, 3)", "(1, 4, 8, 8)"),
-    "BatchNorm2d": _module("torch.nn.BatchNorm2d(4)", "(2, 4, 8, 8)"),
+    # torch.compile leaves an LSTM to the interpreter.
+    **{
+        name: _compiled_module(f"torch.nn.{one.python}", one.setup.value)
+        for name, one in MODULES.items()
+        if name != "LSTM"
+    },
     # One row and one column: a backward pass starts from one number.
-    "MLP": _module(
+    "MLP": _compiled_module(
         "torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.GELU(), torch.nn.Linear(32, 1))",
-        "(1, 32)",
+        GroupedSetup("torch.manual_seed(20221202)\nx = torch.randn((1, 32))"),
         autograd=True,
     ),
 }
 
-
-def _training(python: str, cpp: str, signature: str) -> GroupedBenchmark:
-    return GroupedStmts(
-        python,
-        cpp,
-        setup=_WEIGHTS,
-        signature=signature,
+_COMPILED_TRAINING = {
+    name: GroupedStmts(
+        one.python,
+        one.cpp,
+        setup=Setup.TRAINING.value,
+        signature=one.signature,
         autograd=True,
         compile=True,
         tags=("compile",),
     )
-
-
-# What the standard suite trains.
-_COMPILED_TRAINING = {
-    "simple": _training(
-        """
-        a0 = torch.nn.functional.relu(x * w0)
-        y = a0 * w1
-        """,
-        """
-        auto a0 = torch::nn::functional::relu(x * w0);
-        auto y = a0 * w1;
-        """,
-        "f(x, w0, w1) -> y",
-    ),
-    "ensemble": _training(
-        """
-        a0 = torch.nn.functional.gelu(x * w0)
-        a1 = torch.nn.functional.prelu(y, w1)
-        z = torch.nn.functional.normalize(torch.cat([a0, a1]), p=2.0, dim=0).dot(w2)
-        """,
-        """
-        auto a0 = torch::nn::functional::gelu(x * w0);
-        auto a1 = torch::nn::functional::prelu(y, w1);
-        auto options = torch::nn::functional::NormalizeFuncOptions().p(2.0).dim(0);
-        auto z = torch::nn::functional::normalize(torch::cat({a0, a1}), options).dot(w2);
-        """,
-        "f(x, y, w0, w1, w2) -> z",
-    ),
+    for name, one in TRAINING.items()
 }
 
 BENCHMARKS = flatten(

@@ -6,66 +6,38 @@ Texts may be improved.
 
 from __future__ import annotations
 
-import enum
-
 from torchmark.define.columns import parse_stmts
 from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
 from torchmark.define.tree import flatten
+from torchmark.suites._computations import MODULES, TRAINING, Setup
 
 # Variants of a group must compute the same.
 CHECK = True
-
-
-class Setup(enum.Enum):
-    """Inputs that several groups use."""
-
-    TRIVIAL_2D = GroupedSetup("x = torch.ones((4, 4))", "auto x = torch::ones({4, 4});")
-    TRIVIAL_3D = GroupedSetup("x = torch.ones((4, 4, 4))", "auto x = torch::ones({4, 4, 4});")
-    TRIVIAL_4D = GroupedSetup("x = torch.ones((4, 4, 4, 4))", "auto x = torch::ones({4, 4, 4, 4});")
-    TRAINING = GroupedSetup(
-        """
-        # Inputs
-        x = torch.ones(1)
-        y = torch.ones(1)
-
-        # Weights
-        w0 = torch.ones(1, requires_grad=True)
-        w1 = torch.ones(1, requires_grad=True)
-        w2 = torch.ones(2, requires_grad=True)
-        """,
-        """
-        // Inputs
-        auto x = torch::ones({1});
-        auto y = torch::ones({1});
-
-        // Weights
-        auto w0 = torch::ones({1}, torch::requires_grad());
-        auto w1 = torch::ones({1}, torch::requires_grad());
-        auto w2 = torch::ones({2}, torch::requires_grad());
-        """,
-    )
 
 
 def _stmts(python: str, cpp: str, setup: Setup = Setup.TRIVIAL_2D) -> GroupedBenchmark:
     return GroupedStmts(python, cpp, setup=setup.value)
 
 
-def _module(python: str, cpp: str, setup: Setup, *, torchscript: bool = True) -> GroupedBenchmark:
+def _module(name: str) -> GroupedBenchmark:
+    module = MODULES[name]
     return GroupedModules(
-        f"model = torch.nn.{python}",
-        f"auto model = torch::nn::{cpp};",
-        setup=setup.value,
+        f"model = torch.nn.{module.python}",
+        f"auto model = torch::nn::{module.cpp};",
+        setup=module.setup.value,
         signature="f(x) -> y",
-        torchscript=torchscript,
+        # The TorchScript of an LSTM has two overloads in the place of a forward.
+        torchscript=name != "LSTM",
     )
 
 
-def _training(python: str, cpp: str, signature: str) -> GroupedBenchmark:
+def _training(name: str) -> GroupedBenchmark:
+    training = TRAINING[name]
     return GroupedStmts(
-        python,
-        cpp,
+        training.python,
+        training.cpp,
         setup=Setup.TRAINING.value,
-        signature=signature,
+        signature=training.signature,
         torchscript=True,
         autograd=True,
         num_threads=(1, 2),
@@ -199,48 +171,6 @@ _METADATA = {
     "reshape": _stmts("x.reshape((16, 1))", "x.reshape({16, 1});"),
 }
 
-_MODULES = {
-    "BatchNorm2d": _module("BatchNorm2d(4)", "BatchNorm2d(4)", Setup.TRIVIAL_4D),
-    "GroupNorm": _module("GroupNorm(2, 4)", "GroupNorm(2, 4)", Setup.TRIVIAL_4D),
-    "LayerNorm": _module("LayerNorm(4)", "LayerNorm(torch::nn::LayerNormOptions({4}))", Setup.TRIVIAL_4D),
-    "Conv1d": _module("Conv1d(4, 4, 1)", "Conv1d(4, 4, 1)", Setup.TRIVIAL_3D),
-    "Conv2d": _module("Conv2d(4, 4, 1)", "Conv2d(4, 4, 1)", Setup.TRIVIAL_4D),
-    "MaxPool2d": _module("MaxPool2d(2)", "MaxPool2d(2)", Setup.TRIVIAL_4D),
-    "ReLU": _module("ReLU()", "ReLU()", Setup.TRIVIAL_2D),
-    "Sigmoid": _module("Sigmoid()", "Sigmoid()", Setup.TRIVIAL_2D),
-    "Linear": _module("Linear(4, 2)", "Linear(4, 2)", Setup.TRIVIAL_2D),
-    # Its TorchScript has two overloads in the place of a forward.
-    "LSTM": _module("LSTM(4, 2)", "LSTM(4, 2)", Setup.TRIVIAL_3D, torchscript=False),
-}
-
-_TRAINING = {
-    "simple": _training(
-        """
-        a0 = torch.nn.functional.relu(x * w0)
-        y = a0 * w1
-        """,
-        """
-        auto a0 = torch::nn::functional::relu(x * w0);
-        auto y = a0 * w1;
-        """,
-        "f(x, w0, w1) -> y",
-    ),
-    "ensemble": _training(
-        """
-        a0 = torch.nn.functional.gelu(x * w0)
-        a1 = torch.nn.functional.prelu(y, w1)
-        z = torch.nn.functional.normalize(torch.cat([a0, a1]), p=2.0, dim=0).dot(w2)
-        """,
-        """
-        auto a0 = torch::nn::functional::gelu(x * w0);
-        auto a1 = torch::nn::functional::prelu(y, w1);
-        auto options = torch::nn::functional::NormalizeFuncOptions().p(2.0).dim(0);
-        auto z = torch::nn::functional::normalize(torch::cat({a0, a1}), options).dot(w2);
-        """,
-        "f(x, y, w0, w1, w2) -> z",
-    ),
-}
-
 _INFERENCE_MODE = GroupedVariants(
     cpp_block="""
     // @setup
@@ -266,8 +196,8 @@ BENCHMARKS = flatten(
         "Reduction": _REDUCTION,
         "Indexing": _INDEXING,
         "Metadata and views": _METADATA,
-        "nn Modules": _MODULES,
-        "training": _TRAINING,
+        "nn Modules": {name: _module(name) for name in MODULES},
+        "training": {name: _training(name) for name in TRAINING},
         "InferenceMode": _INFERENCE_MODE,
     }
 )
