@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from torchmark.define.columns import parse_stmts as parse_stmts
     from torchmark.define.groups import GroupedBenchmark as GroupedBenchmark
     from torchmark.define.groups import GroupedModules as GroupedModules
-    from torchmark.define.groups import GroupedSetup as GroupedSetup
     from torchmark.define.groups import GroupedStmts as GroupedStmts
     from torchmark.define.groups import GroupedVariants as GroupedVariants
+    from torchmark.define.setups import GroupedSetup as GroupedSetup
     from torchmark.define.tree import flatten as flatten
     from torchmark.errors import DefinitionError as DefinitionError
     from torchmark.errors import SetupError as SetupError
@@ -65,7 +65,7 @@ _HOMES = {
     "FunctionCounts": "api.functions",
     "GroupedBenchmark": "define.groups",
     "GroupedModules": "define.groups",
-    "GroupedSetup": "define.groups",
+    "GroupedSetup": "define.setups",
     "GroupedStmts": "define.groups",
     "GroupedVariants": "define.groups",
     "Interval": "model.summary",

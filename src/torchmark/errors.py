@@ -28,13 +28,17 @@ class DefinitionError(TorchmarkError, ValueError, AssertionError):
     """A definition of benchmarks that cannot be expanded.
 
     `text` is what is wrong there and `position` where in it, if that can be told; the message then shows both, with a
-    caret below the place. (Also an AssertionError, which is what scripts may have learned to catch.)
+    caret below the place. `advice` says what to try where the message does not. (Also an AssertionError, which is what
+    scripts may have learned to catch.)
     """
 
     exit_code = 2
 
-    def __init__(self, message: str, *, text: str | None = None, position: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, text: str | None = None, position: int | None = None, advice: str | None = None
+    ) -> None:
         self.problem = message
+        self.advice = advice
         self.text = text
         self.position = position
         super().__init__(message if text is None or position is None else f"{message}\n{point(text, position)}")

@@ -187,8 +187,7 @@ def _lies_in(folder: str, module: ModuleType | None) -> bool:
 
 
 def _describe(file: str, label: Label, error: DefinitionError, line: int | None = None) -> Fault:
-    advice = "See the example in the documentation of definitions." if error.position is None else None
-    return Fault(file, label, str(error), advice, line)
+    return Fault(file, label, str(error), error.advice, line)
 
 
 def _explain_absence(file: str, found: object) -> Fault:

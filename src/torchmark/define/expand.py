@@ -8,7 +8,8 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
-from torchmark.define.groups import VALUE, Compared, GroupedBenchmark
+from torchmark.define.comparing import VALUE, Compared
+from torchmark.define.groups import GroupedBenchmark
 from torchmark.define.invocation import (
     SCRIPT_INCLUDES,
     add_backward,

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import TypeAlias, cast
 
+from torchmark.define.comparing import Compared, compare_stmts
 from torchmark.define.faults import Broken, BrokenText, break_off
 from torchmark.define.invocation import GENERATED_NAMES, call_model, derive_model
 from torchmark.define.options import (
@@ -16,46 +17,14 @@ from torchmark.define.options import (
     check_tags,
     check_threads,
     choose_modes,
-    dedent,
     dedent_stmt,
 )
+from torchmark.define.setups import GroupedSetup, check_setup
 from torchmark.define.signature import Signature, parse_signature
-from torchmark.define.variants import Pair, as_expressions, pair_up, parse_block, shared_names
+from torchmark.define.variants import Pair, pair_up, parse_block
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode, RuntimeMode
 from torchmark.model.task import Language
-
-
-@dataclasses.dataclass(frozen=True)
-class GroupedSetup:
-    """What runs before the statements, by language; `global_setup` stands at file scope in C++.
-
-    >>> GroupedSetup(py_setup="    x = torch.ones(4)").py_setup
-    'x = torch.ones(4)'
-    """
-
-    py_setup: str = ""
-    cpp_setup: str = ""
-    global_setup: str = ""
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            try:
-                text = dedent(getattr(self, field.name), field.name)
-            except DefinitionError as error:
-                # A group that has this setup is broken, and knows under which label.
-                text = BrokenText(break_off(error).error)
-            object.__setattr__(self, field.name, text)
-
-
-@dataclasses.dataclass(frozen=True)
-class Compared:
-    """Expressions that must have the same value in both languages, and the statements to run before."""
-
-    stmts: Pair
-    """The statements, as they are run for comparing."""
-    results: tuple[tuple[str, str, str], ...]
-    """Names, and the expressions in Python and in C++."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,15 +60,23 @@ class GroupedBenchmark:
             check_flag(name, getattr(self, name))
         check_flag("check", self.check, None)
         if self.autograd and self.signature_output is None:
-            raise DefinitionError("An output variable must be specified when `autograd=True`.")
+            raise DefinitionError(
+                "An output variable must be specified when `autograd=True`.",
+                advice='Name it in the signature: signature="f(x) -> y".',
+            )
         if self.autograd and len(self.outputs) > 1:
             text = f"Multiple return values are not currently allowed: `{self.signature_output}`, with `autograd=True`."
             raise DefinitionError(f"{text} A backward pass starts from one output.")
         for name in ("py_model_setup", "cpp_model_setup"):
             if (source := getattr(self, name)) is not None and "model" not in source:
-                raise DefinitionError(f"`{name}` appears to be missing `model` definition.")
+                raise DefinitionError(
+                    f"`{name}` appears to be missing `model` definition.",
+                    advice="Assign the module to a variable of that name: model = torch.nn.ReLU().",
+                )
         if self.py_fwd_stmt is None and self.cpp_fwd_stmt is None:
-            raise DefinitionError("There is nothing to measure, neither in Python nor in C++.")
+            raise DefinitionError(
+                "There is nothing to measure, neither in Python nor in C++.", advice="Give a statement or a model."
+            )
         if self.torchscript and self.py_model_setup is None:
             raise DefinitionError("`torchscript=True` needs a model in Python, from which TorchScript is made.")
         if self.compile and self.py_model_setup is None:
@@ -170,9 +147,15 @@ class GroupedBenchmark:
             derived = None
             if torchscript or modes:
                 if py_stmt is None:
-                    raise DefinitionError("`py_stmt` must be defined in order to derive a model.")
+                    raise DefinitionError(
+                        "`py_stmt` must be defined in order to derive a model.",
+                        advice="Give one, or leave out `torchscript` and `compile`.",
+                    )
                 if parsed is None:
-                    raise DefinitionError("signature is needed in order to derive a model.")
+                    raise DefinitionError(
+                        "signature is needed in order to derive a model.",
+                        advice='Say what goes in and what comes out: signature="f(x) -> y".',
+                    )
                 derived = derive_model(py_stmt, *parsed)
             return cls(
                 py_fwd_stmt=py_stmt,
@@ -180,7 +163,7 @@ class GroupedBenchmark:
                 py_model_setup=derived,
                 cpp_model_setup=None,
                 inferred_model_setup=True,
-                setup=_check_setup(setup),
+                setup=check_setup(setup),
                 signature_args=parsed.args if parsed else None,
                 signature_output=_join_outputs(parsed),
                 torchscript=torchscript,
@@ -189,7 +172,9 @@ class GroupedBenchmark:
                 compile=modes,
                 check=check,
                 tags=check_tags(tags),
-                compared=None if parsed and parsed.outputs else _compare(Pair(py_stmt, cpp_stmt), _check_setup(setup)),
+                compared=None
+                if parsed and parsed.outputs
+                else compare_stmts(Pair(py_stmt, cpp_stmt), check_setup(setup)),
             )
         except DefinitionError as error:
             return cast(GroupedBenchmark, break_off(error))
@@ -219,7 +204,10 @@ class GroupedBenchmark:
             py_model_setup = dedent_stmt(py_model_setup, "py_model_setup")
             cpp_model_setup = dedent_stmt(cpp_model_setup, "cpp_model_setup")
             if signature is None:
-                raise DefinitionError("signature is needed when initializing from model definitions.")
+                raise DefinitionError(
+                    "signature is needed when initializing from model definitions.",
+                    advice='Say what goes in and what comes out: signature="f(x) -> y".',
+                )
             parsed = parse_signature(signature)
             return cls(
                 py_fwd_stmt=_call(py_model_setup, Language.PYTHON, parsed),
@@ -227,7 +215,7 @@ class GroupedBenchmark:
                 py_model_setup=py_model_setup,
                 cpp_model_setup=cpp_model_setup,
                 inferred_model_setup=False,
-                setup=_check_setup(setup),
+                setup=check_setup(setup),
                 signature_args=parsed.args,
                 signature_output=_join_outputs(parsed),
                 torchscript=torchscript,
@@ -265,7 +253,10 @@ class GroupedBenchmark:
             threads, tags = check_threads(num_threads), check_tags(tags)
             pairs = pair_up(python, cpp)
             if not pairs:
-                raise DefinitionError("There is nothing to measure in this block of variants.")
+                raise DefinitionError(
+                    "There is nothing to measure in this block of variants.",
+                    advice="Every line below a label other than `setup` is a benchmark.",
+                )
             return {label: cls._from_pair(pair, setup, threads, check, tags) for label, pair in pairs.items()}
         except DefinitionError as error:
             return {(): cast(GroupedBenchmark, break_off(error))}
@@ -289,7 +280,7 @@ class GroupedBenchmark:
             num_threads=threads,
             check=check,
             tags=tags,
-            compared=_compare(pair, setup),
+            compared=compare_stmts(pair, setup),
         )
 
 
@@ -300,24 +291,6 @@ GroupedVariants = GroupedBenchmark.init_from_variants
 # What stands in a definition for a group.
 Group: TypeAlias = GroupedBenchmark | Broken
 
-# The value of a statement that is an expression.
-VALUE = "torchmark_value"
-
-
-def _compare(pair: Pair, setup: GroupedSetup) -> Compared | None:
-    """The two lines compute the same if they leave the same in the variables of both setups, and give the same."""
-    if pair.python is None or pair.cpp is None:
-        return None
-    # Told with its name when the group is made.
-    check_python("py_setup", setup.py_setup)
-    check_python("py_stmt", pair.python)
-    results = [(name, name, name) for name in shared_names(setup.py_setup, setup.cpp_setup)]
-    expressions = as_expressions(pair)
-    if expressions is None:
-        return Compared(pair, tuple(results)) if results else None
-    stmts = Pair(f"{VALUE} = ({expressions.python})", f"auto &&{VALUE} = ({expressions.cpp});")
-    return Compared(stmts, (("the value", VALUE, VALUE), *results))
-
 
 def _call(model_setup: str | None, language: Language, signature: Signature) -> str | None:
     return None if model_setup is None else call_model(RuntimeMode.EAGER, language, *signature)
@@ -325,12 +298,3 @@ def _call(model_setup: str | None, language: Language, signature: Signature) -> 
 
 def _join_outputs(signature: Signature | None) -> str | None:
     return ", ".join(signature.outputs) or None if signature else None
-
-
-def _check_setup(setup: GroupedSetup) -> GroupedSetup:
-    if not isinstance(setup, GroupedSetup):
-        raise DefinitionError(f"`setup` is a GroupedSetup, not {type(setup)}.")
-    for text in (setup.py_setup, setup.cpp_setup, setup.global_setup):
-        if isinstance(text, BrokenText):
-            raise text.error
-    return setup

@@ -39,7 +39,7 @@ def _flatten(prefix: Label, schema: Mapping[Any, Any], flat: FlatIntermediateDef
         elif not isinstance(value, (TimerArgs, GroupedBenchmark, Broken)):
             report(label, DefinitionError(_explain(label, value)))
         elif label in flat:
-            report(label, DefinitionError(f"duplicate key: {label}"))
+            report(label, DefinitionError(f"duplicate key: {label}", advice="Give one of the two another label."))
         else:
             flat[label] = value  # type: ignore[assignment]  # what is broken is told apart where faults are gathered
 

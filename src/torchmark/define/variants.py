@@ -11,7 +11,6 @@ torch.add(            one benchmark, too: it goes on while a bracket is open, or
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
 import textwrap
@@ -145,48 +144,3 @@ def _goes_on(text: str, language: Language) -> bool:
             brackets.pop()
     # A comment of Python's ends with its line, whatever stands there.
     return bool(brackets) or (text.endswith("\\") and end_of_comment < len(text))
-
-
-_DECLARATION = re.compile(r"^\s*(?:const\s+)?(?:auto|torch::Tensor|at::Tensor)\s+(\w+)\s*=", re.MULTILINE)
-# How a C++ statement begins that is no expression.
-_NO_EXPRESSION = re.compile(
-    r"(?:const|auto|for|if|while|do|switch|using|return|torch::Tensor\s+\w|at::Tensor\s+\w)\b|[{#]"
-)
-
-
-def shared_names(python_setup: str, cpp_setup: str) -> tuple[str, ...]:
-    """The variables that both setups make, in the order of the Python one.
-
-    >>> shared_names("x = torch.ones(1); n = 2", "auto x = torch::ones(1);")
-    ('x',)
-    """
-    declared = set(_DECLARATION.findall(cpp_setup.replace(";", ";\n")))
-    return tuple(name for name in _assigned_names(python_setup) if name in declared)
-
-
-def _assigned_names(code: str) -> list[str]:
-    names: dict[str, None] = {}
-    for node in ast.parse(code).body:
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            names.update((part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name))
-    return list(names)
-
-
-def as_expressions(pair: Pair) -> Pair | None:
-    """Both statements as expressions, if that is what they are.
-
-    >>> as_expressions(Pair("x + y", "x + y;"))
-    Pair(python='x + y', cpp='x + y')
-    >>> as_expressions(Pair("z = x + y", "auto z = x + y;"))
-    """
-    if pair.python is None or pair.cpp is None:
-        return None
-    body = ast.parse(pair.python).body
-    if len(body) != 1 or not isinstance(body[0], ast.Expr):
-        return None
-    cpp = re.sub(r"\s*//[^\n]*$", "", pair.cpp).strip()
-    if not cpp.endswith(";") or ";" in cpp[:-1] or _NO_EXPRESSION.match(cpp):
-        return None
-    python = ast.get_source_segment(pair.python, body[0])
-    assert python is not None
-    return Pair(python, cpp[:-1].strip())

@@ -7,7 +7,8 @@ Texts may be improved.
 from __future__ import annotations
 
 from torchmark.define.columns import parse_stmts
-from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
+from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedStmts, GroupedVariants
+from torchmark.define.setups import GroupedSetup
 from torchmark.define.tree import flatten
 from torchmark.suites._computations import MODULES, TRAINING, Setup
 

@@ -12,7 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.mock_engine import MULTI_LINE, MockAcceleratorTimer, MockEngine, MockTimer
 from torchmark import Compare, Language, Measurement, Timer, UsageError
-from torchmark.define.groups import GroupedSetup, GroupedStmts
+from torchmark.define.groups import GroupedStmts
+from torchmark.define.setups import GroupedSetup
 
 Method = Callable[[Timer], Measurement]
 

@@ -12,7 +12,8 @@ from torchmark.errors import UsageError
 
 HEADER = """\
 from torchmark.define.columns import parse_stmts
-from torchmark.define.groups import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
+from torchmark.define.groups import GroupedModules, GroupedStmts, GroupedVariants
+from torchmark.define.setups import GroupedSetup
 from torchmark.define.tree import flatten
 from torchmark.model.case import TimerArgs
 """

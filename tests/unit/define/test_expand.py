@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from torchmark.define.columns import parse_stmts
 from torchmark.define.expand import expand
-from torchmark.define.groups import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
+from torchmark.define.groups import GroupedModules, GroupedStmts, GroupedVariants
+from torchmark.define.setups import GroupedSetup
 from torchmark.define.tree import flatten
 from torchmark.errors import DefinitionError
 from torchmark.model.case import (

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.variants import Block, Pair, as_expressions, pair_up, parse_block, shared_names
+from torchmark.define.comparing import as_expressions, shared_names
+from torchmark.define.variants import Block, Pair, pair_up, parse_block
 from torchmark.errors import DefinitionError
 from torchmark.model.task import Language
 
