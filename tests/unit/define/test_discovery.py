@@ -11,11 +11,10 @@ from torchmark.define.discovery import Fault, discover, list_suites
 from torchmark.errors import UsageError
 
 HEADER = """\
-from torchmark.define.columns import parse_stmts
-from torchmark.define.groups import GroupedModules, GroupedStmts, GroupedVariants
-from torchmark.define.setups import GroupedSetup
-from torchmark.define.tree import flatten
-from torchmark.model.case import TimerArgs
+from torchmark import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
+from torchmark import TimerArgs
+from torchmark import flatten
+from torchmark import parse_stmts
 """
 GOOD = f'{HEADER}BENCHMARKS = {{"good": GroupedStmts("x", "x;")}}\n'
 # Faults of every kind, between good ones; the number of each line is in its label where the line can be told.
