@@ -276,7 +276,7 @@ def _products(size: int, dtype: str, cpp_dtype: str) -> dict[str, GroupedBenchma
 _MATMUL = {
     (dtype, f"{size} x {size}"): _products(size, dtype, cpp_dtype)
     for dtype, cpp_dtype in (("float32", "kFloat32"), ("bfloat16", "kBFloat16"))
-    for size in (1, 16, 128)
+    for size in (1, 16, 64)
 }
 
 
