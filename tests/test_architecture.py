@@ -50,6 +50,7 @@ THIRD_PARTY = {
         "worker/*",
         "api/timer.py",
         "api/copies.py",
+        "api/definitions.py",
     },
     "click": {"cli/*"},
     "rich": {"cli/*", "report/findings.py", "report/waiting.py"},

@@ -112,6 +112,21 @@ def test_a_recompile_while_it_is_timed_is_a_failure_that_names_the_guard(timer: 
     assert "model (<setup>, line 3) was compiled again, for a guard failed: scale == 2" in outcome.message
 
 
+def test_a_model_that_is_given_up_while_it_warms_up_is_a_failure(timer: CompileTimer) -> None:
+    setup = """
+import torch._dynamo
+torch._dynamo.config.recompile_limit = 2
+x, n = torch.ones(4), []
+def model(x, n):
+    return x + len(n)
+"""
+    case = make_case("eager", setup, "y = compiled_model(x, n)", "n.append(0)")
+    outcome = timer.measure(case, HERE, run_time_s=RUN_TIME_S)
+    assert isinstance(outcome, Failure)
+    assert outcome.kind == FailureKind.RECOMPILED
+    assert "compile it again too often" in outcome.message
+
+
 def test_a_graph_break_that_appears_while_it_is_timed_is_a_failure(timer: CompileTimer) -> None:
     outcome = timer.measure(make_case("eager", BROKEN, "y = compiled_model(x)", COUNT_UP_STATE), HERE)
     assert isinstance(outcome, Failure)

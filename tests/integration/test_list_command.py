@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +115,35 @@ def test_what_cannot_be_listed_is_explained(
     assert out == ""
     assert message in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("line", ["sys.stdout.close()", "sys.stdout = None", "import io; sys.stdout = io.StringIO()"])
+def test_whatever_a_suite_does_to_standard_output_the_list_is_printed(folder: Path, line: str) -> None:
+    (folder / "bench_rude.py").write_text(f"{GOOD}\nimport sys\n{line}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "torchmark", "list", "bench_rude.py"], capture_output=True, text=True, cwd=folder
+    )
+    assert "13 cases" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_without_standard_output_there_is_no_traceback(folder: Path) -> None:
+    command = f"{sys.executable} -m torchmark list bench_good.py >&-"
+    done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, cwd=folder)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_for_json_keeps_what_it_has_until_there_is_something_to_write(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "out.json").write_text("x" * 100_000)
+    assert main(["list", "nonsense", "--json", "out.json"]) == 2
+    assert (folder / "out.json").read_text() == "x" * 100_000
+    assert main(["list", "bench_good.py", "--json", "out.json"]) == 0
+    assert len(json.loads((folder / "out.json").read_text())["cases"]) == 13
+
+
+def test_a_reader_that_has_enough_ends_the_list_in_silence(folder: Path) -> None:
+    command = f"{sys.executable} -m torchmark list standard --json - | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder)
+    assert (done.stdout, done.stderr) == ("{\n", "")

@@ -732,9 +732,11 @@ GIVING = Snippet(
     torchmark::give("several", std::make_tuple(1, std::vector<double>{2, 3}));
     torchmark::give("tensor", tensor); torchmark::give("tensor.grad", torchmark::grad(tensor));
     torchmark::give("nothing", Tensor{}); torchmark::give("number.grad", torchmark::grad(3));
+    torchmark::give("grads", torchmark::grads(model)); torchmark::give("no grads", torchmark::grads(3));
+    torchmark::give("grads behind a pointer", torchmark::grads(&model));
     torchmark::give("other", std::string_view("x").data());
     """,
-    "Tensor tensor{{1, 2, 3}};",
+    "Tensor tensor{{1, 2, 3}}; Model model;",
     """
     #include <string_view>
     #include <vector>
@@ -750,8 +752,13 @@ GIVING = Snippet(
         const void *data_ptr() const { return values.data(); }
         long numel() const { return static_cast<long>(values.size()); }
         long element_size() const { return 2; }
+        bool is_sparse() const { return false; }
+        bool is_sparse_csr() const { return false; }
+        bool is_mkldnn() const { return false; }
+        Tensor to_dense() const { return *this; }
         Tensor grad() const { return Tensor{{7}}; }
     };
+    struct Model { std::vector<Tensor> parameters() const { return {Tensor{}, Tensor{}}; } };
     """,
 )
 
@@ -776,6 +783,9 @@ def test_values_of_all_kinds_are_handed_over_by_name(shop: Shop, monkeypatch: py
         "tensor.grad": [[[7]]],
         "nothing": [None],
         "number.grad": [None],
+        "grads": [[[7]], [[7]]],
+        "no grads": [OTHER],
+        "grads behind a pointer": [[[7]], [[7]]],
         "other": [OTHER],
     }
 

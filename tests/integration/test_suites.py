@@ -20,8 +20,9 @@ from torchmark.model.task import Language
 from torchmark.model.times import Times
 from torchmark.report.failures import describe_failure
 from torchmark.runner.artefacts import Models
+from torchmark.runner.comparing import Bench, Prepared
 from torchmark.runner.count import count
-from torchmark.runner.preparing import Prepared, prepare
+from torchmark.runner.preparing import prepare
 from torchmark.runner.spec import own_worker
 from torchmark.runner.timing import measure_time
 from torchmark.runner.worker import Worker
@@ -107,7 +108,7 @@ def prepared(timer: Worker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     # What torch.compile makes of a case is tested elsewhere: each takes seconds to compile.
     cases = [case for case in found.cases if case.autolabels.runtime is not RuntimeMode.COMPILE]
     with Models(os.environ) as models:
-        yield prepare(cases, timer, timer, models, PLACE, os.environ)
+        yield prepare(cases, Bench(timer, lambda: timer, lambda case: PLACE), models, os.environ)
     assert not models.folder.exists()
 
 

@@ -11,9 +11,11 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+import torch
+
 from torchmark.define.expand import expand
 from torchmark.define.tree import flatten
-from torchmark.measure.scripting import script_model
+from torchmark.measure.scripting import SEED, script_model
 from torchmark.measure.sdk import read_sdk
 from torchmark.model.case import Artefact, AutoLabels, Case, Label, TimerArgs
 from torchmark.model.task import Language
@@ -53,10 +55,15 @@ def _open_models() -> Models:
 
 
 def _make(artefact: Artefact) -> str | Exception:
-    path = _open_models().place(artefact, read_sdk())
+    models = _open_models()
+    models.open()
+    path = models.place(artefact, read_sdk())
     if not path.exists():
         try:
-            script_model(artefact.source, str(path))
+            # The program's own random numbers stay what they are.
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(SEED)
+                script_model(artefact.source, str(path))
         except Exception as error:
             return error
     return str(path)

@@ -21,7 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
         getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
     try:
         code = _run(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
+        # A program may be started without standard output.
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except OSError as error:
         # Whoever read the output has enough of it, or the disk is full. Python would try once more while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,9 +17,10 @@ from torchmark.errors import StoreError, UsageError
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
 
-# Opened at once: a file that cannot be written is told before anything is measured.
+# Opened at once: a file that cannot be written is told before anything is measured. What is in it stays until there is
+# something to write instead.
 json_option = click.option(
-    "--json", "json_file", type=click.File("w", lazy=False), metavar="FILE", help="Write JSON; - is standard output."
+    "--json", "json_file", type=click.File("a", lazy=False), metavar="FILE", help="Write JSON; - is standard output."
 )
 
 
@@ -117,22 +118,41 @@ def is_standard_output(file: IO[str] | None) -> bool:
 def write_json(data: dict[str, Any], file: IO[str]) -> None:
     """Write it all, now, or say that it could not be written."""
     try:
+        if not is_standard_output(file):
+            # What the last run has left; until now it was not touched.
+            with contextlib.suppress(OSError):
+                file.truncate(0)
         json.dump(data, file, indent=2)
         file.write("\n")
         file.flush()
+    except BrokenPipeError:
+        raise  # whoever read it has enough
     except OSError as error:
         raise StoreError(f"Cannot write {file.name}: {error.strerror}.") from error
 
 
 @contextlib.contextmanager
 def output_aside() -> Iterator[None]:
-    """Send to standard error what the user's code writes to standard output, in whatever language it does so."""
-    sys.stdout.flush()
-    saved = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    """Send to standard error what the user's code writes to standard output, in whatever language it does so.
+
+    Whatever that code does to `sys.stdout`, it is there again afterwards.
+    """
+    stream = sys.stdout
+    # A program may be started without one.
+    if stream is None or sys.stderr is None:
+        yield
+        return
+    stream.flush()
+    number = stream.fileno()
+    saved = os.dup(number)
+    os.dup2(sys.stderr.fileno(), number)
     try:
         yield
     finally:
-        sys.stdout.flush()
-        os.dup2(saved, sys.stdout.fileno())
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()
+        if not stream.closed:
+            stream.flush()
+        os.dup2(saved, number)
         os.close(saved)
+        sys.stdout = open(number, "w", closefd=False) if stream.closed else stream  # noqa: SIM115  for the rest

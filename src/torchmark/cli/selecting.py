@@ -12,11 +12,13 @@ from typing import Any, TypeVar
 import click
 
 from torchmark.cli.parameters import ThreadCounts, output_aside
-from torchmark.define.discovery import Fault, discover
+from torchmark.define.discovery import discover
 from torchmark.define.expression import parse
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, Selection, missing_words, nearby, select
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
+from torchmark.model.fault import Fault
+from torchmark.report.faults import describe_fault
 from torchmark.report.text import count
 
 DEFAULT_SUITES = ("standard",)
@@ -106,23 +108,6 @@ def show_faults(faults: Sequence[Fault]) -> None:
     if faults:
         texts = [describe_fault(fault) for fault in faults]
         click.echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
-
-
-def describe_fault(fault: Fault) -> str:
-    """Where, what, and what to try.
-
-    >>> print(describe_fault(Fault("bench_a.py", ("nn", "add"), "Expected a name\\n  f(1)\\n    ^", "Try x.", line=3)))
-    bench_a.py:3: nn / add
-      Expected a name
-        f(1)
-          ^
-      Try x.
-    """
-    place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
-    lines = [*fault.message.splitlines(), *(fault.advice or "").splitlines()]
-    return "\n".join(
-        [f"{place}: {' / '.join(fault.label)}" if fault.label else place, *(f"  {line}" for line in lines)]
-    )
 
 
 def explain_nothing(loaded: Loaded) -> str:

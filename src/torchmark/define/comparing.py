@@ -24,15 +24,23 @@ class Compared:
     """Names, and the expressions in Python and in C++."""
 
 
-def compare_stmts(pair: Pair, setup: GroupedSetup) -> Compared | None:
-    """The two lines compute the same if they leave the same in the variables of both setups, and give the same."""
-    if pair.python is None or pair.cpp is None:
+def compare_stmts(pair: Pair, setup: GroupedSetup, *, has_model: bool = False) -> Compared | None:
+    """What must be the same after both: the variables that both have, and the value if they are expressions.
+
+    A statement that has become a model changes what it is given, and leaves nothing else.
+    """
+    if pair.python is None or (pair.cpp is None and not has_model):
         return None
     # Told with its name when the group is made.
     check_python("py_setup", setup.py_setup)
     check_python("py_stmt", pair.python)
-    results = [(name, name, name) for name in shared_names(setup.py_setup, setup.cpp_setup)]
-    expressions = as_expressions(pair)
+    if pair.cpp is None:
+        names = tuple(_assigned_names(setup.py_setup))
+    else:
+        names = shared_names(setup.py_setup, setup.cpp_setup)
+        names += () if has_model else shared_names(pair.python, pair.cpp)
+    results = [(name, name, name) for name in dict.fromkeys(names)]
+    expressions = None if has_model else as_expressions(pair)
     if expressions is None:
         return Compared(pair, tuple(results)) if results else None
     stmts = Pair(f"{VALUE} = ({expressions.python})", f"auto &&{VALUE} = ({expressions.cpp});")

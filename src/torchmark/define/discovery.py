@@ -22,6 +22,7 @@ from torchmark.define.selection import nearest
 from torchmark.define.tree import Benchmark, flatten
 from torchmark.errors import DefinitionError, UsageError, point
 from torchmark.model.case import Case, Label
+from torchmark.model.fault import Fault
 
 # Files below a folder that define benchmarks.
 PATTERN = "bench_*.py"
@@ -34,17 +35,6 @@ _numbers = itertools.count(1)
 
 
 @dataclasses.dataclass(frozen=True)
-class Fault:
-    """Something wrong with a definition: where, what, and what to try."""
-
-    file: str
-    label: Label
-    message: str
-    advice: str | None = None
-    line: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
 class Discovered:
     """The cases that were found, and what is wrong with others."""
 
@@ -52,12 +42,15 @@ class Discovered:
     faults: tuple[Fault, ...]
 
 
-def discover(names: Sequence[str]) -> Discovered:
-    """Suites by name, files by path, folders by their bench_*.py below. UsageError for a name that is none of these."""
+def discover(names: Sequence[str], *, check: bool | None = None) -> Discovered:
+    """Suites by name, files by path, folders by their bench_*.py below. UsageError for a name that is none of these.
+
+    check: whether results of variants are compared where a group does not say; None leaves it to each file.
+    """
     cases: list[Case] = []
     faults: list[Fault] = []
-    for load in list(_find(names)):
-        found = load()
+    for source in list(_find(names)):
+        found = source.load(check)
         cases += found.cases
         faults += found.faults
     return Discovered(tuple(cases), tuple(faults))
@@ -70,31 +63,34 @@ def list_suites() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class _Source:
-    """A suite to load: by name, or from a file."""
+    """A suite to load, by name or from a file; `path` is absolute, for another suite may change the working folder."""
 
     name: str
+    path: str
     is_file: bool
 
-    def __call__(self) -> Discovered:
-        path = os.path.abspath(self.name) if self.is_file else str(_SUITES / f"{self.name}.py")
+    def load(self, check: bool | None) -> Discovered:
+        """Run it, and take what it defines."""
+        path = self.path
         flat: Mapping[Label, Benchmark] = {}
-        check = False
         faults: list[Fault] = []
         with gather(path) as gathered:
             try:
                 module = _import_file(path) if self.is_file else importlib.import_module(_qualify(self.name))
-                check = bool(getattr(module, CHECK, False))
+                check = _read_check(module) if check is None else check
                 definitions = getattr(module, DEFINITIONS, None)
                 if isinstance(definitions, Mapping):
                     flat = flatten(definitions)
                 else:
                     faults.append(_explain_absence(self.name, definitions))
-            except (Exception, SystemExit) as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 faults.append(_explain_failure(self.name, path, error))
                 if isinstance(error, DefinitionError):
                     # It is told now; no second time as one whose place is lost.
                     gathered.lines.pop(error, None)
-        cases, wrong = _expand_all(flat, self.name, check)
+        cases, wrong = _expand_all(flat, self.name, bool(check))
         wrong = [*gathered.faults, *wrong]
         # A group that two dictionaries have under one label, or a text that was cut, does not get here by itself.
         wrong += [((), error) for error in gathered.lines if all(error is not other for _, other in wrong)]
@@ -118,6 +114,13 @@ def _expand_all(
     return cases, wrong
 
 
+def _read_check(module: ModuleType) -> bool:
+    found = getattr(module, CHECK, False)
+    if not isinstance(found, bool):
+        raise DefinitionError(f"{CHECK} is True or False, not {found!r}.")
+    return found
+
+
 def _qualify(name: str) -> str:
     return f"torchmark.suites.{name}"
 
@@ -126,12 +129,12 @@ def _find(names: Sequence[str]) -> Iterator[_Source]:
     seen: set[Path] = set()
     for name in dict.fromkeys(names):
         if name in list_suites():
-            yield _Source(name, is_file=False)
+            yield _Source(name, str(_SUITES / f"{name}.py"), is_file=False)
             continue
         for path in _find_files(name):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                yield _Source(str(path), is_file=True)
+                yield _Source(str(path), os.path.abspath(path), is_file=True)
 
 
 def _find_files(name: str) -> list[Path]:
@@ -159,8 +162,15 @@ def _import_file(path: str) -> ModuleType:
     module.__file__ = path
     # Dataclasses look for their module by its name.
     sys.modules[module.__name__] = module
+    folder, process = os.getcwd(), os.getpid()
     with _beside(os.path.dirname(path)):
-        exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
+        try:
+            exec(compile(Path(path).read_bytes(), path, "exec", dont_inherit=True), module.__dict__)
+        finally:
+            if os.getpid() != process:
+                # A child that it has forked and not ended; the parent goes on.
+                os._exit(0)
+            os.chdir(folder)
     return module
 
 

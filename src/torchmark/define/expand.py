@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 
-from torchmark.define.comparing import VALUE, Compared
+from torchmark.define.comparing import Compared
 from torchmark.define.groups import GroupedBenchmark
 from torchmark.define.invocation import (
     SCRIPT_INCLUDES,
@@ -143,16 +143,14 @@ class _Variant:
         if compared is not None:
             return self._compare(compared)
         args = self.group.signature_args or ()
-        found = name_results(self.runtime, self.autograd, self.language, args, self.group.outputs)
+        is_module = not self.group.inferred_model_setup
+        found = name_results(self.runtime, self.autograd, self.language, args, self.group.outputs, is_module=is_module)
         return Check(give_results(self.stmt, found, self.language), self.cold_setup) if found else None
 
     def _compare(self, compared: Compared) -> Check | None:
         python = self.language == Language.PYTHON
         results = [(name, one if python else two) for name, one, two in compared.results]
         stmt = compared.stmts.python if python else compared.stmts.cpp
-        if self.group.py_model_setup is not None:
-            # The call of a model without an output has no value, but changes what it is given.
-            results = [result for result in results if result[1] != VALUE]
         if self.runtime != RuntimeMode.EAGER:
             stmt = self.stmt
         assert stmt is not None

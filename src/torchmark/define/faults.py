@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, ParamSpec, TypeVar, cast
 
 from torchmark.errors import DefinitionError
 
@@ -37,6 +38,13 @@ class Broken:
     """Stands where a group would, had it been well defined."""
 
     error: DefinitionError
+
+    def keys(self) -> tuple[tuple[()]]:
+        """So that a suite can spread it like the dictionary of a good one: `{**GroupedVariants(...)}`."""
+        return ((),)
+
+    def __getitem__(self, key: tuple[()]) -> Broken:
+        return self
 
     def __getattr__(self, name: str) -> NoReturn:
         # A suite that goes on to work with the group is told what is wrong with it.
@@ -72,6 +80,28 @@ def report(label: tuple[str, ...], error: DefinitionError) -> None:
     if gathered is None:
         raise error
     gathered.faults.append((label, error))
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def breakable(make: Callable[P, R]) -> Callable[P, R]:
+    """For what makes groups: a fault, also in how it is called, breaks what it makes and nothing else."""
+
+    @functools.wraps(make)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return make(*args, **kwargs)
+        except DefinitionError as error:
+            return cast(R, break_off(error))
+        except TypeError as error:
+            # Raised by the call itself, and not somewhere within.
+            if _gathering.get() is None or error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise
+            return cast(R, break_off(DefinitionError(str(error))))
+
+    return wrapper
 
 
 def break_off(error: DefinitionError) -> Broken:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from torchmark.define.comparing import Compared, compare_stmts
-from torchmark.define.faults import Broken, BrokenText, break_off
+from torchmark.define.faults import Broken, BrokenText, breakable
 from torchmark.define.invocation import GENERATED_NAMES, call_model, derive_model
 from torchmark.define.options import (
     Compile,
     Threads,
     check_flag,
+    check_line,
     check_python,
     check_tags,
     check_threads,
     choose_modes,
+    dedent,
     dedent_stmt,
 )
 from torchmark.define.setups import GroupedSetup, check_setup
@@ -114,6 +116,7 @@ class GroupedBenchmark:
         return tuple(language for language, stmt in stmts if stmt is not None)
 
     @classmethod
+    @breakable
     def init_from_stmts(
         cls,
         py_stmt: str | None = None,
@@ -135,51 +138,49 @@ class GroupedBenchmark:
         `compile`, and the output is known for `autograd`. Every number of `num_threads` is measured.
 
         >>> group = GroupedStmts("y = x * w", "auto y = x * w;", signature="f(x, w) -> y", torchscript=True)
-        >>> print(group.py_model_setup)
+        >>> print(group.py_model_setup, end="")
         def model(x, w):
             y = x * w
             return y
         """
-        try:
-            py_stmt, cpp_stmt = dedent_stmt(py_stmt, "py_stmt"), dedent_stmt(cpp_stmt, "cpp_stmt")
-            parsed = None if signature is None else parse_signature(signature)
-            modes = choose_modes(compile)
-            derived = None
-            if torchscript or modes:
-                if py_stmt is None:
-                    raise DefinitionError(
-                        "`py_stmt` must be defined in order to derive a model.",
-                        advice="Give one, or leave out `torchscript` and `compile`.",
-                    )
-                if parsed is None:
-                    raise DefinitionError(
-                        "signature is needed in order to derive a model.",
-                        advice='Say what goes in and what comes out: signature="f(x) -> y".',
-                    )
-                derived = derive_model(py_stmt, *parsed)
-            return cls(
-                py_fwd_stmt=py_stmt,
-                cpp_fwd_stmt=cpp_stmt,
-                py_model_setup=derived,
-                cpp_model_setup=None,
-                inferred_model_setup=True,
-                setup=check_setup(setup),
-                signature_args=parsed.args if parsed else None,
-                signature_output=_join_outputs(parsed),
-                torchscript=torchscript,
-                autograd=autograd,
-                num_threads=check_threads(num_threads),
-                compile=modes,
-                check=check,
-                tags=check_tags(tags),
-                compared=None
-                if parsed and parsed.outputs
-                else compare_stmts(Pair(py_stmt, cpp_stmt), check_setup(setup)),
-            )
-        except DefinitionError as error:
-            return cast(GroupedBenchmark, break_off(error))
+        py_stmt, cpp_stmt = dedent_stmt(py_stmt, "py_stmt"), dedent_stmt(cpp_stmt, "cpp_stmt")
+        parsed = None if signature is None else parse_signature(signature)
+        modes = choose_modes(compile)
+        derived = None
+        if torchscript or modes:
+            if py_stmt is None:
+                raise DefinitionError(
+                    "`py_stmt` must be defined in order to derive a model.",
+                    advice="Give one, or leave out `torchscript` and `compile`.",
+                )
+            if parsed is None:
+                raise DefinitionError(
+                    "signature is needed in order to derive a model.",
+                    advice='Say what goes in and what comes out: signature="f(x) -> y".',
+                )
+            derived = derive_model(py_stmt, *parsed)
+        return cls(
+            py_fwd_stmt=py_stmt,
+            cpp_fwd_stmt=cpp_stmt,
+            py_model_setup=derived,
+            cpp_model_setup=None,
+            inferred_model_setup=True,
+            setup=check_setup(setup),
+            signature_args=parsed.args if parsed else None,
+            signature_output=_join_outputs(parsed),
+            torchscript=torchscript,
+            autograd=autograd,
+            num_threads=check_threads(num_threads),
+            compile=modes,
+            check=check,
+            tags=check_tags(tags),
+            compared=None
+            if parsed and parsed.outputs
+            else compare_stmts(Pair(py_stmt, cpp_stmt), check_setup(setup), has_model=derived is not None),
+        )
 
     @classmethod
+    @breakable
     def init_from_model(
         cls,
         py_model_setup: str | None = None,
@@ -200,35 +201,33 @@ class GroupedBenchmark:
         >>> GroupedModules("model = torch.nn.ReLU()", signature="f(x) -> y").py_fwd_stmt
         'y = model(x)'
         """
-        try:
-            py_model_setup = dedent_stmt(py_model_setup, "py_model_setup")
-            cpp_model_setup = dedent_stmt(cpp_model_setup, "cpp_model_setup")
-            if signature is None:
-                raise DefinitionError(
-                    "signature is needed when initializing from model definitions.",
-                    advice='Say what goes in and what comes out: signature="f(x) -> y".',
-                )
-            parsed = parse_signature(signature)
-            return cls(
-                py_fwd_stmt=_call(py_model_setup, Language.PYTHON, parsed),
-                cpp_fwd_stmt=_call(cpp_model_setup, Language.CPP, parsed),
-                py_model_setup=py_model_setup,
-                cpp_model_setup=cpp_model_setup,
-                inferred_model_setup=False,
-                setup=check_setup(setup),
-                signature_args=parsed.args,
-                signature_output=_join_outputs(parsed),
-                torchscript=torchscript,
-                autograd=autograd,
-                num_threads=check_threads(num_threads),
-                compile=choose_modes(compile),
-                check=check,
-                tags=check_tags(tags),
+        py_model_setup = None if py_model_setup is None else dedent(py_model_setup, "py_model_setup")
+        cpp_model_setup = None if cpp_model_setup is None else dedent(cpp_model_setup, "cpp_model_setup")
+        if signature is None:
+            raise DefinitionError(
+                "signature is needed when initializing from model definitions.",
+                advice='Say what goes in and what comes out: signature="f(x) -> y".',
             )
-        except DefinitionError as error:
-            return cast(GroupedBenchmark, break_off(error))
+        parsed = parse_signature(signature)
+        return cls(
+            py_fwd_stmt=_call(py_model_setup, Language.PYTHON, parsed),
+            cpp_fwd_stmt=_call(cpp_model_setup, Language.CPP, parsed),
+            py_model_setup=py_model_setup,
+            cpp_model_setup=cpp_model_setup,
+            inferred_model_setup=False,
+            setup=check_setup(setup),
+            signature_args=parsed.args,
+            signature_output=_join_outputs(parsed),
+            torchscript=torchscript,
+            autograd=autograd,
+            num_threads=check_threads(num_threads),
+            compile=choose_modes(compile),
+            check=check,
+            tags=check_tags(tags),
+        )
 
     @classmethod
+    @breakable
     def init_from_variants(
         cls,
         py_block: str = "",
@@ -243,29 +242,27 @@ class GroupedBenchmark:
         >>> list(GroupedVariants("# @add\\nx += 1\\nx + 1\\n# @zero\\nx.zero_()"))
         [('add', 'Case:  0'), ('add', 'Case:  1'), ('zero',)]
         """
-        try:
-            for block in (py_block, cpp_block):
-                if isinstance(block, BrokenText):
-                    raise block.error
-            python, cpp = parse_block(py_block, Language.PYTHON), parse_block(cpp_block, Language.CPP)
-            setup = GroupedSetup(python.setup, cpp.setup, cpp.global_setup)
-            check_python("py_block", setup.py_setup)
-            threads, tags = check_threads(num_threads), check_tags(tags)
-            pairs = pair_up(python, cpp)
-            if not pairs:
-                raise DefinitionError(
-                    "There is nothing to measure in this block of variants.",
-                    advice="Every line below a label other than `setup` is a benchmark.",
-                )
-            return {label: cls._from_pair(pair, setup, threads, check, tags) for label, pair in pairs.items()}
-        except DefinitionError as error:
-            return {(): cast(GroupedBenchmark, break_off(error))}
+        for block in (py_block, cpp_block):
+            if isinstance(block, BrokenText):
+                raise block.error
+        python, cpp = parse_block(py_block, Language.PYTHON), parse_block(cpp_block, Language.CPP)
+        setup = GroupedSetup(python.setup, cpp.setup, cpp.global_setup)
+        check_python("py_block", setup.py_setup)
+        threads, tags = check_threads(num_threads), check_tags(tags)
+        pairs = pair_up(python, cpp)
+        if not pairs:
+            raise DefinitionError(
+                "There is nothing to measure in this block of variants.",
+                advice="Every line below a label other than `setup` is a benchmark.",
+            )
+        return {label: cls._from_pair(pair, setup, threads, check, tags) for label, pair in pairs.items()}
 
     @classmethod
+    @breakable
     def _from_pair(
         cls, pair: Pair, setup: GroupedSetup, threads: tuple[int, ...], check: bool | None, tags: tuple[str, ...]
     ) -> GroupedBenchmark:
-        check_python("py_block", pair.python)
+        check_line(pair.python)
         return cls(
             py_fwd_stmt=pair.python,
             cpp_fwd_stmt=pair.cpp,

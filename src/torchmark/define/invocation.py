@@ -5,6 +5,7 @@ Each text exists in Python and in C++; a group decides which of them it needs.
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 from collections.abc import Sequence
@@ -20,19 +21,46 @@ WARM_UP_RUNS = 3
 # Variables that only generated code makes.
 GENERATED_NAMES = frozenset((*MODELS.values(), OUTPUTS, "fpath", "ivalue_inputs"))
 # What loading a TorchScript model needs in C++.
-SCRIPT_INCLUDES = "#include <string>\n#include <vector>\n#include <torch/script.h>"
+SCRIPT_INCLUDES = "\n#include <string>\n#include <vector>\n#include <torch/script.h>\n"
 
 
 def derive_model(stmt: str, args: Sequence[str], outputs: Sequence[str]) -> str:
     """The function that a statement and its signature make.
 
-    >>> print(derive_model("y = x * w", ["x", "w"], ["y"]))
+    >>> print(derive_model("y = x * w", ["x", "w"], ["y"]), end="")
     def model(x, w):
         y = x * w
         return y
     """
-    body = textwrap.indent(stmt.strip("\n"), "    ")
-    return f"def model({', '.join(args)}):\n{body}\n    return {', '.join(outputs) or 'None'}"
+    body = indent(stmt, Language.PYTHON)
+    return f"def model({', '.join(args)}):\n{body}\n    return {', '.join(outputs) or 'None'}\n"
+
+
+def indent(code: str, language: Language) -> str:
+    """Code four columns further to the right, but for what stands inside a string.
+
+    >>> indent("f(\'\'\'a\\nb\'\'\')\\ng()", Language.PYTHON)
+    "    f(\'\'\'a\\nb\'\'\')\\n    g()"
+    """
+    if language == Language.CPP:
+        # A raw string may have lines, too. Nothing in C++ needs to be indented.
+        return code if 'R"' in code else textwrap.indent(code, "    ")
+    inside = _lines_inside_strings(code)
+    lines = code.split("\n")
+    return "\n".join(line if n in inside or not line.strip() else f"    {line}" for n, line in enumerate(lines, 1))
+
+
+def _lines_inside_strings(code: str) -> set[int]:
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()  # told where the code itself is checked
+    return {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno is not None
+        for line in range(node.lineno + 1, node.end_lineno + 1)
+    }
 
 
 def call_model(runtime: RuntimeMode, language: Language, args: Sequence[str], outputs: Sequence[str]) -> str:
@@ -54,7 +82,7 @@ def call_model(runtime: RuntimeMode, language: Language, args: Sequence[str], ou
     if args:
         values = ", ".join(f"torch::jit::IValue({arg})" for arg in args)
         inputs += f"({{\n    {values}\n}})"
-    return f"{inputs};\n{_declare(outputs, OUTPUTS)}{model}.forward(ivalue_inputs);"
+    return f"{inputs};\n{_declare(outputs, OUTPUTS)}{model}.forward(ivalue_inputs);\n"
 
 
 def _declare(outputs: Sequence[str], several: str) -> str:
@@ -78,8 +106,8 @@ def add_backward(stmt: str, runtime: RuntimeMode, language: Language, output: st
 def load_script(setup: str, file: str, language: Language) -> str:
     """A setup that goes on to load a TorchScript model from a file."""
     if language == Language.PYTHON:
-        return f'{setup}\njit_model = torch.jit.load("{file}")'
-    return f'{setup}\nconst std::string fpath = "{file}";\nauto jit_model = torch::jit::load(fpath);'
+        return f'{setup}\n\njit_model = torch.jit.load("{file}")'
+    return f'{setup}\n\nconst std::string fpath = "{file}";\nauto jit_model = torch::jit::load(fpath);'
 
 
 def compile_model(setup: str, mode: CompileMode) -> str:
@@ -95,14 +123,14 @@ def compile_model(setup: str, mode: CompileMode) -> str:
 
 def warm_up(setup: str, stmt: str, runtime: RuntimeMode, language: Language) -> str:
     """A setup that goes on to run the statement a few times: a model is optimised in its first calls."""
-    body = textwrap.indent(stmt, "    ")
+    body = indent(stmt, language)
     usual = "_" if language == Language.PYTHON else "i"
     # A signature may well have an index that is called i.
     index = usual if re.search(rf"\b{usual}\b", stmt) is None else "torchmark_index"
     if language == Language.PYTHON:
-        return f"{setup}\n\n# Warm up `{MODELS[runtime]}`\nfor {index} in range({WARM_UP_RUNS}):\n{body}"
-    loop = f"for (int {index} = 0; {index} < {WARM_UP_RUNS}; {index}++) {{\n{body}\n}}"
-    return f"{setup}\n\n// Warm up `{MODELS[runtime]}`\n{loop}"
+        return f"{setup}\n\n# Warmup `{MODELS[runtime]}`\nfor {index} in range({WARM_UP_RUNS}):\n{body}\n"
+    loop = f"for (int {index} = 0; {index} < {WARM_UP_RUNS}; {index}++) {{\n{body}\n}}\n"
+    return f"{setup}\n\n// Warmup `{MODELS[runtime]}`\n{loop}"
 
 
 def give_results(stmt: str, results: Sequence[tuple[str, str]], language: Language) -> str:
@@ -117,9 +145,15 @@ def give_results(stmt: str, results: Sequence[tuple[str, str]], language: Langua
 
 
 def name_results(
-    runtime: RuntimeMode, autograd: AutogradMode, language: Language, args: Sequence[str], outputs: Sequence[str]
+    runtime: RuntimeMode,
+    autograd: AutogradMode,
+    language: Language,
+    args: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    is_module: bool = False,
 ) -> tuple[tuple[str, str], ...]:
-    """What a variant computes, by name: its outputs, and the gradients of its arguments where there are some.
+    """What a variant computes, by name: its outputs, and the gradients of arguments and parameters if there are some.
 
     >>> name_results(RuntimeMode.EAGER, AutogradMode.FORWARD_BACKWARD, Language.CPP, ["w"], ["y"])
     (('y', 'y'), ('w.grad', 'torchmark::grad(w)'))
@@ -138,4 +172,8 @@ def name_results(
         # An argument need not be a tensor.
         gradient = "torchmark::grad({})" if cpp else 'getattr({}, "grad", None)'
         results += [(f"{arg}.grad", gradient.format(arg)) for arg in args]
+        if is_module:
+            model = MODELS[runtime]
+            python = f'[one.grad for one in getattr({model}, "parameters", list)()]'
+            results.append(("the parameters' gradients", f"torchmark::grads({model})" if cpp else python))
     return tuple(results)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from torchmark.define.faults import BrokenText
@@ -14,7 +13,7 @@ from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode
 
 Threads: TypeAlias = "int | tuple[int, ...]"
-Compile: TypeAlias = "bool | str | CompileMode | tuple[str | CompileMode, ...]"
+Compile: TypeAlias = "bool | str | CompileMode | Sequence[str | CompileMode]"
 
 # Names of back ends and modes stand in code, in double quotes, and in labels, with commas between.
 _PLAIN_NAME = re.compile(r"[\w.+-]+")
@@ -30,8 +29,13 @@ def dedent(text: str, name: str) -> str:
 
 
 def dedent_stmt(text: str | None, name: str) -> str | None:
-    """The same for one that need not be there."""
-    return None if text is None else dedent(text, name)
+    """The same for one that need not be there; but if it is, it says something."""
+    if text is None:
+        return None
+    text = dedent(text, name)
+    if not text.strip():
+        raise DefinitionError(f"`{name}` is empty.", advice="Leave it out if the language has no such benchmark.")
+    return text
 
 
 def check_python(name: str, code: str | None) -> None:
@@ -40,7 +44,8 @@ def check_python(name: str, code: str | None) -> None:
         with warnings.catch_warnings():
             # They are given when the code is run.
             warnings.simplefilter("ignore")
-            ast.parse(code or "")
+            # Compiled, not only parsed: `return` and `break` belong into a function and into a loop.
+            compile(code or "", "<definition>", "exec", dont_inherit=True)
     except (RecursionError, MemoryError):
         raise DefinitionError(f"`{name}` is nested too deeply for Python to read.") from None
     except (SyntaxError, ValueError) as error:
@@ -50,6 +55,15 @@ def check_python(name: str, code: str | None) -> None:
         position = sum(len(earlier) + 1 for earlier in lines[: line - 1]) + column - 1
         position = max(0, min(position, len(code or "")))
         raise DefinitionError(problem, text=code, position=position) from None
+
+
+def check_line(code: str | None) -> None:
+    """The same for a line of a block of variants, in which people may mean to go on in the next."""
+    try:
+        check_python("py_block", code)
+    except DefinitionError as error:
+        advice = "Each line is a benchmark. One that goes on in the next has an open bracket, or ends with a backslash."
+        raise DefinitionError(error.problem, text=error.text, position=error.position, advice=advice) from None
 
 
 def check_flag(name: str, flag: object, *known: object) -> None:
@@ -89,7 +103,7 @@ def choose_modes(compile: Compile) -> tuple[CompileMode, ...]:
     """
     if isinstance(compile, bool):
         return (CompileMode(),) if compile else ()
-    chosen = compile if isinstance(compile, tuple) else (compile,)
+    chosen = tuple(compile) if isinstance(compile, (tuple, list)) else (compile,)
     modes = []
     for one in chosen:
         if isinstance(one, str) and one.strip():

@@ -12,7 +12,9 @@ ACCOUNT = "torch._dynamo.utils"
 
 # A sentence of many reasons is read by nobody.
 MOST_REASONS = 3
-ADVICE = "Keep shapes, types and other values that it depends on the same, or run all variants in the setup."
+ADVICE = "Keep shapes, types and other values that it depends on the same."
+# In the text by which torch counts functions that it had to compile again too often; from then on it leaves them alone.
+LIMIT = "recompile limit exceeded"
 
 
 class Tally(NamedTuple):
@@ -61,6 +63,13 @@ def make_tally(counters: Mapping[str, Mapping[str, int]]) -> Tally:
     )
 
 
+def reached_limit() -> bool:
+    """Whether the compiler has given up on some function, because no two calls of it were alike."""
+    account = sys.modules.get(ACCOUNT)
+    reasons = getattr(account, "counters", {}).get("unimplemented", {})
+    return any(LIMIT in str(reason) for reason in reasons)
+
+
 class Watch:
     """Notes what the compiler has done until now, to tell later what it has done since."""
 
@@ -82,7 +91,9 @@ class Watch:
         return tuple(map(word_break, _list_breaks()[self._breaks :]))
 
     def find_compiling(self) -> str | None:
-        """What was compiled since, and why; None if nothing was."""
+        """What was compiled since, and why; None if nothing was, and if what was compiled before is still used."""
+        if reached_limit():
+            return f"torch.compile had to compile it again too often, and has left it to the interpreter. {ADVICE}"
         if not any(self.added()):
             return None
         account = sys.modules.get(ACCOUNT)

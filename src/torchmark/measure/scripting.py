@@ -17,13 +17,12 @@ class ScriptRefused(Exception):
 
 
 def script_model(source: str, path: str) -> None:
-    """Run the source, which makes `jit_model`, and save that."""
+    """Run the source, which makes `jit_model`, and save that. The caller has seeded the generator."""
     if getattr(torch, "jit", None) is None or not hasattr(torch.jit, "script"):
         raise ScriptRefused(f"torch {torch.__version__} has no TorchScript.")
     # TorchScript reads the text of what it compiles.
     file = open_source(source, "")
     namespace = {"__name__": "torchmark_model", "torch": torch}
-    torch.manual_seed(SEED)
     exec(compile(source, file.name, "exec", dont_inherit=True), namespace)
     model = namespace.get("jit_model")
     if not isinstance(model, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):

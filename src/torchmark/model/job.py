@@ -104,6 +104,8 @@ class CheckJob:
     place: Place
     threads: int = 1
     givens: tuple[Given, ...] = ()
+    uses_compiler: bool = False
+    """Whether `torch.compile` is needed."""
 
 
 @dataclasses.dataclass(frozen=True)

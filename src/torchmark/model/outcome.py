@@ -11,6 +11,8 @@ class FailureKind(enum.Enum):
 
     NOT_COMPILED = "not_compiled"
     """C++ that the compiler or the linker refuses, or a model of which torch.compile compiles nothing."""
+    MISSING = "missing"
+    """The machine lacks what the job needs: a compiler, Valgrind, a folder that can be written."""
     RAISED = "raised"
     """An exception of the user's code."""
     EXITED = "exited"

@@ -18,8 +18,9 @@
 #include <tuple>
 #include <type_traits>
 #include <typeinfo>
-#include <utility>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace torchmark {
 // Keeps the compiler from removing what only serves to make this value: torchmark::keep(a + b);
@@ -77,6 +78,7 @@ typename std::enable_if<std::is_arithmetic<T>::value>::type give(const char *nam
 
 template <class T> auto give(const char *name, const T &value, rank<5>) -> decltype(value.scalar_type(), void()) {
     if (!value.defined()) return write_one(name, "None", "", nullptr, 0);
+    if (value.is_sparse() || value.is_sparse_csr() || value.is_mkldnn()) return give(name, value.to_dense(), rank<5>());
     const auto plain = value.detach().contiguous();
     std::string sizes;
     for (const auto size : plain.sizes()) sizes += std::to_string(size) + ",";
@@ -112,11 +114,32 @@ template <class T> auto give(const char *name, const T &value, rank<3>) -> declt
 template <class T> auto grad(const T &value, rank<1>) -> decltype(value.grad()) { return value.grad(); }
 template <class T> std::nullptr_t grad(const T &, rank<0>) { return nullptr; }
 
+template <class Range> auto grads_of(const Range &range) {
+    std::vector<typename std::decay<decltype((*range.begin()).grad())>::type> all;
+    for (const auto &one : range) all.push_back(one.grad());
+    return all;
+}
+
+// A TorchScript module, one of C++, and what is none.
+struct unknown {};
+template <class T> auto grads(const T &model, rank<2>) -> decltype(grads_of(model.parameters())) {
+    return grads_of(model.parameters());
+}
+template <class T> auto grads(const T &model, rank<1>) -> decltype(grads_of(model->parameters())) {
+    return grads_of(model->parameters());
+}
+template <class T> unknown grads(const T &, rank<0>) { return {}; }
+
 }  // namespace results
 
 // The gradient of a tensor; of anything else there is none.
 template <class T> auto grad(const T &value) -> decltype(results::grad(value, results::rank<1>())) {
     return results::grad(value, results::rank<1>());
+}
+
+// The gradients of all parameters of a module.
+template <class T> auto grads(const T &model) -> decltype(results::grads(model, results::rank<2>())) {
+    return results::grads(model, results::rank<2>());
 }
 
 // Hands a value over, to be compared with what another variant of the same benchmark computes.

@@ -14,7 +14,9 @@ def describe_failure(failure: Failure) -> str:
     Its last words on standard error:
       bad
     """
-    lines = [(failure.traceback or failure.message).rstrip()]
+    # A traceback ends with what was raised; what led to it may be said nowhere else.
+    lines = [failure.message.rstrip()] if failure.traceback and failure.message not in failure.traceback else []
+    lines.append((failure.traceback or failure.message).rstrip())
     said = failure.stderr.strip()
     if said and failure.traceback is None:
         lines += ["Its last words on standard error:", *(f"  {line}" for line in said.splitlines())]

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from torchmark.errors import SetupError
 from torchmark.model.case import Artefact, Case
 from torchmark.model.job import Place, ScriptJob
 from torchmark.model.outcome import Failure, FailureKind
@@ -23,21 +24,33 @@ from torchmark.runner.worker import Worker
 
 
 class Models:
-    """A folder of models; open as long as it is used, by any number of processes.
+    """A folder of models, made when the first is needed; open as long as it is used, by any number of processes.
 
     A lock tells whether it is in use. Whoever is the last to close removes the folder; what a killed process has left
     is removed by the next that closes.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        cache = cache_folder(environ)
-        cache.mkdir(parents=True, exist_ok=True)
-        self.folder = cache / "models"
-        self._lock = os.open(cache / "models.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        # Waits for as long as another process takes to remove the folder.
-        fcntl.flock(self._lock, fcntl.LOCK_SH)
-        self.folder.mkdir(exist_ok=True)
+        self.folder = cache_folder(environ) / "models"
+        self._lock = -1
         self._owner = os.getpid()
+
+    def open(self) -> None:
+        """Make the folder and keep others from removing it. SetupError if it cannot be made."""
+        if self._lock >= 0:
+            return
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            # Waits for as long as another process takes to remove the folder.
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise SetupError(
+                f"The cache {self.folder.parent} cannot be written: {error.strerror}.",
+                missing="cache",
+                advice="Name another folder in TORCHMARK_CACHE.",
+            ) from error
 
     def __enter__(self) -> Models:
         return self
@@ -68,6 +81,11 @@ class Models:
         """The path of each, made by the worker's torch unless it is there."""
         made: dict[Artefact, str | Failure] = {}
         for artefact in dict.fromkeys(artefacts):
+            try:
+                self.open()
+            except SetupError as error:
+                made[artefact] = Failure(FailureKind.MISSING, str(error))
+                continue
             path = self.place(artefact, worker.sdk)
             failure = None
             if not path.exists():

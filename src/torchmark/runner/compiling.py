@@ -130,6 +130,7 @@ class CompileCounter:
         self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
         self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
         self._filled: set[tuple[TimerArgs, Place]] = set()
+        self._starting: threading.Thread | None = None
 
     @property
     def environment(self) -> Environment:
@@ -161,7 +162,11 @@ class CompileCounter:
 
     def close(self) -> None:
         """End the workers and remove what they have compiled."""
-        self._worker.close()
+        if self._starting is not None and self._starting.is_alive():
+            # An interrupt, most likely: nobody is to wait for half a minute until what is not needed has started.
+            threading.Thread(target=self._worker.close, daemon=True).start()
+        else:
+            self._worker.close()
         self._filler.close()
         self._graphs.remove()
 
@@ -178,7 +183,8 @@ class CompileCounter:
     def _start_both(self) -> None:
         """The one under Valgrind starts while the other compiles what both rehearse; it needs that only later."""
         if not self._worker.is_up:
-            threading.Thread(target=self._try_to_start, daemon=True).start()
+            self._starting = threading.Thread(target=self._try_to_start, daemon=True)
+            self._starting.start()
             self._filler.start()
 
     def _try_to_start(self) -> None:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import torch
 
-from torchmark.measure.scripting import script_model
+from torchmark.measure.scripting import SEED, script_model
 from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, ScriptJob, TimeJob
 from torchmark.wire.frames import HEADER, pack
 from torchmark.wire.messages import Message, Scripted, decode, encode
@@ -70,6 +70,7 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         if isinstance(job, CompileJob):
             return time_first_call(job, namespace)
         if isinstance(job, ScriptJob):
+            torch.manual_seed(SEED)
             script_model(job.source, job.path)
             return Scripted()
         if isinstance(job, CheckJob):

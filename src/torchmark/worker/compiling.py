@@ -44,7 +44,8 @@ WARM_UP_BACKWARD = "y.backward()"
 
 def explain_absence(job: Job) -> Failed | None:
     """Why a job that needs `torch.compile` cannot be done here."""
-    needed = isinstance(job, CompileJob) or getattr(job, "watch_compiler", False)
+    telling = (getattr(job, name, False) for name in ("watch_compiler", "uses_compiler"))
+    needed = isinstance(job, CompileJob) or any(telling)
     if not needed or hasattr(torch, "compile"):
         return None
     text = f"torch {torch.__version__} has no torch.compile, which came with torch 2.0. Name a Python with a newer one."

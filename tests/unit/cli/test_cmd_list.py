@@ -10,10 +10,11 @@ import pytest
 from torchmark.cli import selecting
 from torchmark.cli.main import main
 from torchmark.cli.selecting import selection_options
-from torchmark.define.discovery import Discovered, Fault
+from torchmark.define.discovery import Discovered
 from torchmark.define.expression import parse
 from torchmark.define.selection import Selection
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.model.fault import Fault
 from torchmark.model.task import Language
 
 CASES = tuple(

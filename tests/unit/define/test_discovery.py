@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from torchmark.define import discovery
-from torchmark.define.discovery import Fault, discover, list_suites
+from torchmark.define.discovery import discover, list_suites
+from torchmark.define.groups import GroupedStmts
 from torchmark.errors import UsageError
+from torchmark.model.fault import Fault
 
 HEADER = """\
 from torchmark import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants
@@ -283,3 +285,56 @@ def test_suites_that_come_along_are_free_of_faults(name: str) -> None:
     assert found.faults == ()
     assert len({case.key for case in found.cases}) == len(found.cases) > 0
     assert {case.suite for case in found.cases} == {name}
+
+
+def test_a_misspelt_option_costs_its_own_group(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "bench.py",
+        "from torchmark import GroupedStmts\n"
+        'BENCHMARKS = {"bad": GroupedStmts("x", num_thread=2), "good": GroupedStmts("x")}',
+    )
+    found = discover([file])
+    assert [case.label for case in found.cases] == [("good",)]
+    (fault,) = found.faults
+    assert (fault.label, fault.line) == (("bad",), 2)
+    assert "unexpected keyword argument 'num_thread'" in fault.message
+
+
+def test_a_misspelt_option_outside_a_suite_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="num_thread"):
+        GroupedStmts("x", num_thread=2)  # type: ignore[call-arg]
+
+
+def test_a_bad_line_costs_its_own_variant(tmp_path: Path) -> None:
+    block = "# @a\\nx = 1\\n# @b\\nfor i in x:\\n    i\\n# @c\\ny = 2"
+    file = write(
+        tmp_path / "bench.py",
+        f'from torchmark import GroupedVariants\nBENCHMARKS = {{"v": GroupedVariants("{block}")}}',
+    )
+    found = discover([file])
+    assert [case.label for case in found.cases] == [("v", "a"), ("v", "b", "Case:  1"), ("v", "c")]
+    (fault,) = found.faults
+    assert fault.label == ("v", "b", "Case:  0")
+    assert fault.advice is not None
+    assert fault.advice.startswith("Each line is a benchmark.")
+
+
+def test_a_suite_that_goes_elsewhere_or_forks_or_raises_what_it_likes_harms_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    good = 'from torchmark import TimerArgs\nBENCHMARKS = {"a": TimerArgs("1")}\n'
+    write(tmp_path / "bench_1.py", f"import os\nos.chdir('/')\n{good}")
+    write(tmp_path / "bench_2.py", f"import os\nos.fork()\n{good}")
+    write(tmp_path / "bench_3.py", "class Own(BaseException): pass\nraise Own('mine')")
+    write(tmp_path / "bench_4.py", good)
+    found = discover(["."])
+    assert [case.suite for case in found.cases] == ["bench_1.py", "bench_2.py", "bench_4.py"]
+    (fault,) = found.faults
+    assert (fault.file, fault.line) == ("bench_3.py", 2)
+    assert Path.cwd() == tmp_path
+
+
+def test_check_is_true_or_false(tmp_path: Path) -> None:
+    fault = only_fault(write(tmp_path / "bench.py", 'CHECK = "no"\nBENCHMARKS = {}'))
+    assert "CHECK is True or False, not 'no'" in fault.message

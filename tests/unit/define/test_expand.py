@@ -31,26 +31,29 @@ FORWARD, BACKWARD = AutogradMode.FORWARD, AutogradMode.FORWARD_BACKWARD
 
 PY_INPUTS = "\nx = torch.ones((4, 4))\nw = torch.ones((4, 4), requires_grad=True)\n"
 CPP_INPUTS = "\nauto x = torch::ones((4, 4));\nauto w = torch::ones((4, 4));\nw.set_requires_grad(true);\n"
-DERIVED = "def model(x, w):\n    y = x * w\n    return y"
-FILE = "torchscript_example_mul_9e7186d2b055.pt"
-INCLUDES = "#include <string>\n#include <vector>\n#include <torch/script.h>"
+DERIVED = "def model(x, w):\n    y = x * w\n    return y\n"
+FILE = "torchscript_example_mul_7a791ed0f50c.pt"
+INCLUDES = "\n#include <string>\n#include <vector>\n#include <torch/script.h>\n"
 
 PY_LOADED = f"""{PY_INPUTS}
+
 jit_model = torch.jit.load("{FILE}")
 
-# Warm up `jit_model`
+# Warmup `jit_model`
 for _ in range(3):
     y = jit_model(x, w)"""
 CPP_CALL = """\
 std::vector<torch::jit::IValue> ivalue_inputs({
     torch::jit::IValue(x), torch::jit::IValue(w)
 });
-auto y = jit_model.forward(ivalue_inputs);"""
+auto y = jit_model.forward(ivalue_inputs);
+"""
 CPP_LOADED = f"""{CPP_INPUTS}
+
 const std::string fpath = "{FILE}";
 auto jit_model = torch::jit::load(fpath);
 
-// Warm up `jit_model`
+// Warmup `jit_model`
 for (int i = 0; i < 3; i++) {{
     std::vector<torch::jit::IValue> ivalue_inputs({{
         torch::jit::IValue(x), torch::jit::IValue(w)
@@ -81,12 +84,12 @@ WORKED = {
     (EAGER, FORWARD, CPP): ("auto y = x * w;", f"{CPP_INPUTS}\n", ""),
     (EAGER, BACKWARD, PY): ("y = x * w\ny.backward()", f"{PY_INPUTS}\n{DERIVED}", ""),
     (EAGER, BACKWARD, CPP): ("auto y = x * w;\ny.backward();", f"{CPP_INPUTS}\n", ""),
-    (JIT, FORWARD, PY): ("y = jit_model(x, w)", PY_LOADED, ""),
-    (JIT, FORWARD, CPP): (CPP_CALL, f"{CPP_LOADED}}}", INCLUDES),
-    (JIT, BACKWARD, PY): ("y = jit_model(x, w)\ny.backward()", f"{PY_LOADED}\n    y.backward()", ""),
+    (JIT, FORWARD, PY): ("y = jit_model(x, w)", f"{PY_LOADED}\n", ""),
+    (JIT, FORWARD, CPP): (CPP_CALL, f"{CPP_LOADED}\n}}\n", INCLUDES),
+    (JIT, BACKWARD, PY): ("y = jit_model(x, w)\ny.backward()", f"{PY_LOADED}\n    y.backward()\n", ""),
     (JIT, BACKWARD, CPP): (
         f"{CPP_CALL}\ny.toTensor().backward();",
-        f"{CPP_LOADED}    y.toTensor().backward();\n}}",
+        f"{CPP_LOADED}\n    y.toTensor().backward();\n}}\n",
         INCLUDES,
     ),
 }
@@ -195,7 +198,7 @@ def test_a_compiled_case_can_be_taken_apart() -> None:
     assert last.args.stmt == "y = compiled_model(x)\ny.backward()"
     assert last.args.setup == (
         f'{inputs}\ncompiled_model = torch.compile(model, backend="inductor", mode="max-autotune")\n\n'
-        "# Warm up `compiled_model`\nfor _ in range(3):\n    y = compiled_model(x)\n    y.backward()"
+        "# Warmup `compiled_model`\nfor _ in range(3):\n    y = compiled_model(x)\n    y.backward()\n"
     )
 
 
@@ -210,7 +213,7 @@ def test_results_are_compared_if_the_group_or_else_the_suite_says_so() -> None:
 def test_a_check_runs_once_what_is_measured_without_warming_up() -> None:
     case = find(expand({("example", "mul"): benchmark}, check=True), JIT, BACKWARD, CPP)
     assert case.check is not None
-    assert case.args.setup.startswith(f"{case.check.setup}\n\n// Warm up")
+    assert case.args.setup.startswith(f"{case.check.setup}\n\n// Warmup")
     assert case.check.stmt == (
         f'{case.args.stmt}\ntorchmark::give("y", y);\n'
         'torchmark::give("x.grad", torchmark::grad(x));\ntorchmark::give("w.grad", torchmark::grad(w));'
@@ -229,8 +232,47 @@ def test_a_model_without_output_is_compared_by_what_it_changes() -> None:
     eager, script = find(cases, EAGER, FORWARD, CPP).check, find(cases, JIT, FORWARD, CPP).check
     assert eager is not None
     assert script is not None
-    assert eager.stmt == 'auto &&torchmark_value = (x.zero_());\ntorchmark::give("x", x);'
+    assert eager.stmt == 'x.zero_();\ntorchmark::give("x", x);'
     assert script.stmt == find(cases, JIT, FORWARD, CPP).args.stmt + '\ntorchmark::give("x", x);'
+
+
+def test_a_model_without_output_in_python_alone_is_compared_by_what_it_changes() -> None:
+    group = GroupedStmts("x.zero_()", setup=GroupedSetup("x = torch.ones(1)"), signature="f(x) -> None", compile=True)
+    eager, compiled = (case.check for case in expand({("a",): group}, check=True))
+    assert eager is not None
+    assert compiled is not None
+    assert eager.stmt == 'x.zero_()\ntorchmark_give("x", x)'
+    assert compiled.stmt == 'compiled_model(x)\ntorchmark_give("x", x)'
+
+
+def test_variables_that_both_statements_assign_are_compared() -> None:
+    group = GroupedStmts("y = x + 1", "auto y = x + 1;", GroupedSetup("x = 1", "auto x = 1;"))
+    python, cpp = (case.check for case in expand({("a",): group}, check=True))
+    assert python is not None
+    assert cpp is not None
+    assert python.stmt == 'y = x + 1\ntorchmark_give("x", x)\ntorchmark_give("y", y)'
+    assert cpp.stmt == 'auto y = x + 1;\ntorchmark::give("x", x);\ntorchmark::give("y", y);'
+
+
+def test_gradients_of_a_modules_parameters_are_compared() -> None:
+    group = GroupedModules(
+        "model = Net()", "Net model;", signature="f(x) -> y", autograd=True, torchscript=True, compile=True
+    )
+    cases = expand({("a",): group}, check=True)
+    given = {}
+    for case in cases:
+        if case.autolabels.autograd == BACKWARD:
+            assert case.check is not None
+            given[case.autolabels.runtime, case.autolabels.language] = case.check.stmt.splitlines()[-1]
+    python = 'torchmark_give("the parameters\' gradients", [one.grad for one in getattr({}, "parameters", list)()])'
+    cpp = 'torchmark::give("the parameters\' gradients", torchmark::grads({}));'
+    assert given == {
+        (EAGER, PY): python.format("model"),
+        (EAGER, CPP): cpp.format("model"),
+        (JIT, PY): python.format("jit_model"),
+        (JIT, CPP): cpp.format("jit_model"),
+        (COMPILE, PY): python.format("compiled_model"),
+    }
 
 
 def test_lines_of_variants_are_compared_by_value_and_by_what_they_change() -> None:

@@ -34,7 +34,7 @@ def test_arguments_can_be_given_by_place_as_scripts_do() -> None:
     assert group == GroupedBenchmark(
         py_fwd_stmt="y = x * w",
         cpp_fwd_stmt="auto y = x * w;",
-        py_model_setup="def model(x, w):\n    y = x * w\n    return y",
+        py_model_setup="def model(x, w):\n    y = x * w\n    return y\n",
         cpp_model_setup=None,
         inferred_model_setup=True,
         setup=setup,
@@ -70,7 +70,7 @@ def test_new_options_reach_the_group() -> None:
     group = GroupedStmts("y = x", signature="f(x) -> y", compile=modes, check=True, tags="quick")
     assert group.compile == (CompileMode("inductor", "max-autotune"), CompileMode("eager"))
     assert (group.check, group.tags) == (True, ("quick",))
-    assert group.py_model_setup == "def model(x):\n    y = x\n    return y"
+    assert group.py_model_setup == "def model(x):\n    y = x\n    return y\n"
     variants = GroupedVariants("x", check=False, tags=("a", "b"))
     assert (variants[("",)].check, variants[("",)].tags) == (False, ("a", "b"))
 

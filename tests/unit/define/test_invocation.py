@@ -4,7 +4,15 @@ import ast
 
 import pytest
 
-from torchmark.define.invocation import add_backward, call_model, derive_model, load_script, name_results, warm_up
+from torchmark.define.invocation import (
+    add_backward,
+    call_model,
+    derive_model,
+    indent,
+    load_script,
+    name_results,
+    warm_up,
+)
 from torchmark.model.case import AutogradMode, RuntimeMode
 from torchmark.model.task import Language
 
@@ -15,11 +23,11 @@ EAGER, JIT, COMPILE = RuntimeMode.EAGER, RuntimeMode.JIT, RuntimeMode.COMPILE
 @pytest.mark.parametrize(
     ("stmt", "args", "outputs", "model"),
     [
-        ("y = x", ["x"], ["y"], "def model(x):\n    y = x\n    return y"),
-        ("\ny = x\nz = y\n", ["x"], ["y", "z"], "def model(x):\n    y = x\n    z = y\n    return y, z"),
-        ("x.zero_()", ["x"], [], "def model(x):\n    x.zero_()\n    return None"),
-        ("y = 1", [], ["y"], "def model():\n    y = 1\n    return y"),
-        ("", [], [], "def model():\n\n    return None"),
+        ("y = x", ["x"], ["y"], "def model(x):\n    y = x\n    return y\n"),
+        ("\ny = x\nz = y\n", ["x"], ["y", "z"], "def model(x):\n\n    y = x\n    z = y\n\n    return y, z\n"),
+        ("x.zero_()", ["x"], [], "def model(x):\n    x.zero_()\n    return None\n"),
+        ("y = 1", [], ["y"], "def model():\n    y = 1\n    return y\n"),
+        ("", [], [], "def model():\n\n    return None\n"),
     ],
 )
 def test_a_model_is_derived_from_its_statement(stmt: str, args: list[str], outputs: list[str], model: str) -> None:
@@ -42,9 +50,9 @@ def test_a_model_is_derived_from_its_statement(stmt: str, args: list[str], outpu
             ["x"],
             ["a", "b"],
             "std::vector<torch::jit::IValue> ivalue_inputs({\n    torch::jit::IValue(x)\n});\n"
-            "auto torchmark_outputs = jit_model.forward(ivalue_inputs);",
+            "auto torchmark_outputs = jit_model.forward(ivalue_inputs);\n",
         ),
-        (JIT, CPP, [], [], "std::vector<torch::jit::IValue> ivalue_inputs;\njit_model.forward(ivalue_inputs);"),
+        (JIT, CPP, [], [], "std::vector<torch::jit::IValue> ivalue_inputs;\njit_model.forward(ivalue_inputs);\n"),
     ],
 )
 def test_a_model_is_called(
@@ -69,8 +77,23 @@ def test_an_index_of_the_statement_is_not_hidden_while_warming_up() -> None:
 
 
 def test_a_model_is_loaded_behind_the_setup() -> None:
-    assert load_script("x = 1", "a.pt", PY) == 'x = 1\njit_model = torch.jit.load("a.pt")'
-    assert load_script("auto x = 1; // one", "a.pt", CPP).startswith("auto x = 1; // one\nconst std::string fpath")
+    assert load_script("x = 1", "a.pt", PY) == 'x = 1\n\njit_model = torch.jit.load("a.pt")'
+    assert load_script("auto x = 1; // one", "a.pt", CPP).startswith("auto x = 1; // one\n\nconst std::string fpath")
+
+
+@pytest.mark.parametrize(
+    ("code", "language", "expected"),
+    [
+        ("a\n\nb", PY, "    a\n\n    b"),
+        ('y = """a\nb"""\nz', PY, '    y = """a\nb"""\n    z'),
+        ('y = f"""{a}\nb"""\nz', PY, '    y = f"""{a}\nb"""\n    z'),
+        ("f(\n  a)", PY, "    f(\n      a)"),
+        ("a;\nb;", CPP, "    a;\n    b;"),
+        ('a(R"(\nb)");', CPP, 'a(R"(\nb)");'),
+    ],
+)
+def test_indenting_leaves_strings_alone(code: str, language: Language, expected: str) -> None:
+    assert indent(code, language) == expected
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ def test_ways_of_compiling_are_chosen_by_name(given: bool, expected: tuple[Compi
         1,
         "",
         "  ",
-        ["eager"],
         ("eager", 3),
         (True,),
         'a"b',

@@ -39,6 +39,7 @@ def test_a_model_is_made_once_and_its_folder_goes_with_the_last_that_uses_it(env
     worker = FakeWorker()
     with Models(environ) as one:
         with Models(environ) as two:
+            assert not one.folder.exists()
             paths = [models.make([MODEL, MODEL], worker)[MODEL] for models in (one, two)]  # type: ignore[arg-type]
             assert len(worker.jobs) == 1
             assert paths[0] == paths[1]
@@ -62,17 +63,29 @@ def test_a_model_that_is_refused_is_a_failure_that_says_so(environ: dict[str, st
     assert outcome.message == "There is no TorchScript of this model: NotSupportedError: lambda"
 
 
+def test_a_folder_that_cannot_be_made_is_a_failure_of_those_that_need_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with Models({"TORCHMARK_CACHE": str(tmp_path / "file")}) as models:
+        outcome = models.make([MODEL], FakeWorker())[MODEL]  # type: ignore[arg-type]
+    assert isinstance(outcome, Failure)
+    assert outcome.kind is FailureKind.MISSING
+    assert "TORCHMARK_CACHE" in outcome.message
+
+
 def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(environ: dict[str, str]) -> None:
     code = "import os, signal; from torchmark.runner.artefacts import Models\n"
-    code += "(Models(os.environ).folder / 'm.pt').touch(); os.kill(os.getpid(), signal.SIGKILL)"
+    code += "models = Models(os.environ); models.open(); (models.folder / 'm.pt').touch()\n"
+    code += "os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", code], env={**os.environ, **environ}, check=False)
     with Models(environ) as models:
+        models.open()
         assert (models.folder / "m.pt").exists()
     assert not models.folder.exists()
 
 
 def test_a_fork_does_not_take_the_folder_away(environ: dict[str, str]) -> None:
     with Models(environ) as models:
+        models.open()
         pid = os.fork()
         if pid == 0:
             models.close()

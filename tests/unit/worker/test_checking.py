@@ -68,7 +68,16 @@ def test_strides_not_a_numbers_nesting_and_what_is_no_value_do_not_matter(one: s
 
 def test_results_of_other_names_differ() -> None:
     problem, _ = run('torchmark_give("y", x)', 'torchmark_give("z", x)')
-    assert problem == "One has y, the other z."
+    assert problem == "y has 1 parts in one and 0 in the other."
+
+
+def test_what_is_no_value_hides_no_other() -> None:
+    problem, _ = run(give("(x, 'a')"), give("(x + 1, 'b')"))
+    assert problem is not None
+
+
+def test_sparse_tensors_are_compared_by_what_they_hold() -> None:
+    assert run(give("x.to_sparse()"), give("x")) == (None, None)
 
 
 @pytest.mark.parametrize(("stmts", "guilty"), [(("nothing", give("x")), 0), ((give("x"), "nothing"), 1)])

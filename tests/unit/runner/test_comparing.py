@@ -8,7 +8,7 @@ from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, Ti
 from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Language
-from torchmark.runner.preparing import Prepared, compare_variants
+from torchmark.runner.comparing import Bench, Prepared, compare_variants
 from torchmark.runner.worker import Reply
 from torchmark.wire.messages import Checked
 
@@ -23,7 +23,7 @@ class FakeWorker:
         self._answer = answer
         self.pairs: list[tuple[str, str]] = []
 
-    def run(self, job: CheckJob) -> Reply | Failure:
+    def run(self, job: CheckJob, timeout_s: float) -> Reply | Failure:
         self.pairs.append((job.first.stmt, job.second.stmt))
         answer = self._answer(job)
         return answer if isinstance(answer, Failure) else Reply(answer, ())
@@ -39,12 +39,14 @@ EAGER = make_case("eager", RuntimeMode.EAGER)
 SCRIPT = make_case("script", RuntimeMode.JIT)
 SCRIPT_2 = make_case("script", RuntimeMode.JIT, threads=2)
 COMPILED = make_case("compiled", RuntimeMode.COMPILE)
+CRASH = Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.")
 ALL = dict([EAGER, SCRIPT, SCRIPT_2, COMPILED])
 
 
 def compare(prepared: dict[Case, Prepared | Failure], answer: Answer) -> tuple[dict[Case, Failure], FakeWorker]:
     worker = FakeWorker(answer)
-    return dict(compare_variants(prepared, worker, worker, PLACE)), worker  # type: ignore[arg-type]
+    bench = Bench(worker, lambda: worker, lambda case: PLACE)  # type: ignore[arg-type, return-value]
+    return dict(compare_variants(prepared, bench)), worker
 
 
 def test_every_variant_is_held_to_the_first_whatever_its_threads() -> None:
@@ -72,10 +74,21 @@ def test_one_that_raises_is_told_with_its_own_traceback() -> None:
 
 
 def test_one_that_crashes_cannot_be_compared_and_is_told_so() -> None:
-    crash = Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.")
-    problems, _ = compare({**ALL}, lambda job: crash if job.second.stmt == "script" else Checked(None))
+    problems, _ = compare({**ALL}, lambda job: CRASH if job.second.stmt == "script" else Checked(None))
     assert problems[SCRIPT[0]].kind is FailureKind.CRASHED
     assert problems[SCRIPT[0]].message.startswith("Its results could not be compared with those of Python (Eager)")
+
+
+def test_if_the_first_crashes_alone_too_nobody_else_is_blamed() -> None:
+    problems, worker = compare({**ALL}, lambda job: CRASH if job.first.stmt == "eager" else Checked(None))
+    assert problems == {}
+    assert worker.pairs == [("eager", "script"), ("eager", "eager"), ("script", "compiled")]
+
+
+def test_the_smallest_number_of_threads_is_the_one_that_is_compared() -> None:
+    two, one = (make_case(f"on {n}", RuntimeMode.JIT, threads=n) for n in (2, 1))
+    _, worker = compare(dict([EAGER, two, one]), lambda job: Checked(None))
+    assert worker.pairs == [("eager", "on 1")]
 
 
 @pytest.mark.parametrize("lonely", [dict([EAGER]), {EAGER[0]: Prepared(EAGER[0]), SCRIPT[0]: SCRIPT[1]}])

@@ -1,0 +1,116 @@
+"""Holds the variants of a benchmark to compute the same: each is run once, beside the first of its group."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from torchmark.errors import SetupError
+from torchmark.model.case import Case
+from torchmark.model.job import CheckJob, Place, Way
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.snippet import Compiled
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+from torchmark.wire.messages import Checked
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """Where cases are run before they are measured: workers without Valgrind, and the place of each case."""
+
+    worker: Worker
+    compiler: Callable[[], Worker]
+    """Gives the worker for what uses `torch.compile`, which takes long to start."""
+    place: Callable[[Case], Place]
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A case whose texts are complete, and where to find it if it is C++."""
+
+    case: Case
+    compiled: Compiled | None = None
+    check: Way | None = None
+    """How to find out what it computes."""
+    unchecked: str | None = None
+    """Why that cannot be found out, although it should be."""
+
+
+def compare_variants(prepared: Mapping[Case, Prepared | Failure], bench: Bench) -> Iterator[tuple[Case, Failure]]:
+    """Those that do not compute what the first of their group does."""
+    for group in _group(prepared):
+        by_variant: dict[object, list[Case]] = {}
+        for case in group:
+            by_variant.setdefault(case.autolabels, []).append(case)
+        for labels, problem in _compare_group(by_variant, prepared, bench):
+            yield from ((case, problem) for case in by_variant[labels])
+
+
+def _group(prepared: Mapping[Case, Prepared | Failure]) -> list[list[Case]]:
+    """Cases that must agree: of the same label, with or without a backward pass."""
+    groups: dict[object, list[Case]] = {}
+    for case in prepared:
+        groups.setdefault((case.suite, case.label, case.autolabels.autograd), []).append(case)
+    return list(groups.values())
+
+
+def _compare_group(
+    by_variant: Mapping[object, Sequence[Case]], prepared: Mapping[Case, Prepared | Failure], bench: Bench
+) -> Iterator[tuple[object, Failure]]:
+    """The first one that runs is what the others are held to, with the smallest number of threads."""
+    first: Prepared | None = None
+    for labels, cases in by_variant.items():
+        outcome = prepared[min(cases, key=lambda case: case.args.num_threads)]
+        if isinstance(outcome, Failure) or outcome.check is None:
+            continue
+        if first is None:
+            first = outcome
+            continue
+        verdict = _compare_pair(first, outcome, bench)
+        if verdict is GUILTY_FIRST:
+            # It cannot serve as a witness. Its own failure shows when it is measured.
+            first = outcome
+        elif isinstance(verdict, Failure):
+            yield labels, verdict
+
+
+class _Guilty(enum.Enum):
+    FIRST = enum.auto()
+
+
+GUILTY_FIRST = _Guilty.FIRST
+
+
+def _compare_pair(first: Prepared, second: Prepared, bench: Bench) -> Failure | _Guilty | None:
+    """What is wrong with the second one, or that the first does not even run."""
+    assert first.check is not None
+    assert second.check is not None
+    case = second.case
+    is_compiled = case.parts is not None
+    job = CheckJob(first.check, second.check, bench.place(case), case.args.num_threads, uses_compiler=is_compiled)
+    try:
+        worker = bench.compiler() if is_compiled else bench.worker
+        reply = worker.run(job, timeout_s=bench.timeout_s)
+    except SetupError as error:
+        return Failure(FailureKind.MISSING, str(error))
+    if isinstance(reply, Failure):
+        alone = bench.worker.run(dataclasses.replace(job, second=first.check), timeout_s=bench.timeout_s)
+        # One that does not come to an end with itself does so with nobody.
+        return GUILTY_FIRST if isinstance(alone, Failure) else _explain(first.case, reply.message, reply)
+    checked = reply.message
+    assert isinstance(checked, Checked)
+    if checked.failed is not None:
+        failed = Failure(FailureKind.RAISED, "It fails when it is run once.", checked.problem)
+        return failed if checked.failed else GUILTY_FIRST
+    return None if checked.problem is None else _explain(first.case, checked.problem)
+
+
+def _explain(first: Case, problem: str, failure: Failure | None = None) -> Failure:
+    labels = first.autolabels.as_dict
+    other = f"{labels['language']} ({labels['runtime']})"
+    if failure is not None:
+        message = f"Its results could not be compared with those of {other}: {problem}"
+        return dataclasses.replace(failure, message=message)
+    return Failure(FailureKind.DIFFERENT, f"It does not compute what {other} does. {problem}")
