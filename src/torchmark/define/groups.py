@@ -146,19 +146,7 @@ class GroupedBenchmark:
         py_stmt, cpp_stmt = dedent_stmt(py_stmt, "py_stmt"), dedent_stmt(cpp_stmt, "cpp_stmt")
         parsed = None if signature is None else parse_signature(signature)
         modes = choose_modes(compile)
-        derived = None
-        if torchscript or modes:
-            if py_stmt is None:
-                raise DefinitionError(
-                    "`py_stmt` must be defined in order to derive a model.",
-                    advice="Give one, or leave out `torchscript` and `compile`.",
-                )
-            if parsed is None:
-                raise DefinitionError(
-                    "signature is needed in order to derive a model.",
-                    advice='Say what goes in and what comes out: signature="f(x) -> y".',
-                )
-            derived = derive_model(py_stmt, *parsed)
+        derived = _derive(py_stmt, parsed) if torchscript or modes else None
         return cls(
             py_fwd_stmt=py_stmt,
             cpp_fwd_stmt=cpp_stmt,
@@ -206,7 +194,7 @@ class GroupedBenchmark:
         if signature is None:
             raise DefinitionError(
                 "signature is needed when initializing from model definitions.",
-                advice='Say what goes in and what comes out: signature="f(x) -> y".',
+                advice=SIGN,
             )
         parsed = parse_signature(signature)
         return cls(
@@ -285,8 +273,21 @@ GroupedStmts = GroupedBenchmark.init_from_stmts
 GroupedModules = GroupedBenchmark.init_from_model
 GroupedVariants = GroupedBenchmark.init_from_variants
 
+SIGN = 'Say what goes in and what comes out: signature="f(x) -> y".'
+
 # What stands in a definition for a group.
 Group: TypeAlias = GroupedBenchmark | Broken
+
+
+def _derive(py_stmt: str | None, signature: Signature | None) -> str:
+    if py_stmt is None:
+        raise DefinitionError(
+            "`py_stmt` must be defined in order to derive a model.",
+            advice="Give one, or leave out `torchscript` and `compile`.",
+        )
+    if signature is None:
+        raise DefinitionError("signature is needed in order to derive a model.", advice=SIGN)
+    return derive_model(py_stmt, *signature)
 
 
 def _call(model_setup: str | None, language: Language, signature: Signature) -> str | None:
