@@ -47,7 +47,7 @@ def test_each_case_fails_by_itself_and_says_why(monkeypatch: pytest.MonkeyPatch)
     # Neither a compiler nor Valgrind: that costs those who need them.
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("CXX", raising=False)
-    results = run(definition, check=True, count=True, timeout_s=3)
+    results = run(definition, check=True, count=True, timeout_s=6)
     kinds = [(r.case.label[0], r.measurement is not None, [f.kind for f in r.failures]) for r in results]
     missing = FailureKind.MISSING
     assert kinds == [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchmark.model.outcome import Failure
+from torchmark.model.outcome import Failure, FailureKind
 
 
 def describe_failure(failure: Failure) -> str:
@@ -14,9 +14,10 @@ def describe_failure(failure: Failure) -> str:
     Its last words on standard error:
       bad
     """
-    # A traceback ends with what was raised; what led to it may be said nowhere else.
-    lines = [failure.message.rstrip()] if failure.traceback and failure.message not in failure.traceback else []
-    lines.append((failure.traceback or failure.message).rstrip())
+    lines = [(failure.traceback or failure.message).rstrip()]
+    # A traceback ends with what was raised, and a compiler says it all. What else led to it may be said nowhere else.
+    if failure.message.rstrip() not in lines[0] and failure.kind is not FailureKind.NOT_COMPILED:
+        lines.insert(0, failure.message.rstrip())
     said = failure.stderr.strip()
     if said and failure.traceback is None:
         lines += ["Its last words on standard error:", *(f"  {line}" for line in said.splitlines())]
