@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "runner": {"errors", "model", "wire", "native", "callgrind"},
     "store": {"errors", "model"},
     "define": {"errors", "model"},
-    "suites": {"define", "model"},
+    "suites": {"define"},
     "analysis": {"errors", "stats", "model"},
     "report": {"errors", "stats", "model", "analysis"},
     "api": LOWER | {"define", "suites"},

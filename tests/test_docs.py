@@ -29,6 +29,9 @@ def test_python_examples_run(code: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+    # A case that fails is a result that is printed, too.
+    assert "Traceback" not in done.stdout
+    assert "Error" not in done.stdout
 
 
 @pytest.mark.parametrize("line", LINES)

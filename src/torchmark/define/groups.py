@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TypeAlias
 
 from torchmark.define.comparing import Compared, compare_stmts
-from torchmark.define.faults import Broken, BrokenText, breakable
+from torchmark.define.faults import BrokenText, breakable
 from torchmark.define.invocation import GENERATED_NAMES, call_model, derive_model
 from torchmark.define.options import (
     Compile,
@@ -121,7 +120,6 @@ class GroupedBenchmark:
         cls,
         py_stmt: str | None = None,
         cpp_stmt: str | None = None,
-        # Generic constructor arguments
         setup: GroupedSetup = GroupedSetup(),  # noqa: B008  a frozen value
         signature: str | None = None,
         torchscript: bool = False,
@@ -173,7 +171,6 @@ class GroupedBenchmark:
         cls,
         py_model_setup: str | None = None,
         cpp_model_setup: str | None = None,
-        # Generic constructor arguments
         setup: GroupedSetup = GroupedSetup(),  # noqa: B008  a frozen value
         signature: str | None = None,
         torchscript: bool = False,
@@ -274,9 +271,6 @@ GroupedModules = GroupedBenchmark.init_from_model
 GroupedVariants = GroupedBenchmark.init_from_variants
 
 SIGN = 'Say what goes in and what comes out: signature="f(x) -> y".'
-
-# What stands in a definition for a group.
-Group: TypeAlias = GroupedBenchmark | Broken
 
 
 def _derive(py_stmt: str | None, signature: Signature | None) -> str:

@@ -38,6 +38,12 @@ class Prepared:
     """Why that cannot be found out, although it should be."""
 
 
+class _Guilty(enum.Enum):
+    """Who it is, where two are compared and one does not even run."""
+
+    FIRST = enum.auto()
+
+
 def compare_variants(prepared: Mapping[Case, Prepared | Failure], bench: Bench) -> Iterator[tuple[Case, Failure]]:
     """Those that do not compute what the first of their group does."""
     for group in _group(prepared):
@@ -69,18 +75,11 @@ def _compare_group(
             first = outcome
             continue
         verdict = _compare_pair(first, outcome, bench)
-        if verdict is GUILTY_FIRST:
+        if verdict is _Guilty.FIRST:
             # It cannot serve as a witness. Its own failure shows when it is measured.
             first = outcome
         elif isinstance(verdict, Failure):
             yield labels, verdict
-
-
-class _Guilty(enum.Enum):
-    FIRST = enum.auto()
-
-
-GUILTY_FIRST = _Guilty.FIRST
 
 
 def _compare_pair(first: Prepared, second: Prepared, bench: Bench) -> Failure | _Guilty | None:
@@ -98,12 +97,12 @@ def _compare_pair(first: Prepared, second: Prepared, bench: Bench) -> Failure | 
     if isinstance(reply, Failure):
         alone = bench.worker.run(dataclasses.replace(job, second=first.check), timeout_s=bench.timeout_s)
         # One that does not come to an end with itself does so with nobody.
-        return GUILTY_FIRST if isinstance(alone, Failure) else _explain(first.case, reply.message, reply)
+        return _Guilty.FIRST if isinstance(alone, Failure) else _explain(first.case, reply.message, reply)
     checked = reply.message
     assert isinstance(checked, Checked)
     if checked.failed is not None:
         failed = Failure(FailureKind.RAISED, "It fails when it is run once.", checked.problem)
-        return failed if checked.failed else GUILTY_FIRST
+        return failed if checked.failed else _Guilty.FIRST
     return None if checked.problem is None else _explain(first.case, checked.problem)
 
 
