@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "measure": {"errors", "model", "stats"},
     "wire": {"errors", "model"},
     "worker": {"errors", "model", "wire", "measure"},
-    "callgrind": {"errors", "model"},
+    "callgrind": {"errors", "model", "stats"},
     "native": {"errors", "model"},
     "runner": {"errors", "model", "wire", "native", "callgrind"},
     "store": {"errors", "model"},

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import torchmark
-from torchmark.analysis.counting import find_noisy, middle
 from torchmark.callgrind.symbols import count_allocations
+from torchmark.callgrind.tally import find_noisy
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
@@ -23,6 +23,7 @@ from torchmark.runner import count as counting
 from torchmark.runner.count import count
 from torchmark.runner.spec import visible_path
 from torchmark.runner.worker import Worker
+from torchmark.stats.order import middle
 
 HERE = Place(os.getcwd(), tuple(visible_path()))
 

@@ -1,12 +1,12 @@
-"""From the profiles of several layouts to one result: which layout stands for all, and what cannot be trusted."""
+"""What can be said of a count, and what cannot be trusted of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from torchmark.model.caveat import Caveat, OptimisedAway, OtherInstructionSet, SeveralThreads, UnstableCount
-from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
+from torchmark.stats.order import middle
 
 # Layouts of a well-behaved statement lie within 0.6 % of each other. Above this, the statement itself is in doubt.
 UNSTABLE_SPREAD = 0.01
@@ -26,15 +26,6 @@ _CYCLES = {
 }
 
 
-def middle(totals: Sequence[int]) -> int:
-    """The position of the median; of an even number, of the lower of the middle two. So it is one that was seen.
-
-    >>> middle([30, 10, 20]), middle([1, 4, 2, 3])
-    (2, 2)
-    """
-    return sorted(range(len(totals)), key=totals.__getitem__)[(len(totals) - 1) // 2]
-
-
 def spread(totals: Sequence[int]) -> float:
     """The distance between the smallest and the largest, as a share of the median.
 
@@ -43,16 +34,6 @@ def spread(totals: Sequence[int]) -> float:
     """
     typical = totals[middle(totals)]
     return (max(totals) - min(totals)) / typical if typical else 0.0
-
-
-def find_noisy(layouts: Sequence[Profile]) -> frozenset[str]:
-    """The functions that did not cost the same in every layout, by label."""
-    functions = set().union(*(profile.exclusive for profile in layouts))
-    return frozenset(
-        function.label
-        for function in functions
-        if len({profile.exclusive.get(function) or (0,) * len(profile.events) for profile in layouts}) > 1
-    )
 
 
 def estimate_cycles(events: Mapping[str, int]) -> int | None:

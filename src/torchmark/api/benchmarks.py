@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from torchmark.api.counter import choose_layouts
 from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.api.stats import CallgrindStats, make_stats
+from torchmark.callgrind.tally import tally
 from torchmark.define.discovery import discover
 from torchmark.define.expand import expand
 from torchmark.define.expression import parse
@@ -276,7 +277,9 @@ def _count(prepared: Prepared, workers: _Workers, wanted: _Wanted, spec: TaskSpe
         # A loop of compiled code costs next to nothing.
         baseline = args.language == Language.PYTHON
         counts = count_job(counter, job, timeout_s=wanted.timeout_s, baseline=baseline)
-    return counts if isinstance(counts, Failure) else make_stats(spec, counts, counter.environment)
+    return (
+        counts if isinstance(counts, Failure) else make_stats(spec, tally(counts, wanted.layouts), counter.environment)
+    )
 
 
 def _describe(case: Case) -> TaskSpec:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from torchmark.api.stats import CallgrindStats, make_stats
+from torchmark.callgrind.tally import tally
 from torchmark.errors import UsageError, WorkerError
 from torchmark.model.job import BARE_LAYOUT, CountJob
 from torchmark.model.outcome import Failure
@@ -38,7 +39,7 @@ def collect(
     if isinstance(outcome, Failure):
         text = f"Failed to collect callgrind profile:\n{describe_failure(outcome)}"
         raise WorkerError(text, kind=outcome.kind.value)
-    return make_stats(spec, outcome, worker.environment)
+    return make_stats(spec, tally(outcome, job.layouts), worker.environment)
 
 
 def start(worker: Worker) -> None:

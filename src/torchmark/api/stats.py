@@ -6,17 +6,24 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from torchmark.analysis.counting import doubt_count, estimate_cycles, find_noisy, middle, spread
+from torchmark.analysis.counting import doubt_count, estimate_cycles, spread
 from torchmark.api.functions import FunctionCount, FunctionCounts
-from torchmark.callgrind.symbols import count_allocations, standardise
+from torchmark.callgrind.symbols import standardise
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.caveat import Caveat
-from torchmark.model.costs import Counts, Profile
+from torchmark.model.costs import Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.task import TaskSpec
 from torchmark.report.counts import describe_counts, describe_layouts
 from torchmark.report.wording import word_caveat
-from torchmark.store.fields import check_schema, take, take_integers, take_task
+from torchmark.store.fields import (
+    check_schema,
+    plain_environment,
+    read_environment,
+    take,
+    take_integers,
+    take_task,
+)
 
 SCHEMA = "torchmark.callgrind"
 SCHEMA_VERSION = 1
@@ -115,7 +122,7 @@ class CallgrindStats:
             "events": dict(self.events),
             "allocations": self.allocations,
             "tensor_allocations": self.tensor_allocations,
-            "environment": None if self.environment is None else _plain_environment(self.environment),
+            "environment": None if self.environment is None else plain_environment(self.environment),
             "optimised_away": self.optimised_away,
         }
 
@@ -135,7 +142,7 @@ class CallgrindStats:
             events=tuple((name, take(events, name, int)) for name in events),
             allocations=take(data, "allocations", int, optional=True),
             tensor_allocations=take(data, "tensor_allocations", int, optional=True),
-            environment=None if environment is None else _read_environment(environment),
+            environment=None if environment is None else read_environment(environment),
             # Files from before C++ could be measured do not have it.
             optimised_away="optimised_away" in data and take(data, "optimised_away", bool),
         )
@@ -156,28 +163,24 @@ class CallgrindStats:
         return "\n".join(lines)
 
 
-def make_stats(spec: TaskSpec, counts: Counts, environment: Environment) -> CallgrindStats:
-    """The result of a counting, from what the worker's profiles say."""
-    totals = [profile.total() for profile in counts.layouts]
-    chosen = middle(totals)
-    profile = counts.layouts[chosen]
-    noisy = find_noisy(counts.layouts) if len(counts.layouts) > 1 else None
-    allocations, tensor_allocations = count_allocations(profile)
+def make_stats(spec: TaskSpec, tally: Tally, environment: Environment | None) -> CallgrindStats:
+    """The result of a counting, from what the worker's profiles come to."""
+    noisy = None if tally.noisy is None else frozenset(tally.noisy)
     return CallgrindStats(
         task_spec=spec,
-        number_per_run=counts.number,
-        built_with_debug_symbols=environment.debug_symbols,
-        baseline_inclusive_stats=_table(counts.baseline, inclusive=True, noisy=noisy),
-        baseline_exclusive_stats=_table(counts.baseline, inclusive=False, noisy=noisy),
-        stmt_inclusive_stats=_table(profile, inclusive=True, noisy=noisy),
-        stmt_exclusive_stats=_table(profile, inclusive=False, noisy=noisy),
-        stmt_callgrind_out=counts.texts[chosen] if counts.texts is not None else None,
-        layouts=tuple(totals),
-        events=tuple(zip(profile.events, profile.totals(), strict=True)),
-        allocations=allocations,
-        tensor_allocations=tensor_allocations,
+        number_per_run=tally.number,
+        built_with_debug_symbols=environment is not None and environment.debug_symbols,
+        baseline_inclusive_stats=_table(tally.baseline_profile, inclusive=True, noisy=noisy),
+        baseline_exclusive_stats=_table(tally.baseline_profile, inclusive=False, noisy=noisy),
+        stmt_inclusive_stats=_table(tally.profile, inclusive=True, noisy=noisy),
+        stmt_exclusive_stats=_table(tally.profile, inclusive=False, noisy=noisy),
+        stmt_callgrind_out=tally.text,
+        layouts=tally.totals,
+        events=tally.events,
+        allocations=tally.allocations,
+        tensor_allocations=tally.tensor_allocations,
         environment=environment,
-        optimised_away=counts.optimised_away,
+        optimised_away=tally.optimised_away,
     )
 
 
@@ -212,18 +215,3 @@ def _read_table(data: Mapping[str, Any], name: str) -> FunctionCounts:
         raise StoreError(f"The field {name!r} has noisy functions that are no texts.")
     inclusive = take(table, "inclusive", bool)
     return FunctionCounts(tuple(entries), inclusive, _noisy=None if noisy is None else frozenset(noisy))
-
-
-def _plain_environment(environment: Environment) -> dict[str, Any]:
-    return {**dataclasses.asdict(environment), "variables": dict(environment.variables)}
-
-
-def _read_environment(data: Mapping[str, Any]) -> Environment:
-    variables = take(data, "variables", dict)
-    optional = ("cpu_capability", "native_capability", "valgrind", "hash_seed")
-    return Environment(
-        **{name: take(data, name, str) for name in ("python", "python_version", "torch_version")},
-        **{name: take(data, name, str, optional=True) for name in optional},
-        debug_symbols=take(data, "debug_symbols", bool),
-        variables=tuple((name, take(variables, name, str)) for name in variables),
-    )

@@ -14,6 +14,7 @@ import click
 from torchmark.analysis.arrange import ordered_unique
 from torchmark.api.counter import STARTING, choose_layouts, start
 from torchmark.api.stats import CallgrindStats, make_stats
+from torchmark.callgrind.tally import tally
 from torchmark.cli.compiling import compile_tasks
 from torchmark.cli.parameters import (
     Seconds,
@@ -120,7 +121,7 @@ def command(
             if isinstance(outcome, Failure):
                 failures.append((task, outcome))
             else:
-                results.append(make_stats(task, outcome, worker.environment))
+                results.append(make_stats(task, tally(outcome, seeds), worker.environment))
     finally:
         # Also after an interrupt: what has been counted is not lost.
         worker.close()

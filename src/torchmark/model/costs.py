@@ -71,3 +71,35 @@ class Counts:
     """The files that the layouts were read from, where they are kept."""
     optimised_away: bool = False
     """Whether the compiler left nothing of the statement, so that the loop is empty."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tally:
+    """What a count comes to, in all runs together: the layout with the median total stands for all."""
+
+    number: int
+    """How many runs were counted."""
+    seeds: tuple[int, ...]
+    totals: tuple[int, ...]
+    """Instructions in each layout, in the order of `seeds`."""
+    events: tuple[tuple[str, int], ...]
+    """Totals of the chosen layout; more than instructions where caches were simulated."""
+    allocations: int
+    """Calls into the malloc family."""
+    tensor_allocations: int
+    """Calls of torch's CPU allocator."""
+    baseline: int | None
+    """Instructions of the empty loop, where it was counted."""
+    noisy: tuple[str, ...] | None = None
+    """Labels of the functions that did not cost the same in all layouts, in alphabetical order."""
+    optimised_away: bool = False
+    profile: Profile | None = None
+    """The chosen layout by function; None where it was left out to spare memory."""
+    baseline_profile: Profile | None = None
+    text: str | None = None
+    """The file that `profile` was read from, where it is kept."""
+
+    @property
+    def total(self) -> int:
+        """Instructions of the chosen layout."""
+        return dict(self.events)[INSTRUCTIONS]

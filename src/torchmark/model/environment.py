@@ -23,3 +23,7 @@ class Environment:
     hash_seed: str | None = None
     variables: tuple[tuple[str, str], ...] = ()
     """Environment variables that may change how torch behaves, in alphabetical order."""
+    torch_commit: str | None = None
+    """The commit that torch was built from."""
+    torch_build: str | None = None
+    """How torch was built, in its own words."""

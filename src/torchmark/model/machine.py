@@ -23,6 +23,9 @@ class TorchBuild:
     cpu_capability: str | None
     num_threads: int
     accelerator: str | None
+    commit: str | None = None
+    build: str | None = None
+    """Compiler, flags and libraries, in its own words."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,9 +1,16 @@
-"""How a job can fail. A failure is a value: it costs its own job and no other."""
+"""What became of an order. A failure is a value: it costs its own order and no other."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+from typing import Union
+
+from torchmark.model.compiling import CompileCosts
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.plan import Order, Target
+from torchmark.model.times import Times
 
 
 class FailureKind(enum.Enum):
@@ -40,3 +47,57 @@ class Failure:
     traceback: str | None = None
     stdout: str = ""
     stderr: str = ""
+
+
+Result = Union[Times, CompileCosts, Tally, Failure]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of one order, where and when. Moments are seconds since 1970."""
+
+    order: Order
+    result: Result
+    began: float
+    ended: float
+    environment: Environment | None = None
+    """None for what failed before it reached a worker."""
+    cores: tuple[int, ...] = ()
+    """Those that it was given."""
+    unchecked: str | None = None
+    """Why its results could not be compared with those of the other variants, although they should be."""
+
+
+class ActivityKind(enum.Enum):
+    """What has to be done besides measuring."""
+
+    START = "start"
+    """Starting a worker."""
+    SCRIPT = "script"
+    """Making TorchScript."""
+    COMPILE = "compile"
+    """Compiling C++."""
+    CHECK = "check"
+    """Comparing variants."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Activity:
+    """Something that had to be done besides measuring; `size` is of how many cases."""
+
+    kind: ActivityKind
+    target: Target
+    began: float
+    ended: float
+    size: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Begun:
+    """An order or an activity has begun; what becomes of it follows."""
+
+    what: Order | ActivityKind
+    target: Target
+
+
+Event = Union[Begun, Activity, Outcome]

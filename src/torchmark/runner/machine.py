@@ -54,6 +54,8 @@ print(json.dumps({
     "cpu_capability": capability,
     "num_threads": torch.get_num_threads(),
     "accelerator": accelerator,
+    "commit": torch.version.git_version,
+    "build": torch.__config__.show(),
 }))
 """
 

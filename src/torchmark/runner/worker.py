@@ -202,6 +202,8 @@ class Worker:
             valgrind=ask_version(valgrind) if valgrind else None,
             hash_seed=self._variables.get("PYTHONHASHSEED"),
             variables=select_telling(self._variables, self.spec.given),
+            torch_commit=build.commit if build else None,
+            torch_build=build.build if build else None,
         )
         return link
 

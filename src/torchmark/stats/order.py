@@ -91,3 +91,12 @@ def _exact_median_ranks(n: int, confidence: float) -> RankInterval | None:
             break
         best = RankInterval(rank, n - 1 - rank, covered)
     return best
+
+
+def middle(totals: Sequence[int]) -> int:
+    """The position of the median; of an even number, of the lower of the middle two. So it is one that was seen.
+
+    >>> middle([30, 10, 20]), middle([1, 4, 2, 3])
+    (2, 2)
+    """
+    return sorted(range(len(totals)), key=totals.__getitem__)[(len(totals) - 1) // 2]

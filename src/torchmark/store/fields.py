@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from torchmark.errors import StoreError
+from torchmark.model.environment import Environment
 from torchmark.model.task import TaskSpec
 
 _KINDS = {
@@ -67,6 +69,25 @@ def take_task(data: Mapping[str, Any]) -> TaskSpec:
     texts = {name: take(spec, name, str) for name in ("stmt", "setup", "global_setup")}
     labels = {name: take(spec, name, str, optional=True) for name in ("label", "sub_label", "description", "env")}
     return TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int))
+
+
+def plain_environment(environment: Environment) -> dict[str, Any]:
+    """An environment as plain values for JSON."""
+    return {**dataclasses.asdict(environment), "variables": dict(environment.variables)}
+
+
+def read_environment(data: Mapping[str, Any]) -> Environment:
+    """The environment that `plain_environment` gave this for."""
+    variables = take(data, "variables", dict)
+    optional = ("cpu_capability", "native_capability", "valgrind", "hash_seed")
+    # What older files do not have.
+    later = [name for name in ("torch_commit", "torch_build") if name in data]
+    return Environment(
+        **{name: take(data, name, str) for name in ("python", "python_version", "torch_version")},
+        **{name: take(data, name, str, optional=True) for name in (*optional, *later)},
+        debug_symbols=take(data, "debug_symbols", bool),
+        variables=tuple((name, take(variables, name, str)) for name in variables),
+    )
 
 
 def _is_a(value: object, kind: type) -> bool:

@@ -14,6 +14,7 @@ import torch.utils.benchmark as reference
 
 import torchmark
 from torchmark.api.stats import make_stats
+from torchmark.callgrind.tally import tally
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.costs import Call, Costs, Counts, Function, Profile
 from torchmark.model.environment import Environment
@@ -124,7 +125,8 @@ LAYOUTS = (profile(f=100, malloc=10, z=0), profile(f=100, malloc=12), profile(f=
 
 def counted(**changes: Any) -> torchmark.CallgrindStats:
     values = {"number": 10, "layouts": LAYOUTS, "baseline": profile(f=5), "texts": ("one", "two", "three"), **changes}
-    return make_stats(torchmark.TaskSpec("x", "pass"), Counts(**values), HERE)
+    counts = Counts(**values)
+    return make_stats(torchmark.TaskSpec("x", "pass"), tally(counts, range(len(counts.layouts))), HERE)
 
 
 def test_the_median_layout_stands_for_all() -> None:

@@ -102,3 +102,18 @@ def test_the_normal_approximation_is_within_one_rank_of_the_exact_one(n: int) ->
     assert exact is not None
     assert abs(near.low - exact.low) <= 1
     assert near.confidence == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("totals", "expected"),
+    [([5], 0), ([5, 3], 1), ([3, 5], 0), ([30, 10, 20], 2), ([1, 4, 2, 3], 2), ([7, 7, 7], 1)],
+)
+def test_the_middle_is_the_median_or_the_lower_of_two(totals: list[int], expected: int) -> None:
+    assert order.middle(totals) == expected
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=9))
+def test_as_many_lie_below_the_middle_as_above(totals: list[int]) -> None:
+    chosen = totals[order.middle(totals)]
+    assert sum(t < chosen for t in totals) <= len(totals) / 2
+    assert sum(t > chosen for t in totals) <= len(totals) / 2

@@ -1,0 +1,98 @@
+"""From the outcomes of a run to one summary for each case in each target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from torchmark.analysis.counting import doubt_count, spread
+from torchmark.analysis.doubt import find_caveats
+from torchmark.analysis.summarise import find_median_interval, summarise
+from torchmark.model.case import Case
+from torchmark.model.caveat import Caveat
+from torchmark.model.compiling import CompileCosts
+from torchmark.model.costs import Tally
+from torchmark.model.outcome import Failure, Outcome
+from torchmark.model.plan import Order, Plan, Target
+from torchmark.model.run import Run
+from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
+from torchmark.model.times import Times
+from torchmark.stats.order import middle
+
+CONFIDENCE = 0.95
+
+
+def summarise_run(run: Run) -> tuple[CaseSummary, ...]:
+    """A summary for each case in each target, in the order of the plan."""
+    return summarise_outcomes(run.plan, run.outcomes)
+
+
+def summarise_outcomes(plan: Plan, outcomes: Iterable[Outcome]) -> tuple[CaseSummary, ...]:
+    """The same for outcomes that belong to no run."""
+    by_order = {outcome.order: outcome for outcome in outcomes}
+    return tuple(
+        _summarise(case, target, _choose_orders(plan, case, target), by_order)
+        for case in plan.cases
+        for target in plan.targets
+    )
+
+
+def _choose_orders(plan: Plan, case: Case, target: Target) -> list[Order]:
+    sampling = plan.sampling
+    return [Order(case, target, metric, n) for metric in sampling.metrics for n in range(sampling.repeat)]
+
+
+def _summarise(case: Case, target: Target, orders: Sequence[Order], by_order: Mapping[Order, Outcome]) -> CaseSummary:
+    there = [by_order[order] for order in orders if order in by_order]
+    results = [outcome.result for outcome in there]
+    tallies = [result for result in results if isinstance(result, Tally)]
+    caveats = [caveat for outcome in there for caveat in _doubt(outcome)]
+    failures = [(outcome.order.metric, outcome.result) for outcome in there if isinstance(outcome.result, Failure)]
+    return CaseSummary(
+        case,
+        target,
+        wall=_summarise_times([result for result in results if isinstance(result, (Times, CompileCosts))]),
+        count=_summarise_counts(tallies) if tallies else None,
+        failures=tuple(dict.fromkeys(failures)),
+        caveats=tuple({caveat.kind: caveat for caveat in reversed(caveats)}.values())[::-1],
+        unchecked=next((outcome.unchecked for outcome in there if outcome.unchecked), None),
+        missing=tuple(dict.fromkeys(order.metric for order in orders if order not in by_order)),
+    )
+
+
+def _summarise_times(results: Sequence[Times | CompileCosts]) -> WallSummary | None:
+    samples = [t for result in results for t in _steady(result).per_run]
+    if not samples:
+        return None
+    return WallSummary(
+        times=summarise(samples),
+        interval=find_median_interval(samples, CONFIDENCE),
+        samples_s=tuple(samples),
+        compiling=next((result for result in results if isinstance(result, CompileCosts)), None),
+    )
+
+
+def _steady(result: Times | CompileCosts) -> Times:
+    return result.steady if isinstance(result, CompileCosts) else result
+
+
+def _summarise_counts(tallies: Sequence[Tally]) -> CountSummary:
+    chosen = tallies[middle([tally.total for tally in tallies])]
+    number = chosen.number
+    return CountSummary(
+        instructions=chosen.total / number,
+        spread=spread(chosen.totals) if len(chosen.totals) > 1 else None,
+        allocations=chosen.allocations / number,
+        tensor_allocations=chosen.tensor_allocations / number,
+        baseline=None if chosen.baseline is None else chosen.baseline / number,
+        number=number,
+        totals=tuple(total for tally in tallies for total in tally.totals),
+    )
+
+
+def _doubt(outcome: Outcome) -> Iterator[Caveat]:
+    result = outcome.result
+    if isinstance(result, Tally):
+        threads = outcome.order.case.args.num_threads
+        yield from doubt_count(result.totals, threads, outcome.environment, optimised_away=result.optimised_away)
+    elif isinstance(result, (Times, CompileCosts)):
+        yield from find_caveats(_steady(result))
