@@ -4,51 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import math
 import os
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from torchmark.api.counter import choose_layouts
 from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.api.stats import CallgrindStats, make_stats
-from torchmark.callgrind.tally import tally
 from torchmark.define.discovery import discover
 from torchmark.define.expand import expand
 from torchmark.define.expression import parse
 from torchmark.define.selection import Selection
 from torchmark.define.selection import select as select_cases
 from torchmark.define.tree import flatten
-from torchmark.errors import DefinitionError, SetupError, UsageError
+from torchmark.errors import DefinitionError, UsageError
 from torchmark.model.case import Case
 from torchmark.model.compiling import CompileCosts
-from torchmark.model.job import CountJob, Place, TimeJob
-from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.task import Language, TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.outcome import Failure
+from torchmark.model.plan import Metric, Sampling, Target
+from torchmark.model.task import TaskSpec
 from torchmark.report.compiling import describe_compile_costs
 from torchmark.report.failures import describe_failure
 from torchmark.report.faults import describe_fault
 from torchmark.report.units import format_time
 from torchmark.report.wording import state_fact
 from torchmark.runner.artefacts import Models
-from torchmark.runner.comparing import Bench, Prepared
-from torchmark.runner.compiling import CompileCounter, CompileTimer
-from torchmark.runner.count import count as count_job
+from torchmark.runner.comparing import Prepared
+from torchmark.runner.lab import Lab
 from torchmark.runner.preparing import prepare
-from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path
-from torchmark.runner.timing import measure_time
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
-
-
-class _Closing(Protocol):
-    def close(self) -> None: ...
-
-
-T = TypeVar("T", bound=_Closing)
-R = TypeVar("R")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,17 +108,9 @@ def run_benchmarks(
     for name, seconds in (("min_run_time", min_run_time), ("timeout_s", timeout_s)):
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
             raise UsageError(f"`{name}` is a number of seconds, not {seconds!r}.")
-    wanted = _Wanted(time, count, min_run_time, choose_layouts(layouts), timeout_s)
-    return _run(choose_cases(benchmarks, select, check), python, wanted)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Wanted:
-    time: bool
-    count: bool
-    run_time_s: float
-    layouts: tuple[int, ...]
-    timeout_s: float
+    metrics = tuple(metric for metric, asked in ((Metric.WALL, time), (Metric.COUNT, count)) if asked)
+    wanted = Sampling(metrics, min_run_time, choose_layouts(layouts), timeout_s=timeout_s)
+    return _run(choose_cases(benchmarks, select, check), Target(python=python), wanted)
 
 
 def choose_cases(benchmarks: object, select: str, check: bool | None) -> list[Case]:
@@ -164,122 +142,40 @@ def _list_names(benchmarks: object) -> list[str]:
     return [os.fspath(name) for name in names]
 
 
-class _Workers:
-    """Those that are needed, made when they are, and ended with the stack."""
-
-    def __init__(self, python: str | None, stack: contextlib.ExitStack) -> None:
-        self._python = python
-        self._stack = stack
-
-    def _specify(self, *, counting: bool) -> WorkerSpec:
-        if self._python is None:
-            return own_worker(os.environ, counting=counting)
-        return other_worker(self._python, os.environ, {}, counting=counting)
-
-    def _keep(self, used: T) -> T:
-        self._stack.callback(used.close)
-        return used
-
-    @functools.cached_property
-    def timer(self) -> Worker:
-        return self._keep(Worker(dataclasses.replace(self._specify(counting=False), checking=True)))
-
-    @functools.cached_property
-    def counter(self) -> Worker:
-        return self._keep(Worker(self._specify(counting=True)))
-
-    @functools.cached_property
-    def compile_timer(self) -> CompileTimer:
-        return self._keep(CompileTimer(dataclasses.replace(self._specify(counting=False), checking=True)))
-
-    @functools.cached_property
-    def compile_counter(self) -> CompileCounter:
-        return self._keep(CompileCounter(self._specify(counting=True)))
-
-    def place(self, case: Case) -> Place:
-        """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""
-        if self._python is not None:
-            return Place(os.getcwd())
-        beside = [os.path.dirname(os.path.abspath(case.suite))] if os.path.isfile(case.suite) else []
-        return Place(os.getcwd(), (*beside, *visible_path()))
-
-
-def _run(cases: Sequence[Case], python: str | None, wanted: _Wanted) -> Iterator[BenchmarkResult]:
+def _run(cases: Sequence[Case], target: Target, wanted: Sampling) -> Iterator[BenchmarkResult]:
     with contextlib.ExitStack() as stack:
-        workers = _Workers(python, stack)
-        # Without which nothing can be done at all.
-        workers.timer.start()
-        bench = Bench(workers.timer, lambda: workers.compile_timer.worker, workers.place, wanted.timeout_s)
-        prepared = prepare(cases, bench, stack.enter_context(Models(os.environ)), os.environ)
+        lab = Lab(target)
+        stack.callback(lab.close)
+        lab.start()
+        prepared = prepare(cases, lab.bench(wanted.timeout_s), stack.enter_context(Models(os.environ)), os.environ)
+        counter = lab.make_counter()
         for case in cases:
             outcome = prepared[case]
             if isinstance(outcome, Failure):
                 yield BenchmarkResult(case, failures=(outcome,))
             else:
-                yield _measure(case, outcome, workers, wanted)
+                yield _measure(outcome, lab, counter, wanted)
 
 
-def _measure(case: Case, prepared: Prepared, workers: _Workers, wanted: _Wanted) -> BenchmarkResult:
-    spec, failures = _describe(case), []
+def _measure(prepared: Prepared, lab: Lab, counter: Worker, wanted: Sampling) -> BenchmarkResult:
+    case, failures = prepared.case, []
+    spec = _describe(case)
     measurement = stats = costs = None
-    if wanted.time:
-        timed = _attempt(lambda: _time(prepared, workers, wanted))
+    if Metric.WALL in wanted.metrics:
+        timed, _ = lab.time(prepared, wanted)
         if isinstance(timed, Failure):
             failures.append(timed)
         elif isinstance(timed, CompileCosts):
             costs, measurement = timed, make_measurement(timed.steady, spec)
         else:
             measurement = make_measurement(timed, spec)
-    if wanted.count:
-        counted = _attempt(lambda: _count(prepared, workers, wanted, spec))
+    if Metric.COUNT in wanted.metrics:
+        counted, environment = lab.count(prepared, wanted, counter)
         if isinstance(counted, Failure):
             failures.append(counted)
         else:
-            stats = counted
+            stats = make_stats(spec, counted, environment)
     return BenchmarkResult(case, measurement, stats, costs, tuple(failures), prepared.unchecked)
-
-
-def _attempt(measure: Callable[[], R]) -> R | Failure:
-    """What the machine lacks for one way of measuring costs that way only."""
-    try:
-        return measure()
-    except SetupError as error:
-        return Failure(FailureKind.MISSING, str(error))
-
-
-def _time(prepared: Prepared, workers: _Workers, wanted: _Wanted) -> Times | CompileCosts | Failure:
-    case = prepared.case
-    args, place = case.args, workers.place(case)
-    if case.parts is not None:
-        timer = workers.compile_timer
-        return timer.measure(case, place, run_time_s=wanted.run_time_s, timeout_s=wanted.timeout_s)
-    job = TimeJob(args.stmt, args.setup, place, args.num_threads, wanted.run_time_s, compiled=prepared.compiled)
-    return measure_time(workers.timer, job, timeout_s=wanted.timeout_s)
-
-
-def _count(prepared: Prepared, workers: _Workers, wanted: _Wanted, spec: TaskSpec) -> CallgrindStats | Failure:
-    case = prepared.case
-    args, place = case.args, workers.place(case)
-    counter: CompileCounter | Worker
-    if case.parts is not None:
-        counter = workers.compile_counter
-        counts = counter.count(case, place, layouts=wanted.layouts, timeout_s=wanted.timeout_s)
-    else:
-        counter = workers.counter
-        job = CountJob(
-            args.stmt,
-            args.setup,
-            place,
-            threads=args.num_threads,
-            layouts=wanted.layouts,
-            compiled=prepared.compiled,
-        )
-        # A loop of compiled code costs next to nothing.
-        baseline = args.language == Language.PYTHON
-        counts = count_job(counter, job, timeout_s=wanted.timeout_s, baseline=baseline)
-    return (
-        counts if isinstance(counts, Failure) else make_stats(spec, tally(counts, wanted.layouts), counter.environment)
-    )
 
 
 def _describe(case: Case) -> TaskSpec:

@@ -29,6 +29,8 @@ from torchmark.native.scan import Problem, scan
 
 # In the words of g++ and of clang++, for whom a namespace may have more members yet.
 _FINAL = re.compile(r": error: (?:expected |.*has no member named|no member named '[^']*' in '[^']*'$)")
+# Of a part of the compiler, or of the linker, that was killed.
+_ENDED = ("killed signal", "terminated with signal 9", "terminated with signal 15", "cannot allocate memory")
 _WORDS = {"stmt": "statement", "setup": "setup", "global": "global setup", "glue": "snippet"}
 
 
@@ -55,6 +57,8 @@ class Attempt(NamedTuple):
     blame: Blame
     guilty: Mapping[int, Verdict] = MappingProxyType({})
     problem: str = ""
+    killed: bool = False
+    """Whether somebody ended the compiler, so that another attempt may go better."""
 
 
 def find_problem(snippet: Snippet) -> Failure | None:
@@ -90,7 +94,7 @@ def blame_compiling(unit: Unit, run: Run) -> Attempt:
         told = f"The compiler did not end within {compiler.TIMEOUT_S:g} s."
         return Attempt(Blame.OUR_MEANS if len(unit.entries) == 1 else Blame.UNKNOWN, {}, told)
     if want := _find_want(run):
-        return Attempt(Blame.OUR_MEANS, {}, want)
+        return want
     told = for_the_user(run.output)
     complaints = read_complaints(run.output)
     if len(unit.entries) == 1 and complaints:
@@ -112,12 +116,15 @@ def blame_compiling(unit: Unit, run: Run) -> Attempt:
     return Attempt(Blame.SOME if guilty else Blame.UNKNOWN, guilty, told)
 
 
-def _find_want(run: Run) -> str | None:
-    """What the machine lacks, if that is why the compiler gave up."""
-    if run.code < 0 or "Killed signal" in run.output or "cannot allocate memory" in run.output.lower():
-        return "The compiler was ended, most likely for want of memory: a file takes about 2 GB."
-    if "No space left on device" in run.output or not run.output.strip():
-        return "The compiler gave up without saying why; is the disk of the cache full?"
+def _find_want(run: Run) -> Attempt | None:
+    """What the machine lacks, if that is why the compiler or the linker gave up."""
+    output = run.output.lower()
+    if run.code < 0 or any(words in output for words in _ENDED):
+        told = "The compiler was ended, most likely for want of memory: a file takes about 2 GB."
+        return Attempt(Blame.OUR_MEANS, {}, told, killed=True)
+    if "no space left on device" in output or not output.strip():
+        told = "The compiler gave up without saying why; is the disk of the cache full?"
+        return Attempt(Blame.OUR_MEANS, {}, told)
     return None
 
 
@@ -143,6 +150,8 @@ def blame_linking(unit: Unit, run: Run) -> Attempt:
 
     It does not tell of every use, so whoever writes such a name is taken to use it.
     """
+    if want := _find_want(run):
+        return want
     missing = read_undefined(run.output)
     guilty: dict[int, Verdict] = {}
     for number, (snippet, key) in enumerate(unit.entries):

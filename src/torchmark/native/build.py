@@ -161,10 +161,12 @@ class _Works:
         if not unit.entries:
             return {}
         attempt = self._try(unit)
+        if attempt.killed:
+            attempt = self._try(unit)
         if attempt.blame is Blame.NOBODY:
             return {snippet: Compiled(str(self._cache.path(key)), key) for snippet, key in unit.entries}
         if attempt.blame is Blame.OUR_MEANS:
-            return {snippet: Failure(FailureKind.NOT_COMPILED, attempt.problem) for snippet, _ in unit.entries}
+            return {snippet: Failure(FailureKind.MISSING, attempt.problem) for snippet, _ in unit.entries}
         if attempt.blame is Blame.SOME:
             return self._build_without(unit, attempt)
         if unit.headers == LIGHT_HEADERS:

@@ -7,9 +7,10 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,18 @@ from torchmark.native.toolchain import Toolchain
 # A hundred snippets take half a minute on a slow machine.
 TIMEOUT_S = 900.0
 LOOKING_INTERVAL_S = 0.2
+
+# Becomes the compiler, and leaves a process behind that ends the whole group when the pipe is closed: by us, once the
+# compiler is done, or by the system, should we be killed. A compiler alone would go on for half a minute.
+_GUARD = """
+import os, signal, sys
+pipe = int(sys.argv[1])
+if os.fork() == 0:
+    os.read(pipe, 1)
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+os.close(pipe)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 
 
 class Run(NamedTuple):
@@ -90,9 +103,9 @@ class Compiler:
     def _run(self, command: Sequence[str], folder: Path) -> Run:
         end = time.monotonic() + TIMEOUT_S
         # A file, not a pipe that could fill up.
-        with open(folder / "output", "w+b") as output:
+        with open(folder / "output", "w+b") as output, _open_pipe() as read:
             process = subprocess.Popen(
-                command,
+                [sys.executable, "-I", "-S", "-c", _GUARD, str(read), *command],
                 cwd=folder,
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
@@ -100,6 +113,7 @@ class Compiler:
                 stderr=output,
                 # A group of its own: the compiler starts other programs, which have to end with it.
                 start_new_session=True,
+                pass_fds=[read],
             )
             try:
                 timed_out = not self._await(process, end)
@@ -121,6 +135,16 @@ class Compiler:
                 if self._stop.is_set():
                     raise Stopped from None
         return False
+
+
+@contextlib.contextmanager
+def _open_pipe() -> Iterator[int]:
+    read, write = os.pipe()
+    try:
+        yield read
+    finally:
+        os.close(read)
+        os.close(write)
 
 
 def read_dependencies(text: str) -> list[str]:

@@ -21,15 +21,22 @@ MEMORY_PER_UNIT_BYTES = 2 * 1024**3
 
 
 def build_snippets(
-    snippets: Iterable[Snippet], sdk: Sdk, environ: Mapping[str, str], stop: threading.Event | None = None
+    snippets: Iterable[Snippet],
+    sdk: Sdk,
+    environ: Mapping[str, str],
+    stop: threading.Event | None = None,
+    jobs: int | None = None,
 ) -> dict[Snippet, Compiled | Failure]:
-    """Compile them, or take them from the cache. SetupError if there is no compiler or torch has no headers."""
+    """Compile them, or take them from the cache. SetupError if there is no compiler or torch has no headers.
+
+    At most `jobs` compilers run at a time, where it is given, and never more than memory is for.
+    """
     try:
         folder = os.getcwd()
     except OSError:
         folder = "/"
     toolchain = make_toolchain(sdk, environ, folder)
-    return build(snippets, toolchain, open_cache(environ), environ, count_jobs(), stop)
+    return build(snippets, toolchain, open_cache(environ), environ, count_jobs(jobs), stop)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +76,8 @@ def open_cache(environ: Mapping[str, str]) -> Cache:
     return Cache(cache_folder(environ) / "snippets", parse_size(limit) if limit else DEFAULT_LIMIT_BYTES)
 
 
-def count_jobs() -> int:
+def count_jobs(wanted: int | None = None) -> int:
     """How many compilers may run at the same time: one a core, as far as memory goes."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = wanted or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = read_available_memory()
     return max(1, cores if memory is None else min(cores, memory // MEMORY_PER_UNIT_BYTES))

@@ -44,42 +44,52 @@ class _Guilty(enum.Enum):
     FIRST = enum.auto()
 
 
-def compare_variants(prepared: Mapping[Case, Prepared | Failure], bench: Bench) -> Iterator[tuple[Case, Failure]]:
-    """Those that do not compute what the first of their group does."""
-    for group in _group(prepared):
-        by_variant: dict[object, list[Case]] = {}
-        for case in group:
-            by_variant.setdefault(case.autolabels, []).append(case)
-        for labels, problem in _compare_group(by_variant, prepared, bench):
-            yield from ((case, problem) for case in by_variant[labels])
+class Witnesses:
+    """What the variants of each group are held to: the first of it that runs, with the smallest number of threads."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._firsts: dict[object, Prepared] = {}
+
+    def compare(self, prepared: Mapping[Case, Prepared | Failure]) -> Iterator[tuple[Case, Failure]]:
+        """Those that do not compute what the first of their group does, which may be one that came earlier."""
+        for group, cases in _group(prepared).items():
+            by_variant: dict[object, list[Case]] = {}
+            for case in cases:
+                by_variant.setdefault(case.autolabels, []).append(case)
+            for labels, problem in self._compare_group(group, by_variant, prepared):
+                yield from ((case, problem) for case in by_variant[labels])
+
+    def _compare_group(
+        self,
+        group: object,
+        by_variant: Mapping[object, Sequence[Case]],
+        prepared: Mapping[Case, Prepared | Failure],
+    ) -> Iterator[tuple[object, Failure]]:
+        first = self._firsts.get(group)
+        for labels, cases in by_variant.items():
+            outcome = prepared[min(cases, key=lambda case: case.args.num_threads)]
+            if isinstance(outcome, Failure) or outcome.check is None:
+                continue
+            if first is None:
+                first = outcome
+                continue
+            verdict = _compare_pair(first, outcome, self._bench)
+            if verdict is _Guilty.FIRST:
+                # It cannot serve as a witness. Its own failure shows when it is measured.
+                first = outcome
+            elif isinstance(verdict, Failure):
+                yield labels, verdict
+        if first is not None:
+            self._firsts[group] = first
 
 
-def _group(prepared: Mapping[Case, Prepared | Failure]) -> list[list[Case]]:
+def _group(prepared: Mapping[Case, Prepared | Failure]) -> dict[object, list[Case]]:
     """Cases that must agree: of the same label, with or without a backward pass."""
     groups: dict[object, list[Case]] = {}
     for case in prepared:
         groups.setdefault((case.suite, case.label, case.autolabels.autograd), []).append(case)
-    return list(groups.values())
-
-
-def _compare_group(
-    by_variant: Mapping[object, Sequence[Case]], prepared: Mapping[Case, Prepared | Failure], bench: Bench
-) -> Iterator[tuple[object, Failure]]:
-    """The first one that runs is what the others are held to, with the smallest number of threads."""
-    first: Prepared | None = None
-    for labels, cases in by_variant.items():
-        outcome = prepared[min(cases, key=lambda case: case.args.num_threads)]
-        if isinstance(outcome, Failure) or outcome.check is None:
-            continue
-        if first is None:
-            first = outcome
-            continue
-        verdict = _compare_pair(first, outcome, bench)
-        if verdict is _Guilty.FIRST:
-            # It cannot serve as a witness. Its own failure shows when it is measured.
-            first = outcome
-        elif isinstance(verdict, Failure):
-            yield labels, verdict
+    return groups
 
 
 def _compare_pair(first: Prepared, second: Prepared, bench: Bench) -> Failure | _Guilty | None:

@@ -112,6 +112,11 @@ class CompileTimer:
         self.worker.close()
         self._graphs.remove()
 
+    def abandon(self) -> None:
+        """The same at once, whoever waits for it."""
+        self.worker.abandon()
+        self._graphs.remove()
+
     def _time_first_call(self, job: CompileJob, timeout_s: float) -> FirstCall | Failure:
         reply = self.worker.run(job, timeout_s=timeout_s)
         if isinstance(reply, Failure):
@@ -168,6 +173,12 @@ class CompileCounter:
         else:
             self._worker.close()
         self._filler.close()
+        self._graphs.remove()
+
+    def abandon(self) -> None:
+        """The same at once, whoever waits for it."""
+        self._worker.abandon()
+        self._filler.abandon()
         self._graphs.remove()
 
     def _fill(self, args: TimerArgs, place: Place, timeout_s: float) -> Failure | None:

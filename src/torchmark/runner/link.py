@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -58,7 +58,13 @@ class Ending(NamedTuple):
 class Link:
     """One zygote: starts with the object, ends with `close`."""
 
-    def __init__(self, command: Sequence[str], variables: Mapping[str, str], hello: Hello) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        hello: Hello,
+        note: Callable[[subprocess.Popen[bytes]], None] = lambda _: None,
+    ) -> None:
         ours, theirs = socket.socketpair()
         self._control = ours
         self._control.settimeout(ANSWER_TIMEOUT_S)
@@ -86,6 +92,8 @@ class Link:
             raise LinkLost(f"cannot be started: {error}") from error
         finally:
             os.close(end)
+        # Long before it is ready: whoever gives up meanwhile can end it.
+        note(self._process)
         try:
             self.greeting = self._greet(hello)
         except LinkLost as lost:

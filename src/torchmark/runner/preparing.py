@@ -2,45 +2,101 @@
 
 from __future__ import annotations
 
+import dataclasses
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from torchmark.errors import SetupError
 from torchmark.model.case import Artefact, Case, Check
 from torchmark.model.job import Way
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.outcome import ActivityKind, Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import Language
 from torchmark.runner.artefacts import Models, insert_path
-from torchmark.runner.building import build_snippets
-from torchmark.runner.comparing import Bench, Prepared, compare_variants
-from torchmark.runner.worker import Worker
+from torchmark.runner.building import build_snippets, count_jobs
+from torchmark.runner.comparing import Bench, Prepared, Witnesses
 
-Build = Callable[[Sequence[Snippet]], "dict[Snippet, Compiled | Failure]"]
+Made = dict[Case, "Prepared | Failure"]
 
 
-def prepare(
-    cases: Sequence[Case], bench: Bench, models: Models, environ: Mapping[str, str]
-) -> dict[Case, Prepared | Failure]:
-    """Everything that is needed before the first measurement; what fails here costs its own case only.
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A part of the preparation. `run` is given how many cores it may use, and gives the cases that are ready then."""
 
-    What is made serves counting in the same environment, too.
+    kind: ActivityKind
+    size: int
+    run: Callable[[int], Made]
+
+
+class Preparation:
+    """Everything that cases need before they are measured; what fails here costs its own case only.
+
+    What is made serves counting in the same environment, too. The stages are to be run one after the other. Python
+    comes first: it can be measured while C++ is compiled.
     """
-    paths = models.make((case.artefact for case in cases if case.artefact is not None), bench.worker)
-    located = {case: _locate(case, paths) for case in cases}
-    good = [case for case in located.values() if isinstance(case, Case)]
-    built = _build_all(good, lambda snippets: _build(snippets, bench.worker, environ))
-    prepared = {case: _assemble(found, built) if isinstance(found, Case) else found for case, found in located.items()}
-    problems = dict(compare_variants(prepared, bench))
-    return {case: problems.get(case, outcome) for case, outcome in prepared.items()}
+
+    def __init__(
+        self, bench: Bench, models: Models, environ: Mapping[str, str], stop: threading.Event | None = None
+    ) -> None:
+        self._bench = bench
+        self._models = models
+        self._environ = environ
+        self._stop = stop
+        self._witnesses = Witnesses(bench)
+        self._located: dict[Case, Case | Failure] = {}
+        self._assembled: Made = {}
+
+    def stages(self, cases: Sequence[Case]) -> Iterator[Stage]:
+        """What there is to do for these cases."""
+        python = [case for case in cases if case.args.language == Language.PYTHON and case.parts is None]
+        compiled = [case for case in cases if case.parts is not None]
+        native = [case for case in cases if case.args.language == Language.CPP]
+        if any(case.artefact for case in cases):
+            yield Stage(
+                ActivityKind.SCRIPT, sum(case.artefact is not None for case in cases), lambda _: self._script(cases)
+            )
+        if python:
+            yield Stage(ActivityKind.CHECK, len(python), lambda _: self._check(python))
+        if native:
+            yield Stage(ActivityKind.COMPILE, len(native), lambda jobs: self._compile(native, jobs))
+            yield Stage(ActivityKind.CHECK, len(native), lambda _: self._check(native))
+        if compiled:
+            yield Stage(ActivityKind.CHECK, len(compiled), lambda _: self._check(compiled))
+
+    def _script(self, cases: Sequence[Case]) -> Made:
+        paths = self._models.make((case.artefact for case in cases if case.artefact is not None), self._bench.worker)
+        self._located.update((case, _locate(case, paths)) for case in cases)
+        return {}
+
+    def _compile(self, cases: Sequence[Case], jobs: int) -> Made:
+        located = {case: self._located.get(case, case) for case in cases}
+        good = [case for case in located.values() if isinstance(case, Case)]
+        snippets = [snippet for case in good for snippet in _snippets(case)]
+        built: Mapping[Snippet, Compiled | Failure]
+        try:
+            built = build_snippets(snippets, self._bench.worker.sdk, self._environ, self._stop, jobs)
+        except SetupError as error:
+            built = dict.fromkeys(snippets, Failure(FailureKind.MISSING, str(error)))
+        for case, found in located.items():
+            self._assembled[case] = _assemble_native(found, built) if isinstance(found, Case) else found
+        return {}
+
+    def _check(self, cases: Sequence[Case]) -> Made:
+        prepared: Made = {}
+        for case in cases:
+            if case not in self._assembled:
+                found = self._located.get(case, case)
+                self._assembled[case] = _assemble(found) if isinstance(found, Case) else found
+            prepared[case] = self._assembled[case]
+        return {**prepared, **dict(self._witnesses.compare(prepared))}
 
 
-def _build(
-    snippets: Sequence[Snippet], worker: Worker, environ: Mapping[str, str]
-) -> dict[Snippet, Compiled | Failure]:
-    try:
-        return build_snippets(snippets, worker.sdk, environ)
-    except SetupError as error:
-        return dict.fromkeys(snippets, Failure(FailureKind.MISSING, str(error)))
+def prepare(cases: Sequence[Case], bench: Bench, models: Models, environ: Mapping[str, str]) -> Made:
+    """All of it at once."""
+    ready: Made = {}
+    for stage in Preparation(bench, models, environ).stages(cases):
+        ready.update(stage.run(count_jobs()))
+    return {case: ready[case] for case in cases}
 
 
 def _locate(case: Case, paths: Mapping[Artefact, str | Failure]) -> Case | Failure:
@@ -49,11 +105,6 @@ def _locate(case: Case, paths: Mapping[Artefact, str | Failure]) -> Case | Failu
         return case
     path = paths[case.artefact]
     return path if isinstance(path, Failure) else insert_path(case, path)
-
-
-def _build_all(cases: Sequence[Case], build: Build) -> dict[Snippet, Compiled | Failure]:
-    snippets = [snippet for case in cases if case.args.language == Language.CPP for snippet in _snippets(case)]
-    return build(snippets) if snippets else {}
 
 
 def _snippets(case: Case) -> Iterator[Snippet]:
@@ -71,9 +122,11 @@ def _check_snippet(case: Case, check: Check) -> Snippet:
     return Snippet(check.stmt, check.setup, case.args.global_setup)
 
 
-def _assemble(case: Case, built: Mapping[Snippet, Compiled | Failure]) -> Prepared | Failure:
-    if case.args.language == Language.PYTHON:
-        return Prepared(case, check=Way(case.check.stmt, case.check.setup) if case.check else None)
+def _assemble(case: Case) -> Prepared:
+    return Prepared(case, check=Way(case.check.stmt, case.check.setup) if case.check else None)
+
+
+def _assemble_native(case: Case, built: Mapping[Snippet, Compiled | Failure]) -> Prepared | Failure:
     compiled = built[_snippet(case)]
     if isinstance(compiled, Failure):
         return compiled

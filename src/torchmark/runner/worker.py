@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -37,6 +39,8 @@ ANSWERS = (Counted, Separate, Timed, FirstCall, Scripted, Checked)
 DEFAULT_TIMEOUT_S = 600.0
 # A zygote that dies before it has begun a job may have been killed from outside. Once is bad luck.
 ATTEMPTS = 2
+# Whoever uses a zygote that was killed lets go of it in no time.
+PARTING_S = 5.0
 
 
 class Reply(NamedTuple):
@@ -58,6 +62,8 @@ class Worker:
         self._scratch: Path | None = None
         self._environment: Environment | None = None
         self._sdk: Sdk | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._abandoned = False
         self.baselines: dict[int, Profile] = {}
         """The empty loop's profile by the number of its runs. It depends on nothing else while the zygote lives."""
 
@@ -83,6 +89,8 @@ class Worker:
     def start(self) -> None:
         """Start the zygote, unless it is there. SetupError says what is missing."""
         with self._lock:
+            if self._abandoned:
+                raise WorkerError("The worker was given up.", kind="abandoned")
             if self._link is None:
                 self._link = self._open_link()
 
@@ -113,11 +121,27 @@ class Worker:
                 return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
             raise WorkerError(f"The worker of {self.spec.python} does not stay up: {problem}", kind="worker")
 
+    def pin(self, cores: Collection[int]) -> None:
+        """Let later jobs run on these cores only. A system that does not allow that leaves them where they are."""
+        with self._lock:
+            self.start()
+            assert self._process is not None
+            if hasattr(os, "sched_setaffinity"):
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(self._process.pid, cores)
+
     def abandon(self) -> None:
-        """End the zygote at once, whatever it does and whoever waits for it; for the end of this process."""
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+        """End the zygote at once, whatever it does and whoever waits for it, and start no other."""
+        self._abandoned = True
+        process = self._process
+        if process is not None:
+            # Whoever waits for it hears that it is gone.
+            process.kill()
+        if self._lock.acquire(timeout=PARTING_S):
+            try:
+                self.close()
+            finally:
+                self._lock.release()
 
     def close(self) -> None:
         """End the zygote and remove its files. A later job starts another."""
@@ -207,10 +231,15 @@ class Worker:
         )
         return link
 
+    def _note_process(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        if self._abandoned:
+            process.kill()
+
     def _greet(self, command: Sequence[str], hello: Hello) -> Link:
         python = command[-1]
         try:
-            link = Link(command, self._variables, hello)
+            link = Link(command, self._variables, hello, self._note_process)
         except LinkLost as lost:
             raise _explain_loss(python, str(lost), counting=hello.library is not None) from None
         greeting = link.greeting

@@ -8,7 +8,7 @@ from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, Ti
 from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Language
-from torchmark.runner.comparing import Bench, Prepared, compare_variants
+from torchmark.runner.comparing import Bench, Prepared, Witnesses
 from torchmark.runner.worker import Reply
 from torchmark.wire.messages import Checked
 
@@ -46,7 +46,7 @@ ALL = dict([EAGER, SCRIPT, SCRIPT_2, COMPILED])
 def compare(prepared: dict[Case, Prepared | Failure], answer: Answer) -> tuple[dict[Case, Failure], FakeWorker]:
     worker = FakeWorker(answer)
     bench = Bench(worker, lambda: worker, lambda case: PLACE)  # type: ignore[arg-type, return-value]
-    return dict(compare_variants(prepared, bench)), worker
+    return dict(Witnesses(bench).compare(prepared)), worker
 
 
 def test_every_variant_is_held_to_the_first_whatever_its_threads() -> None:

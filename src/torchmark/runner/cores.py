@@ -1,0 +1,69 @@
+"""Which cores a run may use: those that the system allows this process, as many as its share of time is worth."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from torchmark.errors import UsageError
+from torchmark.runner.machine import read_cpu_quota
+
+
+def choose_cores(wanted: str | None = None, allowed: Sequence[int] | None = None, root: Path = Path("/")) -> list[int]:
+    """The cores to use, in ascending order, at least one.
+
+    `wanted` is a number of cores, or a list such as "0,2-3". `allowed` are those that the system lets this process use.
+
+    >>> choose_cores("2", allowed=[0, 1, 2, 3])
+    [0, 1]
+    >>> choose_cores("1,3", allowed=[0, 1, 2, 3])
+    [1, 3]
+    """
+    found = sorted(allowed) if allowed is not None else list_allowed_cores()
+    if wanted is None:
+        quota = read_cpu_quota(root)
+        # A part of a core is none: what is throttled in the middle of a measurement measures the throttle.
+        return found if quota is None else found[: max(1, int(quota))]
+    if wanted.isdigit():
+        return _take_some(int(wanted), found)
+    chosen = sorted(set(_read_list(wanted)))
+    if missing := [core for core in chosen if core not in found]:
+        raise UsageError(f"Core {missing[0]} cannot be used: there are {describe_cores(found)}.")
+    return chosen
+
+
+def list_allowed_cores() -> list[int]:
+    """Those that the system lets this process use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _take_some(number: int, found: list[int]) -> list[int]:
+    if not 1 <= number <= len(found):
+        raise UsageError(f"{number} cores cannot be used: there are {len(found)} ({describe_cores(found)}).")
+    return found[:number]
+
+
+def _read_list(text: str) -> Iterable[int]:
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(first) > int(last)):
+            raise UsageError(f"{text!r} names no cores: say how many, such as 2, or which, such as 0,2-3.")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def describe_cores(cores: Sequence[int]) -> str:
+    """A list of cores as people write it.
+
+    >>> describe_cores([0, 1, 2, 5])
+    '0-2,5'
+    """
+    spans: list[list[int]] = []
+    for core in cores:
+        if spans and core == spans[-1][1] + 1:
+            spans[-1][1] = core
+        else:
+            spans.append([core, core])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)

@@ -1,0 +1,162 @@
+"""Everything that measuring in one target takes: its workers, made when they are needed, and its cases, made ready."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from torchmark.callgrind.tally import tally
+from torchmark.errors import SetupError
+from torchmark.model.case import Case
+from torchmark.model.compiling import CompileCosts
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.job import CountJob, Place, TimeJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Sampling, Target
+from torchmark.model.task import Language
+from torchmark.model.times import Times
+from torchmark.runner.comparing import Bench, Prepared
+from torchmark.runner.compiling import CompileCounter, CompileTimer
+from torchmark.runner.count import count
+from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path
+from torchmark.runner.timing import measure_time
+from torchmark.runner.worker import Worker
+
+
+class Closing(Protocol):
+    """Something that has to be ended."""
+
+    def close(self) -> None:
+        """End it."""
+
+    def abandon(self) -> None:
+        """End it at once."""
+
+
+Used = TypeVar("Used", bound=Closing)
+
+
+class Lab:
+    """The workers of one target. A worker is used by one thread at a time; different ones by different threads."""
+
+    def __init__(self, target: Target, environ: Mapping[str, str] = os.environ) -> None:
+        self.target = target
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._closed = False
+        self.timer = Worker(dataclasses.replace(self._specify(counting=False), checking=True), environ)
+        self._used: list[Closing] = [self.timer]
+
+    def start(self) -> None:
+        """Start the worker without which nothing can be done at all. SetupError says what is missing."""
+        self.timer.start()
+
+    def make_counter(self) -> Worker:
+        """One more worker that counts; not started by this."""
+        return self._keep(Worker(self._specify(counting=True), self._environ))
+
+    @functools.cached_property
+    def compile_timer(self) -> CompileTimer:
+        """What times cases of `torch.compile`."""
+        spec = dataclasses.replace(self._specify(counting=False), checking=True)
+        return self._keep(CompileTimer(spec, self._environ))
+
+    @functools.cached_property
+    def compile_counter(self) -> CompileCounter:
+        """What counts cases of `torch.compile`."""
+        return self._keep(CompileCounter(self._specify(counting=True), self._environ))
+
+    def bench(self, timeout_s: float) -> Bench:
+        """Where cases are run before they are measured."""
+        return Bench(self.timer, lambda: self.compile_timer.worker, self.place, timeout_s)
+
+    def place(self, case: Case) -> Place:
+        """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""
+        if self.target.python is not None:
+            return Place(os.getcwd())
+        beside = [os.path.dirname(os.path.abspath(case.suite))] if os.path.isfile(case.suite) else []
+        return Place(os.getcwd(), (*beside, *visible_path()))
+
+    def time(
+        self, prepared: Prepared, sampling: Sampling, cores: Sequence[int] = ()
+    ) -> tuple[Times | CompileCosts | Failure, Environment | None]:
+        """Time a case, on these cores if some are given, and say where."""
+        case = prepared.case
+        args, place = case.args, self.place(case)
+        try:
+            if case.parts is not None:
+                timer = self.compile_timer
+                if cores:
+                    timer.worker.pin(cores)
+                costs = timer.measure(case, place, run_time_s=sampling.min_run_time_s, timeout_s=sampling.timeout_s)
+                return costs, timer.worker.environment
+            if cores:
+                self.timer.pin(cores)
+            job = TimeJob(
+                args.stmt, args.setup, place, args.num_threads, sampling.min_run_time_s, compiled=prepared.compiled
+            )
+            return measure_time(self.timer, job, timeout_s=sampling.timeout_s), self.timer.environment
+        except SetupError as error:
+            return Failure(FailureKind.MISSING, str(error)), None
+
+    def count(
+        self, prepared: Prepared, sampling: Sampling, counter: Worker | None
+    ) -> tuple[Tally | Failure, Environment | None]:
+        """Count a case with one of the workers that count, or with that for compiled ones; and say where."""
+        case = prepared.case
+        args, place, layouts = case.args, self.place(case), sampling.layouts
+        try:
+            if case.parts is not None:
+                compiled = self.compile_counter
+                counts = compiled.count(case, place, layouts=layouts, timeout_s=sampling.timeout_s)
+                environment = compiled.environment
+            else:
+                assert counter is not None
+                job = CountJob(
+                    args.stmt,
+                    args.setup,
+                    place,
+                    threads=args.num_threads,
+                    layouts=layouts,
+                    compiled=prepared.compiled,
+                )
+                # A loop of compiled code costs next to nothing.
+                baseline = args.language == Language.PYTHON
+                counts = count(counter, job, timeout_s=sampling.timeout_s, baseline=baseline)
+                environment = counter.environment
+        except SetupError as error:
+            return Failure(FailureKind.MISSING, str(error)), None
+        return (counts if isinstance(counts, Failure) else tally(counts, layouts)), environment
+
+    def close(self) -> None:
+        """End all workers."""
+        with self._lock:
+            self._closed = True
+            used = list(self._used)
+        for one in used:
+            one.close()
+
+    def abandon(self) -> None:
+        """End all workers at once, whatever they do and whoever waits for them."""
+        with self._lock:
+            self._closed = True
+            used = list(self._used)
+        for one in used:
+            one.abandon()
+
+    def _specify(self, *, counting: bool) -> WorkerSpec:
+        if self.target.python is None:
+            return own_worker(self._environ, counting=counting)
+        return other_worker(self.target.python, self._environ, {}, counting=counting)
+
+    def _keep(self, used: Used) -> Used:
+        with self._lock:
+            self._used.append(used)
+            if self._closed:
+                used.abandon()
+        return used

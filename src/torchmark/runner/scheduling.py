@@ -1,0 +1,302 @@
+"""Decides what runs when. Threads only wait for workers and compilers; every decision is made in one place, in turn.
+
+While anything is timed, nothing else of ours runs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from torchmark.errors import SetupError, WorkerError
+from torchmark.model.case import Case
+from torchmark.model.environment import Environment
+from torchmark.model.outcome import (
+    Activity,
+    ActivityKind,
+    Begun,
+    Event,
+    Failure,
+    FailureKind,
+    Outcome,
+    Result,
+)
+from torchmark.model.plan import Metric, Order, Sampling
+from torchmark.native.compiler import Stopped
+from torchmark.runner.backend import Stop
+from torchmark.runner.machine import read_available_memory
+from torchmark.runner.persisting import persist
+from torchmark.runner.preparing import Made, Stage
+from torchmark.runner.sites import Site
+from torchmark.runner.worker import Worker
+
+# What starting a worker that counts takes: another one is started only where it has this much to do three times over.
+START_S = 20.0
+WORTH_STARTING_S = 3 * START_S
+# What counting a case takes until some have been counted.
+EXPECTED_COUNT_S = 1.0
+# What a worker that counts takes of memory, with what its children copy.
+COUNTER_BYTES = 3 * 1024**3 // 2
+# Those who wait for a worker that was killed are gone in no time.
+PARTING_S = 10.0
+
+
+@dataclasses.dataclass
+class _Flight:
+    """Something that runs in a thread."""
+
+    is_order: bool
+    cores: tuple[int, ...]
+    thread: threading.Thread
+
+
+class Execution:
+    """One pass over some orders."""
+
+    def __init__(
+        self, sites: Sequence[Site], orders: Sequence[Order], sampling: Sampling, cores: Sequence[int], stop: Stop
+    ) -> None:
+        self._sites = {site.target: site for site in sites}
+        self._orders = orders
+        self._to_time = deque(order for order in orders if order.metric is Metric.WALL)
+        self._sampling = sampling
+        self._cores = tuple(cores)
+        self._free = list(cores)
+        self._stop = stop
+        self._done: queue.SimpleQueue[tuple[_Flight, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
+        self._flights: list[_Flight] = []
+        self._counted_s: list[float] = []
+
+    def run(self) -> Iterator[Event]:
+        """Until all orders have outcomes; once stopping was requested, until those that have begun do."""
+        while True:
+            if not self._stop.requested and not self._is_time_to_time():
+                yield from self._launch()
+            if self._is_time_to_time() and not self._flights:
+                yield from self._time_all()
+                continue
+            waited_for = [flight for flight in self._flights if flight.is_order or not self._stop.requested]
+            if not waited_for:
+                return
+            flight, finish = self._done.get()
+            self._flights.remove(flight)
+            self._free = sorted({*self._free, *flight.cores})
+            yield from finish()
+
+    def give_up(self) -> None:
+        """End whatever still runs; for what was interrupted, since else nothing does."""
+        for site in self._sites.values():
+            site.stop.set()
+            if self._flights:
+                site.lab.abandon()
+        for flight in self._flights:
+            flight.thread.join(PARTING_S)
+
+    # --- what shares the machine ---------------------------------------------------------------------
+
+    def _launch(self) -> Iterator[Event]:
+        """Start whatever can be: preparing first, which others wait for."""
+        for site in self._sites.values():
+            if self._free and site.stages and not site.is_preparing:
+                yield self._start_stage(site, site.stages.popleft())
+        for site in self._sites.values():
+            while self._free and self._needs_counter(site):
+                yield self._start_counter(site)
+            while self._free and site.countable and site.idle:
+                yield self._start_count(site, site.countable.popleft(), site.idle.pop())
+            if self._free and site.compiled and not site.is_counting_compiled:
+                site.is_counting_compiled = True
+                yield self._start_count(site, site.compiled.popleft(), None)
+
+    def _start_stage(self, site: Site, stage: Stage) -> Event:
+        site.is_preparing = True
+        # Compiling takes all that nobody else is going to take soon.
+        spared = 1 if stage.kind is not ActivityKind.COMPILE or self._needs_counter(site) else 0
+        cores = self._take(max(1, len(self._free) - spared) if stage.kind is ActivityKind.COMPILE else 1)
+        began = time.time()
+
+        def work() -> Callable[[], Iterator[Event]]:
+            try:
+                made = stage.run(len(cores))
+            except Stopped:
+                made = {}
+            ended = time.time()
+            return lambda: self._finish_stage(site, Activity(stage.kind, site.target, began, ended, stage.size), made)
+
+        self._fly(work, cores, is_order=False)
+        return Begun(stage.kind, site.target)
+
+    def _finish_stage(self, site: Site, activity: Activity, made: Made) -> Iterator[Event]:
+        site.is_preparing = False
+        yield activity
+        for case, outcome in made.items():
+            if isinstance(outcome, Failure):
+                yield from self._fail(case, site, outcome, activity)
+            else:
+                site.ready[case] = outcome
+        for order in [order for order in site.waiting if order.case in site.ready]:
+            del site.waiting[order]
+            (site.countable if order.case.parts is None else site.compiled).append(order)
+
+    def _fail(self, case: Case, site: Site, failure: Failure, activity: Activity) -> Iterator[Event]:
+        """A case that cannot be measured at all."""
+        for order in self._orders:
+            if order.case == case and order.target == site.target:
+                site.waiting.pop(order, None)
+                yield Outcome(order, failure, activity.began, activity.ended)
+        self._to_time = deque(
+            order for order in self._to_time if not (order.case == case and order.target == site.target)
+        )
+
+    def _needs_counter(self, site: Site) -> bool:
+        """The first is started early, since it takes long; others if those that are there have long to go."""
+        if not site.has_plain_counts or site.idle:
+            return False
+        if site.counters == 0:
+            return True
+        if not site.countable:
+            return False
+        mean_s = sum(self._counted_s) / len(self._counted_s) if self._counted_s else EXPECTED_COUNT_S
+        memory = read_available_memory()
+        return (
+            len(site.countable) * mean_s / site.counters > WORTH_STARTING_S
+            and site.counters < len(self._cores)
+            and (memory is None or memory > COUNTER_BYTES)
+        )
+
+    def _start_counter(self, site: Site) -> Event:
+        site.counters += 1
+        counter = site.lab.make_counter()
+        began = time.time()
+
+        def work() -> Callable[[], Iterator[Event]]:
+            problem: Failure | None = None
+            try:
+                counter.start()
+            except (SetupError, WorkerError) as error:
+                kind = FailureKind.MISSING if isinstance(error, SetupError) else FailureKind.WORKER_DIED
+                problem = Failure(kind, str(error))
+            activity = Activity(ActivityKind.START, site.target, began, time.time())
+            return lambda: self._finish_counter(site, counter, problem, activity)
+
+        self._fly(work, self._take(1), is_order=False)
+        return Begun(ActivityKind.START, site.target)
+
+    def _finish_counter(
+        self, site: Site, counter: Worker, problem: Failure | None, activity: Activity
+    ) -> Iterator[Event]:
+        yield activity
+        if problem is None:
+            site.idle.append(counter)
+            return
+        site.counters -= 1
+        if site.counters:
+            return
+        # There is nobody to count here, now or later.
+        plain = [order for order in (*site.countable, *site.waiting) if order.case.parts is None]
+        site.countable.clear()
+        for order in plain:
+            site.waiting.pop(order, None)
+            yield Outcome(order, problem, activity.began, activity.ended)
+
+    def _start_count(self, site: Site, order: Order, counter: Worker | None) -> Event:
+        prepared = site.ready[order.case]
+        cores = self._take(1)
+        began = time.time()
+
+        def work() -> Callable[[], Iterator[Event]]:
+            if counter is not None:
+                counter.pin(cores)
+            result, environment = _measure(lambda: site.lab.count(prepared, self._sampling, counter))
+            ended = time.time()
+            outcome = Outcome(order, result, began, ended, environment, cores, prepared.unchecked)
+            return lambda: self._finish_count(site, counter, outcome)
+
+        self._fly(work, cores, is_order=True)
+        return Begun(order, site.target)
+
+    def _finish_count(self, site: Site, counter: Worker | None, outcome: Outcome) -> Iterator[Event]:
+        if counter is None:
+            site.is_counting_compiled = False
+        else:
+            site.idle.append(counter)
+            self._counted_s.append(outcome.ended - outcome.began)
+        yield outcome
+
+    def _take(self, number: int) -> tuple[int, ...]:
+        taken, self._free = self._free[:number], self._free[number:]
+        return tuple(taken)
+
+    def _fly(
+        self, work: Callable[[], Callable[[], Iterator[Event]]], cores: tuple[int, ...], *, is_order: bool
+    ) -> None:
+        def run() -> None:
+            try:
+                finish = work()
+            except BaseException as error:
+                finish = _raise_later(error)
+            self._done.put((flight, finish))
+
+        flight = _Flight(is_order, cores, threading.Thread(target=run, daemon=True))
+        self._flights.append(flight)
+        flight.thread.start()
+
+    # --- what needs the machine for itself -----------------------------------------------------------
+
+    def _is_time_to_time(self) -> bool:
+        """As soon as everything that is to be timed is ready: people want times first."""
+        prepared = all(site.is_prepared for site in self._sites.values())
+        return bool(self._to_time) and prepared and not self._stop.requested
+
+    def _time_all(self) -> Iterator[Event]:
+        """One after the other, in this thread: whoever consumes events cannot be at work meanwhile."""
+        while self._to_time and not self._stop.requested:
+            yield from self._time(self._to_time.popleft())
+
+    def _time(self, order: Order) -> Iterator[Event]:
+        lab, threads = self._sites[order.target].lab, order.case.args.num_threads
+        prepared = self._sites[order.target].ready[order.case]
+        # Not the first ones, where most systems have their interrupts.
+        cores = self._cores[-threads:]
+        yield Begun(order, order.target)
+        began = time.time()
+        result: Result
+        environment: Environment | None = None
+        if threads > len(self._cores):
+            result = _refuse(threads, len(self._cores))
+        else:
+            result, environment = _measure(lambda: lab.time(prepared, self._sampling, cores))
+        yield Outcome(order, result, began, time.time(), environment, cores, prepared.unchecked)
+
+
+def _refuse(threads: int, cores: int) -> Failure:
+    there = "is 1 core" if cores == 1 else f"are {cores} cores"
+    return Failure(
+        FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
+    )
+
+
+def _measure(
+    attempt: Callable[[], tuple[Result, Environment | None]],
+) -> tuple[Result, Environment | None]:
+    """The result of the last attempt, and where that was."""
+    environment: Environment | None = None
+
+    def run() -> Result:
+        nonlocal environment
+        result, environment = attempt()
+        return result
+
+    return persist(run), environment
+
+
+def _raise_later(error: BaseException) -> Callable[[], Iterator[Event]]:
+    def finish() -> Iterator[Event]:
+        raise error
+        yield
+
+    return finish
