@@ -57,11 +57,46 @@ def load_cases(names: Sequence[str], selection: Selection) -> Loaded:
     return Loaded(select(discovered.cases, selection), discovered.cases, discovered.faults, selection)
 
 
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options that select, as they were given."""
+
+    k: tuple[str, ...] = ()
+    language: tuple[str, ...] = ()
+    runtime: tuple[str, ...] = ()
+    autograd: tuple[str, ...] = ()
+    threads: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+
+    def select(self) -> Selection:
+        """What they mean."""
+        if len(self.k) > 1:
+            raise UsageError("-k is given more than once: join the expressions with and, or.")
+        return Selection(
+            expression=parse(self.k[0]) if self.k else None,
+            languages=tuple(LANGUAGES[name] for name in self.language),
+            runtimes=tuple(RUNTIMES[name] for name in self.runtime),
+            autograd=tuple(AUTOGRAD[name] for name in self.autograd),
+            threads=tuple(int(n) for n in self.threads),
+            tags=self.tag,
+        )
+
+
 def selection_options(function: _Function) -> Callable[..., Any]:
     """Give a command the options that select, and hand it a `selection`."""
 
     @functools.wraps(function)
-    def with_selection(
+    def with_selection(*args: Any, chosen: Options, **kwargs: Any) -> Any:
+        return function(*args, selection=chosen.select(), **kwargs)
+
+    return choice_options(with_selection)
+
+
+def choice_options(function: _Function) -> Callable[..., Any]:
+    """Give a command the options that select, and hand them to it as `chosen`."""
+
+    @functools.wraps(function)
+    def with_options(
         *args: Any,
         only_k: tuple[str, ...],
         only_language: tuple[str, ...],
@@ -71,21 +106,19 @@ def selection_options(function: _Function) -> Callable[..., Any]:
         only_tags: tuple[str, ...],
         **kwargs: Any,
     ) -> Any:
-        if len(only_k) > 1:
-            raise UsageError("-k is given more than once: join the expressions with and, or.")
-        selection = Selection(
-            expression=parse(only_k[0]) if only_k else None,
-            languages=tuple(LANGUAGES[name] for name in only_language),
-            runtimes=tuple(RUNTIMES[name] for name in only_runtime),
-            autograd=tuple(AUTOGRAD[name] for name in only_autograd),
-            threads=tuple(itertools.chain(*only_threads)),
-            tags=only_tags,
+        chosen = Options(
+            k=only_k,
+            language=only_language,
+            runtime=only_runtime,
+            autograd=only_autograd,
+            threads=tuple(str(n) for n in itertools.chain(*only_threads)),
+            tag=only_tags,
         )
-        return function(*args, selection=selection, **kwargs)
+        return function(*args, chosen=chosen, **kwargs)
 
     for option in reversed(_OPTIONS):
-        option(with_selection)
-    return with_selection
+        option(with_options)
+    return with_options
 
 
 def _choice_option(name: str, choices: Sequence[str], text: str) -> Callable[[_Function], _Function]:

@@ -39,7 +39,7 @@ class RunInfo:
     """What is known of a run without looking at its results. Moments are seconds since 1970."""
 
     id: str
-    """Thirty-two hexadecimal digits; later runs sort behind earlier ones."""
+    """Thirty-two hexadecimal digits, drawn at random: the first few tell it from all others."""
     name: str
     created: float
     finished: float | None

@@ -72,7 +72,7 @@ def probe_machine(root: Path = Path("/"), environ: Mapping[str, str] = os.enviro
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        cpu_model=_field(root / "proc/cpuinfo", "model name"),
+        cpu_model=read_cpu_model(root),
         cores_online=os.cpu_count(),
         cores_allowed=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         cpu_quota=read_cpu_quota(root),
@@ -103,6 +103,11 @@ def _read(path: Path) -> str | None:
 def _field(path: Path, name: str) -> str | None:
     match = re.search(rf"^{name}\s*:\s*(.+)$", _read(path) or "", re.MULTILINE)
     return match.group(1) if match else None
+
+
+def read_cpu_model(root: Path) -> str | None:
+    """What the processor calls itself."""
+    return _field(root / "proc/cpuinfo", "model name")
 
 
 def read_cpu_quota(root: Path) -> float | None:

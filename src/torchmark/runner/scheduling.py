@@ -104,10 +104,13 @@ class Execution:
             if self._free and site.stages and not site.is_preparing:
                 yield self._start_stage(site, site.stages.popleft())
         for site in self._sites.values():
-            while self._free and self._needs_counter(site):
-                yield self._start_counter(site)
-            while self._free and site.countable and site.idle:
-                yield self._start_count(site, site.countable.popleft(), site.idle.pop())
+            while self._free:
+                if site.countable and site.idle:
+                    yield self._start_count(site, site.countable.popleft(), site.idle.pop())
+                elif self._needs_counter(site):
+                    yield self._start_counter(site)
+                else:
+                    break
             if self._free and site.compiled and not site.is_counting_compiled:
                 site.is_counting_compiled = True
                 yield self._start_count(site, site.compiled.popleft(), None)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from torchmark.errors import WorkerError
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.runner.persisting import persist
+
+KILLED = Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")
+
+
+def answers(*given: object) -> Callable[[], Failure | str]:
+    remaining = list(given)
+
+    def attempt() -> Failure | str:
+        answer = remaining.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        assert isinstance(answer, (Failure, str))
+        return answer
+
+    return attempt
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        KILLED,
+        Failure(FailureKind.CRASHED, "The process was ended by SIGTERM."),
+        Failure(FailureKind.WORKER_DIED, ""),
+        Failure(FailureKind.NO_RESULT, ""),
+    ],
+)
+def test_bad_luck_gets_a_second_chance_and_no_third(failure: Failure) -> None:
+    assert persist(answers(failure, "fine")) == "fine"
+    assert persist(answers(failure, failure, "fine")) == failure
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV."),
+        Failure(FailureKind.RAISED, "SIGKILL"),
+        Failure(FailureKind.TIMED_OUT, ""),
+        Failure(FailureKind.OUT_OF_MEMORY, ""),
+    ],
+)
+def test_a_fault_of_its_own_does_not(failure: Failure) -> None:
+    assert persist(answers(failure, "fine")) == failure
+
+
+def test_a_worker_that_does_not_stay_up_is_a_failure() -> None:
+    error = WorkerError("It does not stay up.", kind="worker")
+    assert persist(answers(error, "fine")) == "fine"
+    assert persist(answers(error, error)) == Failure(FailureKind.WORKER_DIED, "It does not stay up.")
+
+
+def test_a_worker_that_was_given_up_is_not_asked_again() -> None:
+    with pytest.raises(WorkerError):
+        persist(answers(WorkerError("Given up.", kind="abandoned"), "fine"))
