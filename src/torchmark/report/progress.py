@@ -57,7 +57,7 @@ def make_progress(
         return NoProgress()
     if not stream.isatty() or variables.get("TERM", "dumb") == "dumb":
         return LogProgress(stream, advance)
-    return LiveProgress(stream, advance, colour="NO_COLOR" not in variables)
+    return LiveProgress(stream, advance, colour=not variables.get("NO_COLOR"))
 
 
 class NoProgress:

@@ -124,7 +124,7 @@ def test_failures_scroll_by_above_the_bar_and_stay() -> None:
 
 def test_no_colour_where_none_is_wanted() -> None:
     terminal = Terminal()
-    with start(terminal, Clock(), NO_COLOR="") as progress:
+    with start(terminal, Clock(), NO_COLOR="1") as progress:
         progress.take(done(ORDERS[1], CRASHED))
     assert "\033[31m" not in terminal.getvalue()
 
