@@ -53,7 +53,7 @@ THIRD_PARTY = {
         "api/definitions.py",
     },
     "click": {"cli/*"},
-    "rich": {"cli/*", "report/findings.py", "report/waiting.py"},
+    "rich": {"cli/*", "report/cells.py", "report/findings.py", "report/waiting.py"},
     "jinja2": {"report/page.py"},
 }
 

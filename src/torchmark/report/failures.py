@@ -22,3 +22,17 @@ def describe_failure(failure: Failure) -> str:
     if said and failure.traceback is None:
         lines += ["Its last words on standard error:", *(f"  {line}" for line in said.splitlines())]
     return "\n".join(lines)
+
+
+def sum_up_failure(failure: Failure) -> str:
+    """What happened, on one line.
+
+    >>> sum_up_failure(Failure(FailureKind.RAISED, "It fails when it is run once.", "Traceback\\n...\\nNameError: x"))
+    'It fails when it is run once. NameError: x'
+    """
+    message = next((line.strip() for line in failure.message.splitlines() if line.strip()), "")
+    raised = [line.strip() for line in (failure.traceback or "").splitlines() if line.strip()]
+    # A traceback ends with what was raised; what a compiler says does not end with the error.
+    if raised and failure.kind is not FailureKind.NOT_COMPILED and raised[-1] not in failure.message:
+        message = f"{message} {raised[-1]}".strip()
+    return message or failure.kind.value.replace("_", " ")

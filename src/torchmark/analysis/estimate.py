@@ -1,0 +1,154 @@
+"""How long measuring will take: from earlier durations where there are some, else from what such cases usually take.
+
+The defaults were seen on two cores with torch 2.13; they are meant to be right within a factor of two or three.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from torchmark.model.case import AutogradMode, Case, RuntimeMode
+from torchmark.model.outcome import Activity, ActivityKind, Outcome
+from torchmark.model.plan import Metric, Order, Sampling, Target
+from torchmark.model.task import Language
+
+# Seconds by suite, key of the case and metric.
+History = Mapping[tuple[str, str, Metric], float]
+
+# Seconds that timing takes besides the time it is asked to measure for.
+TIMING_BESIDES = 0.15
+TIMING_COMPILED = 15.0
+# Seconds that counting takes before the first layout, and for each.
+COUNTING = {Language.PYTHON: (0.35, 0.12), Language.CPP: (0.2, 0.1)}
+COUNTING_SCRIPT = (3.5, 0.3)
+COUNTING_COMPILED = 12.0
+# What going backward multiplies that with.
+BACKWARD = 2.5
+
+# Seconds to start a worker that counts, times or has torch.compile loaded.
+STARTING = {Metric.COUNT: 20.0, Metric.WALL: 2.0}
+STARTING_COMPILER = 30.0
+# Seconds to compile a hundred C++ snippets together, and a few.
+COMPILING_HUNDRED = 30.0
+COMPILING_LEAST = 12.0
+
+# So many expected seconds have to pass before what they really took weighs as much as what was expected.
+TRUST_AFTER_S = 20.0
+
+
+def expected_seconds(order: Order, sampling: Sampling, history: History) -> tuple[float, bool]:
+    """How long an order will take, and whether that is known from before."""
+    case = order.case
+    known = history.get((case.suite, case.key, order.metric))
+    if known is not None:
+        return known, True
+    compiled = case.autolabels.runtime is RuntimeMode.COMPILE
+    if order.metric is Metric.WALL:
+        return (TIMING_COMPILED if compiled else sampling.min_run_time_s + TIMING_BESIDES), False
+    return (COUNTING_COMPILED if compiled else _expect_count(case, len(sampling.layouts))), False
+
+
+def _expect_count(case: Case, layouts: int) -> float:
+    labels = case.autolabels
+    once, each = COUNTING_SCRIPT if labels.runtime is RuntimeMode.JIT else COUNTING[labels.language]
+    backward = labels.autograd is AutogradMode.FORWARD_BACKWARD
+    return (once + each * layouts) * (BACKWARD if backward else 1.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """Seconds by the clock and of all processors together; `known` of `total` orders have been measured before."""
+
+    clock_s: float
+    cpu_s: float
+    known: int
+    total: int
+
+
+def estimate(orders: Sequence[Order], sampling: Sampling, history: History, cores: int) -> Estimate:
+    """How long these orders will take: counting shares the cores, timing is alone."""
+    expectations = [(order, *expected_seconds(order, sampling, history)) for order in orders]
+    counting = sum(seconds for order, seconds, _ in expectations if order.metric is Metric.COUNT)
+    timing = sum(seconds for order, seconds, _ in expectations if order.metric is Metric.WALL)
+    chores = sum(chore.seconds for chore in find_chores(orders, history))
+    known = sum(known for _, _, known in expectations)
+    return Estimate(chores + timing + counting / max(cores, 1), chores + timing + counting, known, len(orders))
+
+
+@dataclasses.dataclass(frozen=True)
+class Chore:
+    """Something that has to be done besides measuring, once for a target."""
+
+    kind: ActivityKind
+    target: Target
+    metric: Metric | None
+    """The one that waits for it, where only one does."""
+    seconds: float
+
+
+def find_chores(orders: Sequence[Order], history: History) -> tuple[Chore, ...]:
+    """Starting workers and compiling C++. What was measured before is taken to be compiled already."""
+    chores = []
+    for target in dict.fromkeys(order.target for order in orders):
+        own = [order for order in orders if order.target == target]
+        plain = {order.metric for order in own if order.case.autolabels.runtime is not RuntimeMode.COMPILE}
+        chores += [Chore(ActivityKind.START, target, metric, STARTING[metric]) for metric in Metric if metric in plain]
+        if any(order.case.autolabels.runtime is RuntimeMode.COMPILE for order in own):
+            chores.append(Chore(ActivityKind.START, target, None, STARTING_COMPILER))
+        snippets = {order.case for order in own if _is_new_snippet(order, history)}
+        if snippets:
+            seconds = max(COMPILING_HUNDRED * len(snippets) / 100, COMPILING_LEAST)
+            chores.append(Chore(ActivityKind.COMPILE, target, None, seconds))
+    return tuple(chores)
+
+
+def _is_new_snippet(order: Order, history: History) -> bool:
+    case = order.case
+    return case.args.language is Language.CPP and (case.suite, case.key, order.metric) not in history
+
+
+class Estimator:
+    """What remains while orders are carried out; what they really take corrects what was expected of the others."""
+
+    def __init__(self, orders: Sequence[Order], sampling: Sampling, history: History, cores: int) -> None:
+        self._expected = {order: expected_seconds(order, sampling, history)[0] for order in orders}
+        self._share = {Metric.COUNT: 1.0 / max(cores, 1), Metric.WALL: 1.0}
+        self._remaining = dict.fromkeys(Metric, 0.0)
+        for order, seconds in self._expected.items():
+            self._remaining[order.metric] += seconds
+        self._spent = dict.fromkeys(Metric, 0.0)
+        self._supposed = dict.fromkeys(Metric, 0.0)
+        self._chores = list(find_chores(orders, history))
+
+    def add(self, event: Outcome | Activity) -> None:
+        """Something is done. What was not expected changes nothing."""
+        if isinstance(event, Activity):
+            self._strike(event.kind, event.target)
+            return
+        order = event.order
+        expected = self._expected.pop(order, None)
+        if expected is None:
+            return
+        self._remaining[order.metric] -= expected
+        self._spent[order.metric] += max(event.ended - event.began, 0.0)
+        self._supposed[order.metric] += expected
+        # Where there are results, nobody waits for a worker any more.
+        self._chores = [chore for chore in self._chores if (chore.target, chore.metric) != (order.target, order.metric)]
+
+    def _strike(self, kind: ActivityKind, target: Target) -> None:
+        done = next((chore for chore in self._chores if (chore.kind, chore.target) == (kind, target)), None)
+        if done is not None:
+            self._chores.remove(done)
+
+    def remaining_s(self) -> float:
+        """Seconds by the clock until all is done."""
+        if not self._expected:
+            return 0.0
+        chores = sum(chore.seconds for chore in self._chores)
+        return chores + sum(
+            max(self._remaining[metric], 0.0) * self._correction(metric) * self._share[metric] for metric in Metric
+        )
+
+    def _correction(self, metric: Metric) -> float:
+        return (self._spent[metric] + TRUST_AFTER_S) / (self._supposed[metric] + TRUST_AFTER_S)

@@ -1,0 +1,73 @@
+"""Texts in columns of a terminal: how wide they are there, cutting and padding, and nothing that would steer it."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.cells import cell_len, set_cell_size
+
+ELLIPSIS = "…"
+
+
+def printable(text: str) -> str:
+    """A text on one line, in which nothing but letters and blanks is left; what is not to be seen becomes a blank.
+
+    >>> printable("a\\x1b[31m\\tb")
+    'a [31m b'
+    """
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def measure(text: str) -> int:
+    """How many columns a text takes; some characters take two, and some none.
+
+    >>> measure("add"), measure("加算")
+    (3, 4)
+    """
+    return cell_len(text)
+
+
+def cut(text: str, width: int) -> str:
+    """A text in at most so many columns, with dots where its end is missing.
+
+    >>> cut("transpose", 6), cut("view", 6)
+    ('trans…', 'view')
+    """
+    if measure(text) <= width:
+        return text
+    return set_cell_size(text, width - 1).rstrip() + ELLIPSIS if width > 0 else ""
+
+
+def cut_middle(text: str, width: int) -> str:
+    """The same, with the dots in the middle: of a name, the end tells most.
+
+    >>> cut_middle("Pointwise / Math / add", 13)
+    'Pointw… / add'
+    """
+    if measure(text) <= width:
+        return text
+    if width < 3:
+        return cut(text, width)
+    head = set_cell_size(text, (width - 1) // 2).rstrip()
+    room = width - 1 - measure(head)
+    tail = text
+    while measure(tail) > room:
+        tail = tail[1:]
+    return f"{head}{ELLIPSIS}{tail}"
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """A text with blanks behind it, or before it, up to a width.
+
+    >>> pad("加", 4, right=True)
+    '  加'
+    """
+    blanks = " " * max(width - measure(text), 0)
+    return blanks + text if right else text + blanks
+
+
+def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
+    """A text on as many lines as it takes; all but the first are indented."""
+    # Where characters take two columns, half as many of them are sure to fit.
+    narrow = width if measure(text) == len(text) else max(width // 2, hanging + 2)
+    return textwrap.wrap(text, narrow, subsequent_indent=" " * hanging, break_on_hyphens=False)

@@ -1,0 +1,55 @@
+"""How a report on a run ends: how far it came, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from torchmark.model.plan import Plan
+from torchmark.model.run import RunInfo
+from torchmark.model.summary import CaseSummary
+from torchmark.report.cells import wrap
+from torchmark.report.text import count
+
+LAST_RUN = "@"
+# Of the thirty-two digits of an identity, so many are told: enough to mean one run.
+SHORT_ID = 12
+
+
+def close(summaries: Sequence[CaseSummary], plan: Plan, width: int, run: RunInfo | None = None) -> list[str]:
+    """A sentence that adds up, and a command to go on with."""
+    failed = sum(bool(summary.failures) for summary in summaries)
+    missing = sum(bool(summary.missing) and not summary.failures for summary in summaries)
+    measured = len(summaries) - failed - missing
+    noun = "case" if len(plan.targets) == 1 else "result"
+    if not summaries:
+        return ["Nothing was measured."]
+    if measured == len(summaries):
+        parts = [f"All of {count(measured, noun)} measured" if measured > 1 else f"1 {noun} measured"]
+    else:
+        parts = [f"{measured} of {count(len(summaries), noun)} measured"]
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{missing} not measured yet"] if missing else []
+    return wrap(", ".join(parts) + ".", width) + _advise(summaries, run, width)
+
+
+def name_run(run: RunInfo | None) -> str:
+    """How a run is referred to on the command line."""
+    return LAST_RUN if run is None else shlex.quote(run.name or run.id[:SHORT_ID])
+
+
+def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int) -> list[str]:
+    """The most urgent thing first; commands are on lines of their own, to be copied."""
+    steps = []
+    if any(summary.missing for summary in summaries):
+        steps.append(("Go on with", f"torchmark run --resume {name_run(run)}"))
+    if any(summary.failures for summary in summaries):
+        steps.append(("See why with", f"torchmark show {name_run(run)} --failures"))
+    counted = next((summary for summary in summaries if summary.count), None)
+    if not steps and counted is not None:
+        steps.append(("See where instructions go with", f"torchmark show {name_run(run)} --functions EXPR"))
+    lines: list[str] = []
+    for text, command in steps:
+        line = f"{text}:  {command}"
+        lines += [line] if len(line) <= width else wrap(line, width, 2)
+    return lines

@@ -1,0 +1,51 @@
+"""What failed in a run, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torchmark.model.outcome import Failure
+from torchmark.model.plan import Metric, Plan
+from torchmark.model.summary import CaseSummary
+from torchmark.report.cells import cut, cut_middle, measure, printable
+from torchmark.report.failures import sum_up_failure
+from torchmark.report.rows import name_target
+from torchmark.report.text import count
+from torchmark.report.variants import Variants
+
+# What people call the two.
+VERBS = {Metric.WALL: "timing", Metric.COUNT: "counting"}
+
+
+def list_failures(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> list[str]:
+    """A heading and a line for each case that failed, in the order of the plan; nothing where none did."""
+    failed = [summary for summary in summaries if summary.failures]
+    if not failed:
+        return []
+    variants = Variants(summary.case for summary in summaries)
+    lines = [f"{count(len(failed), 'case')} failed:"]
+    for summary in failed:
+        where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
+        lines.append(join_reason(variants.name(summary.case) + where, word_failures(summary, plan), width))
+    return lines
+
+
+def join_reason(name: str, reason: str, width: int) -> str:
+    """Both on a line; the name has what the reason leaves, and half of it at least."""
+    room = max(width - len("  : ") - measure(reason), (width - len("  : ")) // 2)
+    return cut(f"  {cut_middle(name, room)}: {reason}", width)
+
+
+def word_failures(summary: CaseSummary, plan: Plan) -> str:
+    """Why, and when where not everything failed in the same way."""
+    reasons: dict[str, dict[Metric, None]] = {}
+    for metric, failure in summary.failures:
+        reasons.setdefault(sum_up(failure), {})[metric] = None
+    if len(reasons) == 1 and len(plan.sampling.metrics) == len(next(iter(reasons.values()))):
+        return next(iter(reasons))
+    return "; ".join(f"{' and '.join(VERBS[m] for m in metrics)}: {text}" for text, metrics in reasons.items())
+
+
+def sum_up(failure: Failure) -> str:
+    """The reason on a line that no terminal stumbles over."""
+    return printable(sum_up_failure(failure))
