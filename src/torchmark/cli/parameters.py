@@ -13,6 +13,7 @@ from typing import IO, Any
 import click
 
 from torchmark.errors import StoreError, UsageError
+from torchmark.model.plan import Metric
 
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
@@ -86,6 +87,42 @@ class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         if not 0 <= seconds < math.inf:
             self.fail(f"{value!r} is not a number of seconds, such as 0.5.", param, ctx)
         return seconds
+
+
+class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """What to measure, separated by commas."""
+
+    name = "METRIC[,METRIC]"
+
+    def convert(
+        self, value: str | tuple[Metric, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Metric, ...]:
+        """Parse, or say what was expected."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            asked = {Metric(part.strip().lower()) for part in value.split(",")}
+        except ValueError:
+            self.fail(f"{value!r} is not wall, count, or both, such as wall,count.", param, ctx)
+        # Always in the same order, however they were asked for.
+        return tuple(metric for metric in Metric if metric in asked)
+
+
+class NamedInterpreter(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """An interpreter under a name of the user's."""
+
+    name = "NAME=PYTHON"
+
+    def convert(
+        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """Parse, or say what was expected."""
+        if isinstance(value, tuple):
+            return value
+        name, separator, path = value.partition("=")
+        if not separator or not name.strip() or not path.strip():
+            self.fail(f"{value!r} is not a name and an interpreter, such as base=/path/to/python.", param, ctx)
+        return name.strip(), path.strip()
 
 
 class Variable(click.ParamType):  # type: ignore[type-arg, unused-ignore]

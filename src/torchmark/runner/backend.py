@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from torchmark.model.outcome import Event
@@ -32,7 +32,7 @@ class Backend(Protocol):
     def open(self, plan: Plan) -> None:
         """Find out whether that can be done at all. SetupError says what is missing."""
 
-    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Iterator[Event]:
+    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Generator[Event, None, None]:
         """Carry out some orders of a plan. Each has exactly one outcome, unless `stop` is requested meanwhile.
 
         Nothing is measured by the clock while the caller has an event in hand.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Begun, Event, Outcome, Result
@@ -23,7 +23,7 @@ class FakeBackend:
         """Nothing is missing."""
         self.is_open = True
 
-    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Iterator[Event]:
+    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Generator[Event, None, None]:
         """All of them, in their order."""
         assert self.is_open
         for order in orders:

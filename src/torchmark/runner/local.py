@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 from torchmark.callgrind.command import find_valgrind
 from torchmark.model.case import Case
@@ -40,7 +40,7 @@ class LocalBackend:
                 self._labs[target] = self._make_lab(target, self._environ)
             self._labs[target].start()
 
-    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Iterator[Event]:
+    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Generator[Event, None, None]:
         """Carry out orders; see `Backend`."""
         sites = []
         for target in plan.targets:

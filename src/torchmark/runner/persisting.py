@@ -6,25 +6,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from torchmark.errors import WorkerError
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.outcome import Failure, FailureKind, was_killed
 
 T = TypeVar("T")
 
 # Once is bad luck.
 ATTEMPTS = 2
-# The words that a process's end by a signal is described with.
-FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
-
-
-def was_killed(failure: Failure) -> bool:
-    """Whether somebody else may have ended it: the system for want of memory, an administrator, a time limit.
-
-    >>> was_killed(Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV."))
-    False
-    """
-    if failure.kind is FailureKind.CRASHED:
-        return any(name in failure.message for name in FROM_OUTSIDE)
-    return failure.kind in (FailureKind.WORKER_DIED, FailureKind.NO_RESULT)
 
 
 def persist(attempt: Callable[[], T | Failure]) -> T | Failure:

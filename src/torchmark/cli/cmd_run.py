@@ -1,0 +1,257 @@
+"""`torchmark run`: measure every case of a suite, keep every result the moment it exists, go on where it stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import IO
+
+import click
+
+from torchmark.analysis.estimate import Estimator, History, estimate
+from torchmark.analysis.results import summarise_run
+from torchmark.cli.interrupts import Ended, interrupts_stop
+from torchmark.cli.parameters import (
+    Metrics,
+    NamedInterpreter,
+    Seconds,
+    check_folder,
+    is_standard_output,
+    json_option,
+    write_json,
+)
+from torchmark.cli.planning import Known, Wish, describe_run, plan_targets, recall
+from torchmark.cli.selecting import (
+    FAULTY,
+    Loaded,
+    Options,
+    cases_argument,
+    choice_options,
+    explain_nothing,
+    load_cases,
+    show_faults,
+)
+from torchmark.cli.showing import as_json
+from torchmark.cli.storing import store_option
+from torchmark.model.job import DEFAULT_LAYOUTS
+from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
+from torchmark.model.plan import Metric, Plan
+from torchmark.model.run import Run
+from torchmark.report.planning import render_plan
+from torchmark.report.progress import make_progress
+from torchmark.report.results import render_results
+from torchmark.runner.backend import Backend, Stop
+from torchmark.runner.cores import choose_cores
+from torchmark.runner.local import LocalBackend
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.recorder import Recorder
+from torchmark.store.runs import Store, open_store
+
+DEFAULT_WIDTH = 80
+CASE_FAILED = 1
+INTERRUPTED = 130
+# What shells add to the number of the signal that ended a program.
+SIGNALLED = 128
+MOST_ROUNDS = 10_000
+MOST_LAYOUTS = 1000
+
+
+@click.command("run")
+@cases_argument
+@choice_options
+@click.option("--metric", "metrics", type=Metrics(), default="wall,count", help="What to measure (wall,count).")
+@click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch.")
+@click.option(
+    "--env",
+    "envs",
+    type=NamedInterpreter(),
+    multiple=True,
+    help="An interpreter under a name; give several to measure every case in each.",
+)
+@click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with.")
+@click.option(
+    "--repeat", type=click.IntRange(1, MOST_ROUNDS), default=1, metavar="N", help="Rounds over all cases (1)."
+)
+@click.option("--min-run-time", type=Seconds(), default=0.2, help="Seconds to time each case for, at least (0.2).")
+@click.option(
+    "--layouts",
+    type=click.IntRange(1, MOST_LAYOUTS),
+    default=len(DEFAULT_LAYOUTS),
+    metavar="N",
+    help="Memory layouts to take the median count of (5); 1 gives the bare count.",
+)
+@click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a case is given up (600).")
+@click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
+@store_option
+@click.option("--resume", is_flag=True, help="Go on with the newest run of this kind: only what is missing is run.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first case that fails.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long; measure nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
+@json_option
+def command(
+    names: tuple[str, ...],
+    chosen: Options,
+    metrics: tuple[Metric, ...],
+    python: str | None,
+    envs: tuple[tuple[str, str], ...],
+    name: str | None,
+    repeat: int,
+    min_run_time: float,
+    layouts: int,
+    timeout: float,
+    cores: str | None,
+    store_path: Path,
+    resume: bool,
+    fail_fast: bool,
+    dry_run: bool,
+    quiet: bool,
+    json_file: IO[str] | None,
+) -> int:
+    """Measure every case of a suite, a file, or all files bench_*.py of a folder, and keep the results.
+
+    Without a name it is the standard suite. What is timed has the machine for itself; counting shares it. Each result
+    is saved as soon as it exists. An interrupt lets what has begun finish; a second one ends it at once. --resume goes
+    on after that, also after a crash or a kill. It runs again what is defined otherwise since, and what failed for
+    want of something outside it, such as memory.
+
+    \b
+    torchmark run standard -k "linear and not cpp"
+    torchmark run benchmarks/ --env base=/path/to/python --env branch=/other/python
+    torchmark run --resume
+    """
+    check_folder()
+    usable = choose_cores(cores)
+    wish = Wish(names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout)
+    # As `python -m` does, so that a setup can import what lies here.
+    sys.path.insert(0, os.getcwd())
+    if dry_run:
+        return _preview(wish, store_path, len(usable), recall_it=resume, name=name)
+    with open_store(store_path, create=not resume) as store:
+        known = recall(store, wish, list_given(), name) if resume else None
+        wish = known.wish if known else wish
+        loaded = load_cases(wish.names, wish.chosen.select())
+        if not loaded.cases:
+            return _say_why_nothing(loaded)
+        job = _Job(store, wish.make_plan(loaded.cases), wish, known, name)
+        with contextlib.closing(LocalBackend(usable)) as backend:
+            code, run = _carry_out(job, backend, len(usable), quiet=quiet, fail_fast=fail_fast)
+    _report(run, json_file)
+    show_faults(loaded.faults)
+    return code or (FAULTY if loaded.faults else 0)
+
+
+def list_given() -> frozenset[str]:
+    """The options that stand on the command line."""
+    context = click.get_current_context()
+    by_user = click.core.ParameterSource.COMMANDLINE
+    return frozenset(name for name in context.params if context.get_parameter_source(name) is by_user)
+
+
+def _say_why_nothing(loaded: Loaded) -> int:
+    if loaded.found or not loaded.faults:
+        click.echo(f"torchmark: {explain_nothing(loaded)}", err=True)
+    show_faults(loaded.faults)
+    return loaded.exit_code
+
+
+def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name: str | None) -> int:
+    """Say what would be done. Leaves no trace: where there is no store yet, there is none afterwards."""
+    history: History = {}
+    done: tuple[Outcome, ...] = ()
+    if store_path.exists() or recall_it:
+        with open_store(store_path, read_only=True) as store:
+            history = store.durations()
+            if recall_it:
+                known = recall(store, wish, list_given(), name)
+                wish, done = known.wish, store.load(known.info.id).outcomes
+    loaded = load_cases(wish.names, wish.chosen.select())
+    if not loaded.cases:
+        return _say_why_nothing(loaded)
+    plan = wish.make_plan(loaded.cases)
+    settled = {one.order for one in done if not (isinstance(one.result, Failure) and may_pass_later(one.result))}
+    orders = [order for order in plan.orders if order not in settled]
+    expected = estimate(orders, plan.sampling, history, cores)
+    click.echo(render_plan(plan, expected, cores, _width(), of=len(loaded.found)))
+    show_faults(loaded.faults)
+    return loaded.exit_code
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """What is to be done, and where it is kept."""
+
+    store: Store
+    plan: Plan
+    wish: Wish
+    known: Known | None
+    name: str | None
+
+    def open(self, backend: Backend) -> Recorder:
+        """Begin, once it is certain that something can be done; or go on, if something is left to do."""
+        if self.known is None:
+            backend.open(self.plan)
+            return self.store.begin(self.plan, describe_run(self.wish, self.plan, self.name))
+        recorder = self.store.resume(self.known.info.id, self.plan)
+        try:
+            if recorder.missing:
+                backend.open(self.plan)
+        except BaseException:
+            recorder.__exit__(None, None, None)
+            raise
+        return recorder
+
+
+def _carry_out(job: _Job, backend: Backend, cores: int, *, quiet: bool, fail_fast: bool) -> tuple[int, Run]:
+    """The run, saved outcome by outcome, and the exit code."""
+    stop, code = Stop(), 0
+    with interrupts_stop(stop), job.open(backend) as recorder:
+        run_id = recorder.info.id
+        try:
+            _follow(recorder, job, backend, stop, cores, quiet=quiet, fail_fast=fail_fast)
+        except Ended as ended:
+            code = SIGNALLED + ended.number
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        recorder.finish()
+        if recorder.missing and stop.requested and not code:
+            code = CASE_FAILED if fail_fast and recorder.info.failures else INTERRUPTED
+    run = job.store.load(run_id)
+    failed = any(isinstance(outcome.result, Failure) for outcome in run.outcomes)
+    return code or (CASE_FAILED if failed else 0), run
+
+
+def _follow(
+    recorder: Recorder, job: _Job, backend: Backend, stop: Stop, cores: int, *, quiet: bool, fail_fast: bool
+) -> None:
+    orders, plan = recorder.missing, job.plan
+    if not orders:
+        return
+    estimator = Estimator(orders, plan.sampling, job.store.durations(), cores)
+    total = len(plan.orders)
+    with (
+        make_progress(sys.stderr, quiet, total, estimator, done=total - len(orders)) as progress,
+        contextlib.closing(backend.execute(plan, orders, stop)) as events,
+    ):
+        for event in events:
+            if not isinstance(event, Begun):
+                recorder.append(event)
+            progress.take(event)
+            if fail_fast and isinstance(event, Outcome) and isinstance(event.result, Failure):
+                stop.request()
+
+
+def _report(run: Run, json_file: IO[str] | None) -> None:
+    summaries = summarise_run(run)
+    if json_file is not None:
+        write_json(as_json(run, summaries), json_file)
+    if not is_standard_output(json_file):
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        click.echo(render_results(summaries, run.plan, _width(), colour=colour, run=run.info))
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns

@@ -1,0 +1,140 @@
+"""From the options of `torchmark run` to a plan; and back from a run that is known, to go on with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from torchmark import __version__
+from torchmark.api.counter import choose_layouts
+from torchmark.cli.selecting import DEFAULT_SUITES, Options
+from torchmark.errors import UsageError
+from torchmark.model.case import Case
+from torchmark.model.plan import Metric, Plan, Sampling, Target
+from torchmark.model.run import RunInfo
+from torchmark.runner.host import describe_host, describe_sources
+from torchmark.runner.variables import FIXED
+from torchmark.store.runs import Store
+
+NAMES = "names"
+# What stays as it was when a run goes on, and how it is spelt.
+_FIXED_OPTIONS = {
+    "metrics": "--metric",
+    "repeat": "--repeat",
+    "min_run_time": "--min-run-time",
+    "layouts": "--layouts",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What a user asks for."""
+
+    names: tuple[str, ...]
+    chosen: Options
+    metrics: tuple[Metric, ...]
+    targets: tuple[Target, ...]
+    repeat: int
+    min_run_time: float
+    layouts: int
+    timeout: float
+
+    def make_plan(self, cases: Sequence[Case]) -> Plan:
+        """What that means for these cases."""
+        sampling = Sampling(self.metrics, self.min_run_time, choose_layouts(self.layouts), self.repeat, self.timeout)
+        return Plan(tuple(cases), self.targets, sampling)
+
+    @property
+    def options(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """How cases are chosen, in a form that can be kept."""
+        chosen: Mapping[str, tuple[str, ...]] = dataclasses.asdict(self.chosen)
+        return ((NAMES, self.names or DEFAULT_SUITES), *((name, values) for name, values in chosen.items() if values))
+
+
+def plan_targets(python: str | None, envs: Sequence[tuple[str, str]]) -> tuple[Target, ...]:
+    """The interpreters that are meant, each once."""
+    if python is not None and envs:
+        raise UsageError("--python and --env both say where to measure: give every interpreter with --env.")
+    names = [name for name, _ in envs]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--env names {name!r} more than once.")
+    return tuple(Target(name, path) for name, path in envs) or (Target(python=python),)
+
+
+def describe_run(wish: Wish, plan: Plan, name: str | None) -> RunInfo:
+    """A new run: what is known of it before it begins."""
+    return RunInfo(
+        id=uuid.uuid4().hex,
+        name=name or "+".join(Path(one).stem or one for one in wish.names or DEFAULT_SUITES),
+        created=time.time(),
+        finished=None,
+        torchmark=__version__,
+        host=describe_host(os.environ),
+        sources=describe_sources(case.suite for case in plan.cases),
+        seed=int(FIXED["PYTHONHASHSEED"]),
+        options=wish.options,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """A run to go on with, and what was asked for then."""
+
+    info: RunInfo
+    wish: Wish
+
+
+def recall(store: Store, wish: Wish, given: Collection[str], name: str | None) -> Known:
+    """The newest run that fits the options on the command line, or the one that is named.
+
+    What is measured and how stays what it was; only the time limit may be another.
+    """
+    candidates = (store.find(name),) if name is not None else store.list_runs()
+    if not candidates:
+        raise UsageError("There is no run to go on with.")
+    problem = ""
+    for info in candidates:
+        known = _read_wish(info, store.load(info.id, select=lambda _: False).plan)
+        differences = list(_differ(wish, known, given))
+        if not differences:
+            timeout = wish.timeout if "timeout" in given else known.timeout
+            return Known(info, dataclasses.replace(known, timeout=timeout))
+        problem = problem or f"{info.name} ({info.id[:8]}) has {differences[0]}"
+    raise UsageError(
+        f"There is no run to go on with that fits: {problem}. A run goes on as it began: leave those options out, name "
+        "another run with --name, or begin a new one without --resume."
+    )
+
+
+def _read_wish(info: RunInfo, plan: Plan) -> Wish:
+    options = dict(info.options)
+    fields = {field.name for field in dataclasses.fields(Options)}
+    sampling = plan.sampling
+    return Wish(
+        names=options.get(NAMES, ()),
+        chosen=Options(**{name: values for name, values in options.items() if name in fields}),
+        metrics=sampling.metrics,
+        targets=plan.targets,
+        repeat=sampling.repeat,
+        min_run_time=sampling.min_run_time_s,
+        layouts=len(sampling.layouts),
+        timeout=sampling.timeout_s,
+    )
+
+
+def _differ(wish: Wish, known: Wish, given: Collection[str]) -> Iterator[str]:
+    """What was asked for otherwise then, of all that is asked for now."""
+    if NAMES in given and tuple(wish.names) != tuple(known.names):
+        yield f"benchmarks {' '.join(known.names)}, not {' '.join(wish.names)}"
+    if any(option.startswith("only_") for option in given) and wish.chosen != known.chosen:
+        yield "another selection of cases"
+    for option, spelt in _FIXED_OPTIONS.items():
+        if option in given and getattr(wish, option) != getattr(known, option):
+            yield f"another {spelt}"
+    if {"python", "envs"} & set(given) and wish.targets != known.targets:
+        yield "other interpreters"
