@@ -13,6 +13,7 @@ from typing import IO, Any
 import click
 
 from torchmark.errors import StoreError, UsageError
+from torchmark.model.plan import Metric
 
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
@@ -88,6 +89,26 @@ class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return seconds
 
 
+class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """What to measure, separated by commas."""
+
+    name = "wall,count"
+
+    def convert(
+        self, value: str | tuple[Metric, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Metric, ...]:
+        """Parse, or say what was expected. They come in their usual order, each once."""
+        if isinstance(value, tuple):
+            return value
+        names = [name.strip().lower() for name in value.split(",")]
+        known = {metric.value: metric for metric in Metric}
+        if not set(names) <= set(known):
+            self.fail(
+                f"{value!r} is not one of {', '.join(known)}, or several of them separated by commas.", param, ctx
+            )
+        return tuple(metric for name, metric in known.items() if name in names)
+
+
 class Variable(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """An environment variable with its value."""
 
@@ -103,6 +124,12 @@ class Variable(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         if not separator or not name:
             self.fail(f"{value!r} is not a variable with its value, such as OMP_NUM_THREADS=2.", param, ctx)
         return name, text
+
+
+def use_colour() -> bool:
+    """Whether standard output is a terminal that shows colours, and nobody minds."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return wanted and sys.stdout is not None and sys.stdout.isatty()
 
 
 def is_standard_output(file: IO[str] | None) -> bool:
