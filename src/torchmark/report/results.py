@@ -27,7 +27,7 @@ GAP = "  "
 # The heads of the columns are told again below a table that is higher than most terminals.
 TALL = 40
 
-BOLD, DIM, RED, END = "\033[1m", "\033[2m", "\033[31m", "\033[0m"
+BOLD, RED, END = "\033[1m", "\033[31m", "\033[0m"
 
 
 def render_results(
