@@ -33,7 +33,7 @@ def test_the_newest_run_is_shown_by_default(capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert out.startswith("Run before (ffffffffffff), ")
     assert "not finished: 0 of 12 results" in out
-    assert "Go on with:  torchmark run --resume before" in out
+    assert "Go on with:  torchmark run --resume --name before" in out
 
 
 @pytest.mark.usefixtures("store")
