@@ -37,7 +37,11 @@ def _markdown_table(grid: Grid, style: Style) -> str:
     lines.append(markdown_row([escape_markdown(text) for text in head]))
     lines.append(markdown_row(["---:", *(["---"] if several else []), "---", *("---:" for _ in grid.columns)]))
     for i, row in enumerate(grid.rows):
-        keys = [str(row.num_threads), *([escape_markdown(name_env(row.env))] if several else []), escape_markdown(row.name)]
+        keys = [
+            str(row.num_threads),
+            *([escape_markdown(name_env(row.env))] if several else []),
+            escape_markdown(row.name),
+        ]
         values = (column[i].strip() for column in texts)
         bold = (f"**{v}**" if rank is Rank.BEST else v for v, rank in zip(values, ranks[i], strict=True))
         lines.append(markdown_row([*keys, *bold]))

@@ -88,8 +88,14 @@ def _show_spread(summary: CaseSummary) -> str | None:
 
 def _show_notes(summary: CaseSummary) -> str | None:
     failures = [f"{metric.value} failed: {one_line(failure.message)}" for metric, failure in summary.failures]
-    missing = [f"{metric.value} missing" for metric in summary.missing]
+    # Some rounds may be there.
+    begun = {metric for metric, _ in summary.failures} | {m for m, part in _parts(summary).items() if part}
+    missing = [f"{metric.value} {'incomplete' if metric in begun else 'missing'}" for metric in summary.missing]
     return escape_markdown("\n".join([*failures, *missing])) or None
+
+
+def _parts(summary: CaseSummary) -> dict[Metric, object]:
+    return {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
 
 
 RESULTS = {

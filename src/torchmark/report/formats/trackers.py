@@ -32,8 +32,7 @@ def _list_items(entry: Entry) -> Iterator[dict[str, Any]]:
         yield from _list_times(entry, wall)
     if counts is not None:
         item = {"name": f"{entry.name} (instructions)", "unit": "instructions", "value": counts.instructions}
-        layouts = count(len(counts.totals), "layout")
-        extra = f"median of {layouts}, {count(counts.number, 'run')} each"
+        extra = f"{count(len(counts.totals), 'layout')} of {count(counts.number, 'run')}"
         bounds = _bound_counts(counts)
         yield {**item, **({"range": _span(*bounds)} if bounds else {}), "extra": extra}
 
