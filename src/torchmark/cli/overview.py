@@ -7,6 +7,7 @@ COMMANDS = {
     "time": ("torchmark.cli.cmd_time", "Time one or more statements; several give a table."),
     "count": ("torchmark.cli.cmd_count", "Count the instructions of one or more statements."),
     "list": ("torchmark.cli.cmd_list", "List the benchmarks of a suite, a file or a folder."),
+    "export": ("torchmark.cli.cmd_export", "Write a run in the format of another program."),
     "cache": ("torchmark.cli.cmd_cache", "Show or empty the cache of compiled C++."),
     "doctor": ("torchmark.cli.cmd_doctor", "Say what this machine has and lacks for good measurements."),
 }
