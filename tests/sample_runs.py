@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torchmark.model.case import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
 from torchmark.model.compiling import CompileCosts, FirstCall
@@ -67,7 +67,7 @@ CASES = (ADD, ODD, FAILING, MISSING, EMPTY, MODEL)
 
 
 def make_run(
-    results: dict[tuple[Case, Metric, int], Result],
+    results: Mapping[tuple[Case, Metric, int], Result],
     cases: Sequence[Case] = CASES,
     targets: Sequence[Target] = (Target(),),
     metrics: Sequence[Metric] = (WALL, COUNT),

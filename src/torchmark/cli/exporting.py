@@ -7,12 +7,16 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.narrow import narrow_run
+from torchmark.analysis.results import steady_times
 from torchmark.cli.selecting import Loaded, explain_nothing
 from torchmark.define.selection import Selection, nearest, select
 from torchmark.errors import UsageError
+from torchmark.model.compiling import CompileCosts
+from torchmark.model.costs import Tally
+from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Run
-from torchmark.report.formats.entries import Entry, list_entries
+from torchmark.model.times import Times
 from torchmark.report.formats.registry import FORMATS, Format
 from torchmark.report.formats.texts import dump_json
 from torchmark.report.text import count
@@ -79,20 +83,18 @@ def _find_targets(targets: tuple[Target, ...], name: str) -> list[Target]:
 
 
 def tell_left_out(run: Run, kind: Format) -> str | None:
-    """A line on the results that a format has no place for; None where nothing is lost."""
-    if kind.failures:
+    """A line on the cases that a format has no place for; None where nothing is lost."""
+    placed = {(outcome.order.case, outcome.order.target) for outcome in run.outcomes if _has_place(outcome, kind)}
+    wanted = len(run.plan.cases) * len(run.plan.targets)
+    if kind.failures or len(placed) == wanted:
         return None
-    entries = list_entries(run)
-    left_out = [entry for entry in entries if not _has_place(entry, kind)]
-    if not left_out:
-        return None
-    of = f"{len(left_out)} of {count(len(entries), 'case')}"
-    return f"{of} failed, or have no {_name_needs(kind)}, and are left out. csv, markdown and json have them."
+    what = "times" if kind.needs == (Metric.WALL,) else "results"
+    left_out = f"{wanted - len(placed)} of {count(wanted, 'case')}"
+    return f"Left out for want of {what}: {left_out}. In csv, markdown and json they are told of."
 
 
-def _has_place(entry: Entry, kind: Format) -> bool:
-    return bool((Metric.WALL in kind.needs and entry.timed) or (Metric.COUNT in kind.needs and entry.counted))
-
-
-def _name_needs(kind: Format) -> str:
-    return "results" if len(kind.needs) > 1 else "times"
+def _has_place(outcome: Outcome, kind: Format) -> bool:
+    result = outcome.result
+    if isinstance(result, (Times, CompileCosts)):
+        return Metric.WALL in kind.needs and bool(steady_times(result).raw_times)
+    return isinstance(result, Tally) and Metric.COUNT in kind.needs

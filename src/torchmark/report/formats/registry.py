@@ -38,7 +38,9 @@ FORMATS = {
         Format("csv", "a line for each case, for spreadsheets", ".csv", write_csv, failures=True),
         Format("markdown", "a table to paste on GitHub", ".md", write_markdown, failures=True),
         Format("pyperf", "for python -m pyperf compare_to", ".json", write_pyperf),
-        Format("google", "the JSON of Google Benchmark, for its compare.py", ".json", write_google, needs=(Metric.WALL,)),
+        Format(
+            "google", "the JSON of Google Benchmark, for its compare.py", ".json", write_google, needs=(Metric.WALL,)
+        ),
         Format(
             "pytest-benchmark", "for pytest-benchmark compare", ".json", write_pytest_benchmark, needs=(Metric.WALL,)
         ),

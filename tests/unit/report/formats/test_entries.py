@@ -66,15 +66,15 @@ def test_names_that_differ_behind_the_limit_stay_different() -> None:
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_time_that_is_not_finite_is_refused(bad: float) -> None:
-    with pytest.raises(StoreError, match="Pointwise / add.*no finite number"):
+    with pytest.raises(StoreError, match=r"Pointwise / add / .* is no finite number"):
         list_entries(only(ADD, WALL, times(1, 1.0, bad)))
 
 
 def test_a_run_without_results_for_a_format_is_refused_and_told_what_it_has() -> None:
     run = only(ADD, COUNT, tally(100, 5))
     require(run, list_entries(run), WALL, COUNT)
-    with pytest.raises(UsageError, match="Run sample has no times to export. It has counts"):
+    with pytest.raises(UsageError, match=r"Run sample has no times to export\. It has counts"):
         require(run, list_entries(run), WALL)
     nothing = make_run({}, [ODD])
-    with pytest.raises(UsageError, match="Run sample has no times or counts to export.$"):
+    with pytest.raises(UsageError, match=r"Run sample has no times or counts to export\.$"):
         require(nothing, list_entries(nothing), WALL, COUNT)
