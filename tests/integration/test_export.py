@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from torchmark.store.runs import open_store
+from torchmark.store.transfer import import_run
 
 from tests.sample_runs import ADD, COUNT, RESULTS, make_run, sample_run, tally
 from torchmark.cli.main import main
@@ -85,9 +86,10 @@ def test_pyperf_reads_times_and_counts_of_all_rounds() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_pytest_benchmark_compares_two_runs() -> None:
-    for name in ("old", "new"):
-        export(name, "--format", "pytest-benchmark", "-o", f"{name}.json")
-    out = run_program("pytest_benchmark", "compare", "old.json", "new.json", "--between", "median")
+    # It takes files in the order of their names.
+    export("old", "--format", "pytest-benchmark", "-o", "1_old.json")
+    export("new", "--format", "pytest-benchmark", "-o", "2_new.json")
+    out = run_program("pytest_benchmark", "compare", "1_old.json", "2_new.json", "--between", "median")
     assert "benchmark 'Pointwise / add': 1 tests, 2 sources" in out
     assert "+100.0%" in out
 
@@ -103,11 +105,20 @@ def test_pytest_benchmark_makes_a_table_and_csv_of_a_run(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_newest_run_goes_to_standard_output_as_json(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_run_goes_to_standard_output_as_json(store: Path, capfd: pytest.CaptureFixture[str]) -> None:
     export()
     out, err = capfd.readouterr()
-    assert "left" in json.dumps(json.loads(out))
+    with open_store(store, read_only=True) as opened:
+        assert import_run(json.loads(out)) == opened.load(opened.find("pair").id, profiles=True)
     assert err == ""
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_part_of_a_run_can_be_imported(capfd: pytest.CaptureFixture[str]) -> None:
+    export("pair", "-k", "add", "--env", "left", "--metric", "count")
+    run = import_run(json.loads(capfd.readouterr().out))
+    assert run.plan.cases == (ADD,)
+    assert [outcome.order.metric for outcome in run.outcomes] == [COUNT, COUNT]
 
 
 def test_a_file_says_its_format_by_its_name(folder: Path) -> None:
