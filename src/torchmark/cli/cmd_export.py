@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from torchmark.cli.exporting import ALL_FORMATS, Metrics, choose_format, choose_part, tell_left_out
@@ -19,7 +21,7 @@ _FORMATS = "\n".join(f"{kind.name:<16}  {kind.description}" for kind in ALL_FORM
     "export",
     help=f"""Write a run in the format of another program.
 
-    RUN is the newest one unless another is named.
+    RUN is a name, the beginning of an id, @ for the newest run, @1 for the one before; without it, it is the newest.
 
     \b
     Formats:
@@ -50,12 +52,12 @@ def command(
     metrics: tuple[Metric, ...] | None,
     env: str | None,
     selection: Selection,
-    store: str,
+    store_path: Path,
 ) -> int:
     """Load, choose, write."""
     kind = choose_format(name, output)
-    with open_store(store, read_only=True) as runs:
-        run = runs.load(runs.find(reference).id, profiles=kind.profiles)
+    with open_store(store_path, read_only=True) as store:
+        run = store.load(store.find(reference).id, profiles=kind.profiles)
     part = choose_part(run, selection, metrics, env)
     write_text(kind.write(part), output)
     note = tell_left_out(part, kind)

@@ -43,33 +43,41 @@ def write_google(run: Run) -> str:
 def _write_entry(index: int, entry: Entry) -> Iterator[dict[str, Any]]:
     summary, wall = entry.summary, entry.summary.wall
     assert wall is not None
-    samples = len(wall.samples_s)
-    head = {"family_index": index, "per_family_instance_index": 0, "run_name": entry.name, "repetitions": samples}
-    threads = {"threads": summary.case.args.num_threads}
+    head = {
+        "family_index": index,
+        "per_family_instance_index": 0,
+        "run_name": entry.name,
+        "repetitions": wall.times.samples,
+        "threads": summary.case.args.num_threads,
+    }
     counters = {**plain_counts(summary), **plain_compiling(wall.compiling)}
-    blocks = [(times.number_per_run, t) for _, times in entry.timed for t in times.per_run]
+    for row in _write_blocks(entry):
+        yield {**head, **row, **counters}
+    for row in _write_aggregates(entry.name, wall.times):
+        yield {**head, **row, **(counters if row["aggregate_name"] in ("mean", "median") else {})}
+
+
+def _write_blocks(entry: Entry) -> Iterator[dict[str, Any]]:
+    blocks = ((times.number_per_run, t) for _, times in entry.timed for t in times.per_run)
     for number, (iterations, seconds) in enumerate(blocks):
         yield {
             "name": entry.name,
-            **head,
             "run_type": "iteration",
             "repetition_index": number,
-            **threads,
             "iterations": iterations,
             **_in_ns(seconds * NS_PER_S),
-            **counters,
         }
-    for name, value, unit in _aggregate(wall.times):
+
+
+def _write_aggregates(run_name: str, times: Summary) -> Iterator[dict[str, Any]]:
+    for name, value, unit in _aggregate(times):
         yield {
-            "name": f"{entry.name}_{name}",
-            **head,
+            "name": f"{run_name}_{name}",
             "run_type": "aggregate",
-            **threads,
             "aggregate_name": name,
             "aggregate_unit": unit,
-            "iterations": samples,
+            "iterations": times.samples,
             **_in_ns(value),
-            **(counters if name in ("mean", "median") else {}),
         }
 
 

@@ -6,6 +6,7 @@ Its keys are the cases alone, so one target has to be chosen.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from torchmark.errors import UsageError
 from torchmark.model.plan import Metric
@@ -31,15 +32,7 @@ def write_upstream(run: Run) -> str:
         raise UsageError(f"This format cannot tell targets apart: choose one of {names} with --env.")
     entries = list_entries(run)
     require(run, entries, Metric.WALL, Metric.COUNT)
-    values = {}
-    for entry in entries:
-        results = {"times": _list_times(entry), "counts": _list_counts(entry)}
-        if not any(results.values()):
-            continue
-        key = entry.summary.case.key
-        if key in values:
-            raise UsageError(f"Two cases have the same key in this format: {key}. Choose one of them with -k.")
-        values[key] = results
+    values = _list_values(entries)
     md5 = hashlib.md5("".join(values).encode(), usedforsecurity=False).hexdigest()
     whole = md5 == STANDARD_MD5 and all(all(results.values()) for results in values.values())
     ended = max((outcome.ended for outcome in run.outcomes), default=run.info.created)
@@ -52,6 +45,17 @@ def write_upstream(run: Run) -> str:
             "values": values,
         }
     )
+
+
+def _list_values(entries: Sequence[Entry]) -> dict[str, dict[str, list[float] | list[int]]]:
+    values: dict[str, dict[str, list[float] | list[int]]] = {}
+    for entry in entries:
+        key = entry.summary.case.key
+        if key in values:
+            raise UsageError(f"Two cases have the same key in this format: {key}. Choose one of them with -k.")
+        if entry.timed or entry.counted:
+            values[key] = {"times": _list_times(entry), "counts": _list_counts(entry)}
+    return values
 
 
 def _list_times(entry: Entry) -> list[float]:
