@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.sample_runs import ADD, COUNT, EAGER, FAILURE, WALL, make_run, only, sample_run, tally, times
@@ -41,6 +41,7 @@ def refuse_constant(constant: str) -> None:
     pytest.fail(f"{constant} is no JSON")
 
 
+@example(label=["a"], seconds=[5e-324], totals=[1], number=1)
 @given(
     label=st.lists(st.text(max_size=8), min_size=1, max_size=3),
     seconds=st.lists(st.floats(0, 1e6, allow_nan=False), min_size=1, max_size=4),
