@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from torchmark.errors import StoreError
-from torchmark.model.costs import Call, Costs, Function, Profile
+from torchmark.model.costs import Call, Costs, Function, Profile, add_calls
 
 NEWEST_VERSION = 1
 TRIGGER = "Trigger: Client Request: "
@@ -157,17 +157,10 @@ class _Reader:
             edge[i] += int(value)
 
     def finish(self) -> Profile:
-        """The profile. What was called costs inclusively what its calls cost; a root, itself and what it called."""
+        """The profile."""
         functions = [Function(*key) for key in self._indices]
-        inclusive = [list(costs) for costs in self._exclusive]
-        called: dict[int, list[int]] = {}
-        for (caller, callee), (_, *costs) in self._edges.items():
-            into = called.setdefault(callee, [0] * len(self.events))
-            for i, cost in enumerate(costs):
-                inclusive[caller][i] += cost
-                into[i] += cost
-        for index, costs in called.items():
-            inclusive[index] = costs
+        calls = ((caller, callee, costs) for (caller, callee), (_, *costs) in self._edges.items())
+        inclusive = add_calls(self._exclusive, calls)
         return Profile(
             self.events,
             _by_function(functions, self._exclusive),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 INSTRUCTIONS = "Ir"
@@ -58,6 +59,26 @@ class Profile:
     def total(self, event: str = INSTRUCTIONS) -> int:
         """The cost of everything in one kind of event."""
         return self.totals()[self.events.index(event)]
+
+
+def add_calls(exclusive: Sequence[Sequence[int]], calls: Iterable[tuple[int, int, Sequence[int]]]) -> list[list[int]]:
+    """Inclusive costs by function, from exclusive ones and from calls: the caller, the callee, what they cost.
+
+    What was called costs what its calls cost; a root, itself and what it called.
+
+    >>> add_calls([[1], [2], [3]], [(0, 1, [7]), (1, 2, [3])])
+    [[8], [7], [3]]
+    """
+    inclusive = [list(costs) for costs in exclusive]
+    called: dict[int, list[int]] = {}
+    for caller, callee, costs in calls:
+        into = called.setdefault(callee, [0] * len(costs))
+        for i, cost in enumerate(costs):
+            inclusive[caller][i] += cost
+            into[i] += cost
+    for index, total in called.items():
+        inclusive[index] = total
+    return inclusive
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,6 +49,25 @@ class Failure:
     stderr: str = ""
 
 
+def may_pass_later(failure: Failure) -> bool:
+    """Whether a failure came from the surroundings, so that the same may pass another time.
+
+    >>> may_pass_later(Failure(FailureKind.CRASHED, "The process was ended by SIGKILL."))
+    True
+    >>> may_pass_later(Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV."))
+    False
+    """
+    if failure.kind is FailureKind.CRASHED:
+        # Nothing does this to itself: somebody wanted it gone, or its memory.
+        return "SIGKILL" in failure.message or "SIGTERM" in failure.message
+    return failure.kind in (
+        FailureKind.WORKER_DIED,
+        FailureKind.NO_RESULT,
+        FailureKind.MISSING,
+        FailureKind.OUT_OF_MEMORY,
+    )
+
+
 Result = Union[Times, CompileCosts, Tally, Failure]
 
 

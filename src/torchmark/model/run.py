@@ -65,3 +65,17 @@ class Run:
     plan: Plan
     outcomes: tuple[Outcome, ...]
     activities: tuple[Activity, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class RunEntry:
+    """A run as a list of runs shows it."""
+
+    info: RunInfo
+    cases: int
+    targets: tuple[str, ...]
+    """Names of those that it measures in."""
+    torch_versions: tuple[str, ...]
+    """Those that results are there of."""
+    writer: int | None
+    """The number of the process that is at it."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
+from torchmark.model.owner import read_namespace, read_start
 
 _SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-(\d+)-")
 
@@ -39,7 +40,7 @@ def make_scratch() -> Path:
     """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell."""
     sweep(Path(tempfile.gettempdir()))
     pid = os.getpid()
-    return Path(tempfile.mkdtemp(prefix=f"torchmark-{pid}-{_started(pid) or 0}-{_pid_namespace() or 0}-"))
+    return Path(tempfile.mkdtemp(prefix=f"torchmark-{pid}-{read_start(pid) or 0}-{read_namespace() or 0}-"))
 
 
 def sweep(parent: Path) -> None:
@@ -47,7 +48,7 @@ def sweep(parent: Path) -> None:
 
     A container that shares the folder numbers its processes itself: of those nothing is known here.
     """
-    here = _pid_namespace()
+    here = read_namespace()
     if here is None:
         return
     for path in parent.glob("torchmark-*-*-*-*"):
@@ -55,22 +56,5 @@ def sweep(parent: Path) -> None:
         with contextlib.suppress(OSError):
             if not match or int(match[3]) != here or path.stat().st_uid != os.getuid():
                 continue
-            if _started(int(match[1])) != int(match[2]):
+            if read_start(int(match[1])) != int(match[2]):
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def _pid_namespace() -> int | None:
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        return None
-
-
-def _started(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None if there is no such process. Tells a number's owners apart."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    # The name of the program, in brackets, may contain anything; the start is the 20th field after it.
-    return int(stat.rpartition(")")[2].split()[19])

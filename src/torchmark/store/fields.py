@@ -38,11 +38,14 @@ def take(data: Mapping[str, Any], name: str, kind: type, *, optional: bool = Fal
     if name not in data:
         raise StoreError(f"The field {name!r} is missing.")
     value = data[name]
-    if value is None and optional:
-        return None
+    return None if value is None and optional else check_kind(value, name, kind)
+
+
+def check_kind(value: object, name: str, kind: type) -> Any:
+    """A value of that kind, for the field of that name."""
     if not _is_a(value, kind):
         raise StoreError(f"The field {name!r} is {value!r:.40}; expected {_KINDS[kind]}.")
-    return float(value) if kind is float else value
+    return float(value) if kind is float else value  # type: ignore[arg-type]
 
 
 def take_times(data: Mapping[str, Any], name: str) -> list[float]:
@@ -95,5 +98,12 @@ def _is_a(value: object, kind: type) -> bool:
     if isinstance(value, bool) or kind is bool:
         return isinstance(value, bool) and kind is bool
     if kind is float:
-        return isinstance(value, (int, float)) and math.isfinite(value)
+        return isinstance(value, (int, float)) and _is_finite(value)
     return isinstance(value, kind)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
