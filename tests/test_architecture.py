@@ -168,6 +168,7 @@ def test_portable_modules_are_python_3_9_and_need_nothing_but_torch(path: Path) 
         ("torchmark.cli.cmd_run", {"torch", "numpy", "jinja2"}),
         ("torchmark.cli.cmd_show", {"torch", "numpy", "jinja2"}),
         ("torchmark.cli.cmd_runs", {"torch", "numpy", "jinja2", "rich"}),
+        ("torchmark.cli.cmd_export", {"torch", "numpy", "jinja2", "rich"}),
         ("torchmark.cli.cmd_doctor", {"torch", "numpy", "jinja2"}),
         ("torchmark.api.compare", {"torch", "numpy", "jinja2"}),
     ],

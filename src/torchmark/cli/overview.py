@@ -12,6 +12,7 @@ COMMANDS = {
     "runs": ("torchmark.cli.cmd_runs", "List the runs that are kept."),
     "rm": ("torchmark.cli.cmd_rm", "Remove runs that are kept."),
     "import": ("torchmark.cli.cmd_import", "Take in a run that was exported elsewhere."),
+    "export": ("torchmark.cli.cmd_export", "Write a run in the format of another program."),
     "cache": ("torchmark.cli.cmd_cache", "Show or empty the cache of compiled C++."),
     "doctor": ("torchmark.cli.cmd_doctor", "Say what this machine has and lacks for good measurements."),
 }
