@@ -4,34 +4,51 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: bench test tools check format clean
+.PHONY: bench test tools bench-tools check format clean
 
-bench: $(READY)
-	@$(BIN)/python -m examples.compare
+# What `make bench` runs: any arguments of `torchmark run`.
+BENCH ?= standard
+
+bench: $(READY) bench-tools
+	@$(BIN)/torchmark run $(BENCH)
 
 test: $(READY) tools
 	@$(BIN)/python -m pytest
 
-# What the tests use of the system: Valgrind, compilers, and a second Python with a torch and its headers.
+# What is needed of the system: Valgrind and a compiler for benchmarks; for tests, also another compiler, and a second
+# Python with a torch and its headers.
 OTHER_PYTHON := /usr/bin/python3
 OTHER_HEADER := /usr/include/torch/csrc/api/include/torch/torch.h
 FIND_TORCH := import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)
 
-tools:
-	@missing=; \
+# Installs what is in $$missing, if it can; $(1) is who needs it.
+define get_missing
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "Installing what the $(1) need of the system:$$missing"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $$missing > /dev/null; \
+	else \
+	  echo "make: the $(1) need more of the system. Debian, Ubuntu: apt-get install$$missing" >&2; exit 1; \
+	fi
+endef
+
+define find_missing
+	missing=; \
 	command -v valgrind > /dev/null || missing="$$missing valgrind"; \
 	command -v cc > /dev/null || missing="$$missing gcc libc6-dev"; \
-	command -v g++ > /dev/null || missing="$$missing g++"; \
+	command -v c++ > /dev/null || missing="$$missing g++"
+endef
+
+bench-tools:
+	@$(find_missing); \
+	$(call get_missing,benchmarks)
+
+tools:
+	@$(find_missing); \
 	command -v clang++ > /dev/null || missing="$$missing clang"; \
 	test -e $(OTHER_HEADER) || missing="$$missing libtorch-dev"; \
 	$(OTHER_PYTHON) -c '$(FIND_TORCH)' 2> /dev/null || missing="$$missing python3-torch python3-venv"; \
-	if [ -z "$$missing" ]; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	  echo "Installing what the tests need of the system:$$missing"; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $$missing > /dev/null; \
-	else \
-	  echo "make: the tests need more of the system. Debian, Ubuntu: apt-get install$$missing" >&2; exit 1; \
-	fi
+	$(call get_missing,tests)
 
 check: $(READY)
 	@$(BIN)/ruff format --check .

@@ -73,7 +73,7 @@ def test_nothing_is_set_up_twice(tmp_path: Path) -> None:
 PACKAGES = "valgrind gcc libc6-dev g++ clang libtorch-dev python3-torch python3-venv"
 
 
-def make_tools(folder: Path, user: int) -> subprocess.CompletedProcess[str]:
+def make_tools(folder: Path, user: int, target: str = "tools") -> subprocess.CompletedProcess[str]:
     """`make tools` on a machine that has nothing but `id` and an `apt-get` that says what it is asked for."""
     programs = folder / "bin"
     programs.mkdir()
@@ -83,7 +83,7 @@ def make_tools(folder: Path, user: int) -> subprocess.CompletedProcess[str]:
     shutil.copy(ROOT / "Makefile", folder)
     make = shutil.which("make")
     assert make is not None
-    command = [make, "tools", "OTHER_PYTHON=/nowhere/python3", "OTHER_HEADER=/nowhere/torch.h"]
+    command = [make, target, "OTHER_PYTHON=/nowhere/python3", "OTHER_HEADER=/nowhere/torch.h"]
     return subprocess.run(command, cwd=folder, env={"PATH": str(programs)}, capture_output=True, text=True)
 
 
@@ -100,3 +100,10 @@ def test_what_the_tests_need_of_the_system_is_installed_by_root(tmp_path: Path) 
     update, install = done.stderr.splitlines()
     assert update.startswith("apt-get update")
     assert install.endswith(PACKAGES)
+
+
+def test_what_benchmarks_need_of_the_system_is_told_to_a_user(tmp_path: Path) -> None:
+    done = make_tools(tmp_path, user=1000, target="bench-tools")
+    assert done.returncode != 0
+    assert "the benchmarks need more" in done.stderr
+    assert "apt-get install valgrind gcc libc6-dev g++\n" in done.stderr

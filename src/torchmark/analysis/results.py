@@ -60,7 +60,7 @@ def _summarise(case: Case, target: Target, orders: Sequence[Order], by_order: Ma
 
 
 def _summarise_times(results: Sequence[Times | CompileCosts]) -> WallSummary | None:
-    samples = [t for result in results for t in _steady(result).per_run]
+    samples = [t for result in results for t in steady_times(result).per_run]
     if not samples:
         return None
     return WallSummary(
@@ -71,7 +71,8 @@ def _summarise_times(results: Sequence[Times | CompileCosts]) -> WallSummary | N
     )
 
 
-def _steady(result: Times | CompileCosts) -> Times:
+def steady_times(result: Times | CompileCosts) -> Times:
+    """The times of a statement that is compiled already, where compiling was measured besides."""
     return result.steady if isinstance(result, CompileCosts) else result
 
 
@@ -95,4 +96,4 @@ def _doubt(outcome: Outcome) -> Iterator[Caveat]:
         threads = outcome.order.case.args.num_threads
         yield from doubt_count(result.totals, threads, outcome.environment, optimised_away=result.optimised_away)
     elif isinstance(result, (Times, CompileCosts)):
-        yield from find_caveats(_steady(result))
+        yield from find_caveats(steady_times(result))

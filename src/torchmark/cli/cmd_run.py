@@ -14,6 +14,7 @@ import click
 
 from torchmark.analysis.estimate import Estimator, History, estimate
 from torchmark.analysis.results import summarise_run
+from torchmark.cli.cmd_show import as_json
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.parameters import (
     Metrics,
@@ -22,6 +23,7 @@ from torchmark.cli.parameters import (
     check_folder,
     is_standard_output,
     json_option,
+    use_colour,
     write_json,
 )
 from torchmark.cli.planning import Known, Wish, describe_run, plan_targets, recall
@@ -35,7 +37,6 @@ from torchmark.cli.selecting import (
     load_cases,
     show_faults,
 )
-from torchmark.cli.showing import as_json
 from torchmark.cli.storing import store_option
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
@@ -251,10 +252,9 @@ def _follow(
 def _report(run: Run, json_file: IO[str] | None) -> None:
     summaries = summarise_run(run)
     if json_file is not None:
-        write_json(as_json(run, summaries), json_file)
+        write_json(as_json(run, summaries, ()), json_file)
     if not is_standard_output(json_file):
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        click.echo(render_results(summaries, run.plan, _width(), colour=colour, run=run.info))
+        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=run.info))
 
 
 def _width() -> int:

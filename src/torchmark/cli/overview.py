@@ -7,7 +7,12 @@ COMMANDS = {
     "time": ("torchmark.cli.cmd_time", "Time one or more statements; several give a table."),
     "count": ("torchmark.cli.cmd_count", "Count the instructions of one or more statements."),
     "run": ("torchmark.cli.cmd_run", "Measure every case of a suite, and keep the results."),
+    "show": ("torchmark.cli.cmd_show", "Show the results of a run."),
     "list": ("torchmark.cli.cmd_list", "List the benchmarks of a suite, a file or a folder."),
+    "runs": ("torchmark.cli.cmd_runs", "List the runs that are kept."),
+    "rm": ("torchmark.cli.cmd_rm", "Remove runs that are kept."),
+    "import": ("torchmark.cli.cmd_import", "Take in a run that was exported elsewhere."),
+    "export": ("torchmark.cli.cmd_export", "Write a run in the format of another program."),
     "cache": ("torchmark.cli.cmd_cache", "Show or empty the cache of compiled C++."),
     "doctor": ("torchmark.cli.cmd_doctor", "Say what this machine has and lacks for good measurements."),
 }

@@ -92,20 +92,21 @@ class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """What to measure, separated by commas."""
 
-    name = "METRIC[,METRIC]"
+    name = "wall,count"
 
     def convert(
         self, value: str | tuple[Metric, ...], param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Metric, ...]:
-        """Parse, or say what was expected."""
+        """Parse, or say what was expected. They come in their usual order, each once."""
         if isinstance(value, tuple):
             return value
-        try:
-            asked = {Metric(part.strip().lower()) for part in value.split(",")}
-        except ValueError:
-            self.fail(f"{value!r} is not wall, count, or both, such as wall,count.", param, ctx)
-        # Always in the same order, however they were asked for.
-        return tuple(metric for metric in Metric if metric in asked)
+        names = [name.strip().lower() for name in value.split(",")]
+        known = {metric.value: metric for metric in Metric}
+        if not set(names) <= set(known):
+            self.fail(
+                f"{value!r} is not one of {', '.join(known)}, or several of them separated by commas.", param, ctx
+            )
+        return tuple(metric for name, metric in known.items() if name in names)
 
 
 class NamedInterpreter(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -140,6 +141,12 @@ class Variable(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         if not separator or not name:
             self.fail(f"{value!r} is not a variable with its value, such as OMP_NUM_THREADS=2.", param, ctx)
         return name, text
+
+
+def use_colour() -> bool:
+    """Whether standard output is a terminal that shows colours, and nobody minds."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+    return wanted and sys.stdout is not None and sys.stdout.isatty()
 
 
 def is_standard_output(file: IO[str] | None) -> bool:

@@ -11,8 +11,7 @@ from torchmark.model.plan import Order, Target
 from torchmark.report.cells import cut, measure
 from torchmark.report.failed import VERBS, sum_up
 from torchmark.report.planning import format_duration
-from torchmark.report.rows import name_target
-from torchmark.report.variants import name_case
+from torchmark.report.variants import name_case, name_target
 
 LARGEST_BAR = 30
 # Columns of a terminal that the numbers beside the bar may take.

@@ -42,7 +42,8 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int) -
     """The most urgent thing first; commands are on lines of their own, to be copied."""
     steps = []
     if any(summary.missing for summary in summaries):
-        steps.append(("Go on with", f"torchmark run --resume {name_run(run)}"))
+        which = "" if run is None else f" --name {name_run(run)}"
+        steps.append(("Go on with", f"torchmark run --resume{which}"))
     if any(summary.failures for summary in summaries):
         steps.append(("See why with", f"torchmark show {name_run(run)} --failures"))
     counted = next((summary for summary in summaries if summary.count), None)

@@ -11,6 +11,7 @@ from typing import Any
 from torchmark.analysis.arrange import Grid, Row, has_several_envs, name_env
 from torchmark.model.caveat import Caveat
 from torchmark.model.summary import Summary
+from torchmark.report.markdown import escape_markdown, markdown_row
 from torchmark.report.table import Rank, Style, explain, format_columns, rank_cells
 
 SCHEMA = "torchmark.compare"
@@ -32,27 +33,19 @@ def _markdown_table(grid: Grid, style: Style) -> str:
     texts = format_columns(grid, style)
     ranks = rank_cells(grid, style.colour)
     head = ["threads", *(["env"] if several else []), "", *(column or "" for column in grid.columns)]
-    lines = [f"**{_escape(grid.label)}**", ""] if grid.label else []
-    lines.append(_markdown_row([_escape(text) for text in head]))
-    lines.append(_markdown_row(["---:", *(["---"] if several else []), "---", *("---:" for _ in grid.columns)]))
+    lines = [f"**{escape_markdown(grid.label)}**", ""] if grid.label else []
+    lines.append(markdown_row([escape_markdown(text) for text in head]))
+    lines.append(markdown_row(["---:", *(["---"] if several else []), "---", *("---:" for _ in grid.columns)]))
     for i, row in enumerate(grid.rows):
-        keys = [str(row.num_threads), *([_escape(name_env(row.env))] if several else []), _escape(row.name)]
+        keys = [
+            str(row.num_threads),
+            *([escape_markdown(name_env(row.env))] if several else []),
+            escape_markdown(row.name),
+        ]
         values = (column[i].strip() for column in texts)
         bold = (f"**{v}**" if rank is Rank.BEST else v for v, rank in zip(values, ranks[i], strict=True))
-        lines.append(_markdown_row([*keys, *bold]))
+        lines.append(markdown_row([*keys, *bold]))
     return "\n".join([*lines, "", "  \n".join(explain(grid, style)), ""])
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _escape(text: str | None) -> str:
-    """Text that cannot end its cell or turn into markup."""
-    text = (text or "").replace("\\", "\\\\")
-    for mark in "|*_`<[":
-        text = text.replace(mark, f"\\{mark}")
-    return "<br>".join(text.splitlines())
 
 
 def export_csv(grids: Sequence[Grid]) -> str:

@@ -8,10 +8,9 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Plan
 from torchmark.model.summary import CaseSummary
 from torchmark.report.cells import cut, cut_middle, measure, printable
-from torchmark.report.failures import sum_up_failure
-from torchmark.report.rows import name_target
+from torchmark.report.failures import describe_failure, sum_up_failure
 from torchmark.report.text import count
-from torchmark.report.variants import Variants
+from torchmark.report.variants import Variants, name_case, name_target
 
 # What people call the two.
 VERBS = {Metric.WALL: "timing", Metric.COUNT: "counting"}
@@ -49,3 +48,14 @@ def word_failures(summary: CaseSummary, plan: Plan) -> str:
 def sum_up(failure: Failure) -> str:
     """The reason on a line that no terminal stumbles over."""
     return printable(sum_up_failure(failure))
+
+
+def tell_failures(summaries: Sequence[CaseSummary], plan: Plan) -> str:
+    """All that is known of each failure, once for all that failed in the same way; empty where nothing did."""
+    names: dict[str, list[str]] = {}
+    for summary in summaries:
+        where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
+        for metric, failure in summary.failures:
+            text = "\n".join(printable(line.expandtabs()) for line in describe_failure(failure).splitlines())
+            names.setdefault(text, []).append(f"Failed: {VERBS[metric]} {name_case(summary.case)}{where}")
+    return "\n\n".join("\n".join([*whose, text]) for text, whose in names.items())

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import cut, cut_middle, measure, pad, wrap
-from torchmark.report.rows import name_target, show_time
-from torchmark.report.variants import Variants
+from torchmark.report.cells import cut, cut_middle, measure, pad, printable, wrap
+from torchmark.report.failed import join_reason
+from torchmark.report.rows import show_time
+from torchmark.report.text import count
+from torchmark.report.variants import Variants, name_target
 from torchmark.stats.order import quantile
 
 HEADS = ("guards, call", "first compile", "from cache", "graphs", "breaks")
 # Heads for terminals without much room.
 SHORT_HEADS = ("guards", "first", "cached", "graphs", "breaks")
 LEAST_NAME = 36
+MOST_BREAKS = 5
 TITLE = "torch.compile"
 
 
@@ -33,6 +36,7 @@ def render_compile_costs(summaries: Sequence[CaseSummary], width: int) -> list[s
     size = min(room, max(len(TITLE), *map(measure, names)))
     lines = [_join(TITLE, heads, sizes, size)]
     lines += [_join(cut_middle(name, size), row, sizes, size) for name, row in zip(names, cells, strict=True)]
+    lines += [join_reason(names[i], text, width) for i, text in _tell_breaks([costs for _, costs in compiled])]
     text = "Besides the steady time above: guards and the way in and out of each call; compiling with an empty cache, "
     return [*(cut(line, width) for line in lines), *wrap(f"{text}and in another process with a filled one.", width)]
 
@@ -54,6 +58,18 @@ def _fill(costs: CompileCosts) -> tuple[str, ...]:
         str(costs.graphs),
         str(costs.graph_breaks),
     )
+
+
+def _tell_breaks(all_costs: Sequence[CompileCosts]) -> list[tuple[int, str]]:
+    """What broke graphs and what was not compiled at all, of the first few cases that had it."""
+    told = []
+    for i, costs in enumerate(all_costs):
+        texts = list(map(printable, costs.cold.breaks))
+        if costs.cold.abandoned:
+            texts.append(f"{count(costs.cold.abandoned, 'function')} left to the interpreter")
+        if texts:
+            told.append((i, "; ".join(texts)))
+    return told[:MOST_BREAKS]
 
 
 def _join(name: str, cells: Sequence[str], sizes: Sequence[int], size: int) -> str:

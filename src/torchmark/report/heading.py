@@ -11,8 +11,8 @@ from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.report.cells import printable, wrap
 from torchmark.report.closing import SHORT_ID
 from torchmark.report.planning import format_duration
-from torchmark.report.rows import name_target
 from torchmark.report.text import count
+from torchmark.report.variants import name_target
 
 SHORT_COMMIT = 10
 
@@ -60,7 +60,7 @@ def _word_environment(environments: list[Environment]) -> str:
     texts += sorted(filter(None, native))
     if counted is not None and counted.valgrind is not None:
         under = f" (where it is {counted.cpu_capability})" if counted.cpu_capability not in (None, *native) else ""
-        texts.append(counted.valgrind.replace("valgrind-", "Valgrind ") + under)
+        texts.append(f"Valgrind {counted.valgrind.removeprefix('valgrind-')}{under}")
     return ", ".join(texts)
 
 

@@ -16,9 +16,10 @@ from torchmark.model.caveat import (
     UnstableCount,
     Variation,
 )
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Metric, Target
 from torchmark.model.summary import CaseSummary
 from torchmark.report.cells import printable, wrap
+from torchmark.report.variants import name_target
 from torchmark.report.wording import give_advice, state_fact
 
 # In the order in which they stand. What holds for whole environments is no mark but a note.
@@ -89,14 +90,14 @@ def _severity(caveat: Caveat) -> float:
 
 def explain_environments(summaries: Sequence[CaseSummary], width: int) -> list[str]:
     """What holds for all counts of an environment, told once."""
-    found: dict[Caveat, dict[str, None]] = {}
+    found: dict[Caveat, dict[Target, None]] = {}
     for summary in summaries:
         for caveat in summary.caveats:
             if isinstance(caveat, OtherInstructionSet):
-                found.setdefault(caveat, {})[summary.target.name] = None
-    everywhere = {summary.target.name for summary in summaries}
+                found.setdefault(caveat, {})[summary.target] = None
+    everywhere = {summary.target for summary in summaries if summary.count}
     lines: list[str] = []
-    for caveat, names in found.items():
-        where = f"({', '.join(map(printable, names))}) " if set(names) != everywhere else ""
+    for caveat, targets in found.items():
+        where = f"({', '.join(map(name_target, targets))}) " if set(targets) != everywhere else ""
         lines += wrap(f"Note: {where}{state_fact(caveat)} {give_advice(caveat, 'shell', NOT_OFFERED)}", width, 2)
     return lines

@@ -13,7 +13,7 @@ from torchmark.report.closing import close
 from torchmark.report.failed import list_failures
 from torchmark.report.firsts import render_compile_costs
 from torchmark.report.marks import explain_environments, explain_marks
-from torchmark.report.rows import COLUMNS, Row, make_rows, place_name
+from torchmark.report.rows import COLUMNS, QUALIFYING, Row, make_rows, place_name
 from torchmark.report.variants import explain_short_words
 
 LEAST_WIDTH = 40
@@ -27,7 +27,7 @@ GAP = "  "
 # The heads of the columns are told again below a table that is higher than most terminals.
 TALL = 40
 
-BOLD, DIM, RED, END = "\033[1m", "\033[2m", "\033[31m", "\033[0m"
+BOLD, RED, END = "\033[1m", "\033[31m", "\033[0m"
 
 
 def render_results(
@@ -64,6 +64,8 @@ class _Layout:
 
 def _lay_out(rows: Sequence[Row], plan: Plan, width: int) -> _Layout:
     wanted = [column for column, metric in COLUMNS.items() if metric in plan.sampling.metrics]
+    # What only qualifies others is left out where there is nothing to say.
+    wanted = [column for column in wanted if column not in QUALIFYING or any(row.cells[column] for row in rows)]
     sizes = {column: max(len(column), *(measure(row.cells[column]) for row in rows)) for column in wanted}
     marks = max(len(row.marks) for row in rows)
     left_out = []
@@ -84,7 +86,7 @@ def _add_up(sizes: dict[str, int], marks: int) -> int:
 
 def _gap(column: str) -> str:
     """What qualifies the number before it is close to it."""
-    return " " if column in ("±", "spread", "tensors") else GAP
+    return " " if column in (*QUALIFYING, "tensors") else GAP
 
 
 def _render_table(summaries: Sequence[CaseSummary], plan: Plan, width: int, colour: bool) -> list[str]:

@@ -14,17 +14,17 @@ from torchmark.report.cells import cut, cut_middle, measure, pad, printable
 from torchmark.report.marks import find_marks
 from torchmark.report.text import one_line
 from torchmark.report.units import format_time
-from torchmark.report.variants import Variants
+from torchmark.report.variants import Variants, name_target
 
 FAILED = "failed"
 MISSING = "-"
-# What a program's own interpreter is called beside others that have names.
-NAMELESS = "this one"
 INDENT = "  "
 
 T = TypeVar("T", bound=Hashable)
 
-# The columns, in their order, with the metric they belong to. `±` and `spread` qualify what stands before them.
+# What qualifies the number before it.
+QUALIFYING = ("±", "spread")
+# The columns, in their order, with the metric they belong to.
 COLUMNS = {
     "time": Metric.WALL,
     "±": Metric.WALL,
@@ -163,11 +163,6 @@ def _make_block_row(summary: CaseSummary, variants: Variants, *, first: bool, an
         words=variants.language(case),
         short_words=variants.language(case, short=True),
     )
-
-
-def name_target(target: Target) -> str:
-    """What an environment is called among others."""
-    return printable(target.name) or NAMELESS
 
 
 def place_name(row: Row, room: int, width: int, *, short: bool) -> tuple[list[str], str]:

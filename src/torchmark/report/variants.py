@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torchmark.model.case import AutogradMode, Case, Label, RuntimeMode
+from torchmark.model.plan import Target
 from torchmark.report.cases import AS_WRITTEN
 from torchmark.report.cells import printable
 
+# What a program's own interpreter is called beside others that have names.
+NAMELESS = "this one"
 # What people call them in a sentence, and where there is little room.
 BACKWARD = "backward"
 SHORT_WORDS = {
@@ -16,6 +19,11 @@ SHORT_WORDS = {
     BACKWARD: "bwd",
     "Python": "Py",
 }
+
+
+def name_target(target: Target) -> str:
+    """What an environment is called among others."""
+    return printable(target.name) or NAMELESS
 
 
 def join_label(label: Label) -> str:

@@ -76,6 +76,12 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
 
+    def shrink(self) -> None:
+        """Give back to the disk what is no longer used."""
+        with explaining(self.path):
+            # Frees one page a step; of all of Python's ways to execute only this one takes them all.
+            self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
+
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """All that a query gives."""
         with explaining(self.path):

@@ -121,15 +121,11 @@ def _prepare(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> 
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise sqlite3.DatabaseError("malformed")
-    _set_up(connection)
-    schema.migrate(connection, schema.STEPS)
-    return connection
-
-
-def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     # What is said to be saved survives a power cut too. An outcome takes longer than this.
     connection.execute("PRAGMA synchronous = FULL")
+    schema.migrate(connection, schema.STEPS)
+    return connection
 
 
 def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -182,8 +178,12 @@ def _put_new_store(path: Path) -> None:
             # So that a file can shrink when runs are removed. Once there is anything in a file it is too late for that.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
-            _set_up(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+            # It is written to the disk as a whole, below.
+            connection.execute("PRAGMA synchronous = OFF")
             schema.migrate(connection, schema.STEPS)
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
         os.replace(new, path)
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):

@@ -111,5 +111,4 @@ class Store:
             drop_unused(self._database)
         # Others who use the file may be in the way; then it shrinks another time.
         with contextlib.suppress(StoreError):
-            self._database.rows("PRAGMA incremental_vacuum")
-            self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._database.shrink()

@@ -132,20 +132,21 @@ def test_failures_come_last_with_a_line_each() -> None:
         "  d: counting: The process was ended by SIGSEGV.",
         "",
         "0 of 4 cases measured, 3 failed, 1 not measured yet.",
-        "Go on with:  torchmark run --resume @",
+        "Go on with:  torchmark run --resume",
         "See why with:  torchmark show @ --failures",
     ]
 
 
 def test_what_compiling_costs_is_a_table_of_its_own() -> None:
     steady = Times(1, (1e-6,))
-    first, again = FirstCall(3.0, 0.0, 1, 0), FirstCall(0.5, 0.0, 1, 0, cache_hits=1)
+    first, again = FirstCall(3.0, 0.0, 1, 0, breaks=("print() in line 3",)), FirstCall(0.5, 0.0, 1, 0, cache_hits=1)
     costs = CompileCosts(first, again, steady, Times(1, (2e-7,)))
     cases = make_case("MLP", runtime=RuntimeMode.COMPILE), make_case("MLP")
     lines = render([make_summary(cases[0], compiling=costs), make_summary(cases[1])])
     start = next(i for i, line in enumerate(lines) if line.startswith("torch.compile "))
     assert lines[start].split()[1:] == ["guards", "first", "cached", "graphs", "breaks"]
     assert lines[start + 1].split() == ["MLP", "200", "ns", "3.00", "s", "500", "ms", "1", "0"]
+    assert lines[start + 2] == "  MLP: print() in line 3"
 
 
 def test_nothing_to_show_is_said() -> None:

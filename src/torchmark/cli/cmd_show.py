@@ -1,0 +1,136 @@
+"""`torchmark show`: the results of a run, what failed in it, and where instructions go."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from torchmark.analysis.results import summarise_run
+from torchmark.cli.functions import FUNCTIONS_HELP, Breakdown, break_down
+from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
+from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.storing import store_option
+from torchmark.define.selection import Selection
+from torchmark.errors import UsageError
+from torchmark.model.plan import Metric
+from torchmark.model.run import Run, RunInfo
+from torchmark.model.summary import CaseSummary
+from torchmark.report.failed import tell_failures
+from torchmark.report.functions import render_functions
+from torchmark.report.heading import describe_run
+from torchmark.report.plain import plain_case_summary, plain_run
+from torchmark.report.results import LEAST_WIDTH, render_results
+from torchmark.store.runs import Store, open_store
+
+SCHEMA = "torchmark.show"
+SCHEMA_VERSION = 1
+DEFAULT_WIDTH = 80
+# Of so many failures, all that is known is told without being asked for.
+FEW_FAILURES = 3
+
+
+@click.command("show")
+@click.argument("reference", metavar="[RUN]", default="@")
+@selection_options
+@click.option("--metric", "metrics", type=Metrics(), help="Only times or only counts.")
+@click.option("--failures", "with_failures", is_flag=True, help="All that is known of what failed.")
+@click.option("--functions", metavar="EXPR", help=FUNCTIONS_HELP)
+@click.option("--inclusive", is_flag=True, help="With --functions: order by what functions cost with their callees.")
+@json_option
+@store_option
+def command(
+    reference: str,
+    selection: Selection,
+    metrics: tuple[Metric, ...] | None,
+    with_failures: bool,
+    functions: str | None,
+    inclusive: bool,
+    json_file: IO[str] | None,
+    store_path: Path,
+) -> int:
+    """Show the results of a run.
+
+    RUN is a name, the beginning of an id, or @ for the newest, @1 for the one before it, and so on. Cases are selected
+    as in 'torchmark list'.
+
+    \b
+    torchmark show
+    torchmark show before -k "nn and not c++" --metric count
+    torchmark show @1 --functions "Linear and eager and python"
+    """
+    if inclusive and functions is None:
+        raise UsageError("--inclusive orders functions: say which case's with --functions.")
+    with open_store(store_path, read_only=True) as store:
+        info = store.find(reference)
+        run = _choose_metrics(store.load(info.id, select=selection.admits), metrics)
+        if not run.plan.cases:
+            found = store.load(info.id).plan.cases
+            click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
+            return NOTHING_SELECTED
+        breakdowns = break_down(store, run, functions) if functions is not None else []
+        shown = dataclasses.replace(run, info=_make_unmistakable(store, info))
+    summaries = summarise_run(run)
+    if json_file is not None:
+        write_json(as_json(run, summaries, breakdowns), json_file)
+    if not is_standard_output(json_file):
+        texts = [render_functions(one.title, one.rows, _width(), inclusive=inclusive) for one in breakdowns]
+        if with_failures and not texts:
+            texts = [describe_run(shown, _width()), tell_failures(summaries, run.plan) or "Nothing failed."]
+        click.echo("\n\n".join(texts or _texts(shown, summaries, narrow=selection != Selection())))
+    return 0
+
+
+def _choose_metrics(run: Run, metrics: tuple[Metric, ...] | None) -> Run:
+    """The run as if only these had been asked for."""
+    sampling = run.plan.sampling
+    if metrics is None:
+        return run
+    chosen = tuple(metric for metric in sampling.metrics if metric in metrics)
+    if not chosen:
+        there = " and ".join(metric.value for metric in sampling.metrics)
+        raise UsageError(f"In this run only {there} was measured.")
+    plan = dataclasses.replace(run.plan, sampling=dataclasses.replace(sampling, metrics=chosen))
+    outcomes = tuple(outcome for outcome in run.outcomes if outcome.order.metric in chosen)
+    return dataclasses.replace(run, plan=plan, outcomes=outcomes)
+
+
+def _make_unmistakable(store: Store, info: RunInfo) -> RunInfo:
+    """Without its name if that means another run: commands that are proposed must mean this one."""
+    return info if store.find(info.name).id == info.id else dataclasses.replace(info, name="")
+
+
+def _width() -> int:
+    return max(shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, LEAST_WIDTH)
+
+
+def _texts(run: Run, summaries: Sequence[CaseSummary], *, narrow: bool) -> list[str]:
+    """Heading and table; where few cases were asked for, all that is known of few failures."""
+    width = _width()
+    texts = [describe_run(run, width), render_results(summaries, run.plan, width, colour=use_colour(), run=run.info)]
+    if narrow and 0 < sum(len(summary.failures) for summary in summaries) <= FEW_FAILURES:
+        texts.append(tell_failures(summaries, run.plan))
+    return texts
+
+
+def as_json(run: Run, summaries: Sequence[CaseSummary], breakdowns: Sequence[Breakdown]) -> dict[str, Any]:
+    """The run, what is said of each case in each environment, and costs by function if they were asked for."""
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "run": plain_run(run.info),
+        "cases": [plain_case_summary(summary) for summary in summaries],
+        "functions": [
+            {
+                "key": one.case.key,
+                "suite": one.case.suite,
+                "target": one.target.name,
+                "functions": [dataclasses.asdict(row) for row in one.rows],
+            }
+            for one in breakdowns
+        ],
+    }

@@ -1,0 +1,100 @@
+"""From what `torchmark export` is asked for to the text of a file: which format, which part of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from torchmark.analysis.narrow import narrow_run
+from torchmark.analysis.results import steady_times
+from torchmark.cli.selecting import Loaded, explain_nothing
+from torchmark.define.selection import Selection, nearest, select
+from torchmark.errors import UsageError
+from torchmark.model.compiling import CompileCosts
+from torchmark.model.costs import Tally
+from torchmark.model.outcome import Outcome
+from torchmark.model.plan import Metric, Target
+from torchmark.model.run import Run
+from torchmark.model.times import Times
+from torchmark.report.formats.registry import FORMATS, Format
+from torchmark.report.formats.texts import dump_json
+from torchmark.report.text import count
+from torchmark.store.transfer import export_run
+
+JSON = Format(
+    "json",
+    "all that is known, for torchmark import",
+    ".json",
+    lambda run: dump_json(export_run(run)),
+    profiles=True,
+    failures=True,
+)
+ALL_FORMATS = {JSON.name: JSON, **FORMATS}
+
+
+class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """Metrics separated by commas."""
+
+    name = "METRIC[,METRIC...]"
+
+    def convert(
+        self, value: str | tuple[Metric, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Metric, ...]:
+        """Parse, or say what was expected."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(Metric(part.strip()) for part in value.split(","))
+        except ValueError:
+            known = " or ".join(metric.value for metric in Metric)
+            self.fail(f"{value!r} is not a list of metrics: {known}, or both with a comma between them.", param, ctx)
+
+
+def choose_format(name: str | None, output: str | None) -> Format:
+    """The format of that name; without one, what the name of the file says, if it says anything, or else JSON."""
+    if name is not None:
+        return ALL_FORMATS[name]
+    suffix = Path(output or "").suffix.lower()
+    return next((kind for kind in ALL_FORMATS.values() if kind.suffix == suffix), JSON)
+
+
+def choose_part(
+    run: Run, selection: Selection, metrics: tuple[Metric, ...] | None = None, env: str | None = None
+) -> Run:
+    """The part of a run that is meant; what would leave nothing is refused."""
+    cases = select(run.plan.cases, selection)
+    if not cases:
+        raise UsageError(explain_nothing(Loaded((), run.plan.cases, (), selection)))
+    there = run.plan.sampling.metrics
+    if metrics and not set(metrics) & set(there):
+        raise UsageError(f"This run has no {metrics[0].value}: it has {' and '.join(m.value for m in there)}.")
+    targets = None if env is None else _find_targets(run.plan.targets, env)
+    return narrow_run(run, cases=cases, targets=targets, metrics=metrics)
+
+
+def _find_targets(targets: tuple[Target, ...], name: str) -> list[Target]:
+    found = [target for target in targets if target.name == name]
+    if not found:
+        names = [target.name for target in targets]
+        known = nearest(name, names) or names
+        raise UsageError(f"This run has no target {name!r}. There is {', '.join(map(repr, known))}.")
+    return found
+
+
+def tell_left_out(run: Run, kind: Format) -> str | None:
+    """A line on the cases that a format has no place for; None where nothing is lost."""
+    placed = {(outcome.order.case, outcome.order.target) for outcome in run.outcomes if _has_place(outcome, kind)}
+    wanted = len(run.plan.cases) * len(run.plan.targets)
+    if kind.failures or len(placed) == wanted:
+        return None
+    what = "times" if kind.needs == (Metric.WALL,) else "results"
+    left_out = f"{wanted - len(placed)} of {count(wanted, 'case')}"
+    return f"Left out for want of {what}: {left_out}. In csv, markdown and json they are told of."
+
+
+def _has_place(outcome: Outcome, kind: Format) -> bool:
+    result = outcome.result
+    if isinstance(result, (Times, CompileCosts)):
+        return Metric.WALL in kind.needs and bool(steady_times(result).raw_times)
+    return isinstance(result, Tally) and Metric.COUNT in kind.needs

@@ -1,0 +1,86 @@
+"""CSV: a line for each case in each target, also for those that failed. Numbers read back exactly.
+
+Spreadsheets run a text that begins like a formula. Such a text has an apostrophe in front of it, and so has one that
+begins with an apostrophe itself: whoever drops one apostrophe at the beginning of a text has what was there.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from torchmark.model.plan import Metric
+from torchmark.model.run import Run
+from torchmark.model.summary import CaseSummary
+from torchmark.report.formats.entries import list_entries
+from torchmark.report.formats.texts import plain_compiling, plain_counts
+
+COLUMNS = (
+    "suite", "label", "runtime", "autograd", "language", "threads", "target",
+    "samples", "median_s", "low_s", "high_s", "mean_s", "p25_s", "p75_s", "min_s", "max_s", "std_s",
+    "instructions", "spread", "allocations", "tensor_allocations",
+    "compile_cold_s", "compile_warm_s", "graphs", "graph_breaks",
+    "wall_failure", "count_failure", "missing",
+)  # fmt: skip
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
+
+
+def write_csv(run: Run) -> str:
+    """A header and a line for each case in each target; `low_s` and `high_s` bound the median."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for entry in list_entries(run):
+        row = _write_row(entry.summary)
+        writer.writerow({name: guard(value) if isinstance(value, str) else value for name, value in row.items()})
+    return out.getvalue()
+
+
+def guard(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    >>> guard("=1+1"), guard("'quoted'"), guard("x = 1")
+    ("'=1+1", "''quoted'", 'x = 1')
+    """
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def _write_row(summary: CaseSummary) -> dict[str, Any]:
+    case, counts, wall = summary.case, summary.count, summary.wall
+    row: dict[str, Any] = {
+        "suite": case.suite,
+        "label": " / ".join(case.label),
+        **case.autolabels.as_dict,
+        "threads": case.args.num_threads,
+        "target": summary.target.name,
+        **plain_counts(summary),
+        "spread": counts.spread if counts else None,
+        **plain_compiling(wall.compiling if wall else None),
+        "missing": " ".join(metric.value for metric in summary.missing),
+    }
+    if wall is not None:
+        row |= _describe_times(summary)
+    for metric in Metric:
+        failures = [failure for failed, failure in summary.failures if failed is metric]
+        row[f"{metric.value}_failure"] = "\n".join(f"{f.kind.value}: {f.message}" for f in failures)
+    return row
+
+
+def _describe_times(summary: CaseSummary) -> dict[str, Any]:
+    wall = summary.wall
+    assert wall is not None
+    times, interval = wall.times, wall.interval
+    return {
+        "samples": times.samples,
+        "median_s": times.median,
+        "low_s": interval.low if interval else None,
+        "high_s": interval.high if interval else None,
+        "mean_s": times.mean,
+        "p25_s": times.p25,
+        "p75_s": times.p75,
+        "min_s": times.minimum,
+        "max_s": times.maximum,
+        "std_s": times.std,
+    }

@@ -1,0 +1,112 @@
+"""A Markdown table to paste into a comment: a row for each case in each target, without columns that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torchmark.model.plan import Metric
+from torchmark.model.run import Run
+from torchmark.model.summary import CaseSummary
+from torchmark.report.formats.entries import list_entries
+from torchmark.report.markdown import escape_markdown, markdown_row
+from torchmark.report.text import one_line
+from torchmark.report.units import choose_scale, format_time
+
+NOTHING = "–"
+
+
+class _Column(NamedTuple):
+    """A heading, its alignment, and what stands in a row, as Markdown; None is nothing to say."""
+
+    heading: str
+    alignment: str
+    write: Callable[[CaseSummary], str | None]
+
+
+def write_markdown(run: Run) -> str:
+    """The columns of what was asked for, and of what is not the same for all."""
+    summaries = [entry.summary for entry in list_entries(run)]
+    metrics = run.plan.sampling.metrics
+    columns = [*_name_columns(summaries), *(c for metric in metrics for c in RESULTS[metric]), _NOTES]
+    table = [[column.write(summary) for summary in summaries] for column in columns]
+    shown = [
+        (column, cells)
+        for column, cells in zip(columns, table, strict=True)
+        if any(cells) or any(column in RESULTS[metric][:1] for metric in metrics)
+    ]
+    lines = [
+        markdown_row([column.heading for column, _ in shown]),
+        markdown_row([column.alignment for column, _ in shown]),
+        *(markdown_row([cells[i] or NOTHING for _, cells in shown]) for i in range(len(summaries))),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _name_columns(summaries: list[CaseSummary]) -> list[_Column]:
+    """The label always; what else tells cases apart only where it does, or where there is but one case."""
+
+    def label(name: str) -> Callable[[CaseSummary], str]:
+        return lambda summary: escape_markdown(summary.case.autolabels.as_dict[name])
+
+    candidates = [
+        _Column("runtime", "---", label("runtime")),
+        _Column("autograd", "---", label("autograd")),
+        _Column("language", "---", label("language")),
+        _Column("threads", "---:", lambda summary: str(summary.case.args.num_threads)),
+        _Column("target", "---", lambda summary: escape_markdown(summary.target.name)),
+    ]
+    telling = [column for column in candidates if len({column.write(summary) for summary in summaries}) > 1]
+    return [_Column("benchmark", "---", lambda s: escape_markdown(" / ".join(s.case.label))), *telling]
+
+
+def _show_median(summary: CaseSummary) -> str | None:
+    return format_time(summary.wall.times.median) if summary.wall else None
+
+
+def _show_interval(summary: CaseSummary) -> str | None:
+    if summary.wall is None or summary.wall.interval is None:
+        return None
+    interval = summary.wall.interval
+    scale = choose_scale(summary.wall.times.median)
+    return f"{scale.show(interval.low)} to {scale.show(interval.high)} {scale.unit}"
+
+
+def _show_compiling(summary: CaseSummary) -> str | None:
+    costs = summary.wall.compiling if summary.wall else None
+    return f"{format_time(costs.cold_s)}, {format_time(costs.warm_s)}" if costs else None
+
+
+def _show_instructions(summary: CaseSummary) -> str | None:
+    return f"{summary.count.instructions:,.0f}" if summary.count else None
+
+
+def _show_spread(summary: CaseSummary) -> str | None:
+    spread = summary.count.spread if summary.count else None
+    return None if spread is None else f"{spread:.2%}"
+
+
+def _show_notes(summary: CaseSummary) -> str | None:
+    failures = [f"{metric.value} failed: {one_line(failure.message)}" for metric, failure in summary.failures]
+    # Some rounds may be there.
+    begun = {metric for metric, _ in summary.failures} | {m for m, part in _parts(summary).items() if part}
+    missing = [f"{metric.value} {'incomplete' if metric in begun else 'missing'}" for metric in summary.missing]
+    return escape_markdown("\n".join([*failures, *missing])) or None
+
+
+def _parts(summary: CaseSummary) -> dict[Metric, object]:
+    return {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
+
+
+RESULTS = {
+    Metric.WALL: (
+        _Column("time", "---:", _show_median),
+        _Column("95 % interval", "---:", _show_interval),
+        _Column("compile (empty cache, again)", "---:", _show_compiling),
+    ),
+    Metric.COUNT: (
+        _Column("instructions", "---:", _show_instructions),
+        _Column("spread", "---:", _show_spread),
+    ),
+}
+_NOTES = _Column("notes", "---", _show_notes)

@@ -1,0 +1,94 @@
+"""Runs that are kept, as a table for people."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+
+from torchmark.model.run import RunEntry
+
+DEFAULT_WIDTH = 80
+# The shortest beginning of an id that is shown, and what names and versions are not cut below.
+SHORTEST_ID = 8
+SHORTEST_TEXT = 6
+
+_HEADINGS = ("run", "name", "when", "cases", "results", "failed", "torch", "state")
+_NUMBERS = {"cases", "results", "failed"}
+_GAP = "  "
+
+
+def tell_state(entry: RunEntry) -> str:
+    """Whether a run is complete, was stopped or is under way, in one word."""
+    if entry.writer is not None:
+        return "running"
+    return "stopped" if entry.info.finished is None else "complete"
+
+
+def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
+    """A row for each run. What does not fit is cut: first names, then versions."""
+    length = _find_id_length([entry.info.id for entry in entries])
+    columns = list(zip(_HEADINGS, *(_make_row(entry, length) for entry in entries), strict=True))
+    for heading in ("name", "torch"):
+        place = _HEADINGS.index(heading)
+        excess = sum(_measure(column) for column in columns) + len(_GAP) * (len(columns) - 1) - width
+        longest = max(_measure(columns[place]) - max(excess, 0), SHORTEST_TEXT)
+        columns[place] = tuple(_cut(text, longest) for text in columns[place])
+    rows = zip(*(_pad(column) for column in columns), strict=True)
+    return "\n".join(_GAP.join(row).rstrip() for row in rows)
+
+
+def _make_row(entry: RunEntry, id_length: int) -> tuple[str, ...]:
+    info = entry.info
+    return (
+        info.id[:id_length],
+        _clean(info.name),
+        _show_moment(info.created),
+        str(entry.cases),
+        f"{info.outcomes}/{info.orders}",
+        str(info.failures),
+        _clean(_tell_torch(entry)),
+        tell_state(entry),
+    )
+
+
+def _tell_torch(entry: RunEntry) -> str:
+    """The versions; where several targets have names, those."""
+    names = [name for name in entry.targets if name]
+    return ", ".join(names if len(names) > 1 else entry.torch_versions)
+
+
+def _find_id_length(ids: Sequence[str]) -> int:
+    """How much of each id tells it from all others."""
+    ordered = sorted(ids)
+    shared = (_count_shared(one, two) + 1 for one, two in itertools.pairwise(ordered))
+    return max(SHORTEST_ID, *shared, 0)
+
+
+def _count_shared(one: str, two: str) -> int:
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
+
+
+def _show_moment(moment: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+    except (OverflowError, ValueError, OSError):  # no clock has ever shown that
+        return "?"
+
+
+def _clean(text: str) -> str:
+    """Without what a terminal would obey instead of showing it."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _measure(column: Sequence[str]) -> int:
+    return max(map(len, column))
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _pad(column: Sequence[str]) -> list[str]:
+    width = _measure(column)
+    return [text.rjust(width) if column[0] in _NUMBERS else text.ljust(width) for text in column]

@@ -1,0 +1,47 @@
+"""CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sample_runs import CASES, ODD, sample_run
+from torchmark.model.plan import Target
+from torchmark.model.run import Run
+from torchmark.report.formats.spreadsheet import FORMULA_STARTS, guard, write_csv
+
+
+def read_csv(run: Run) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(write_csv(run), newline="")))
+
+
+def test_csv_has_a_line_for_each_case_and_exact_numbers() -> None:
+    add, odd, failing, missing, empty, model = read_csv(sample_run())
+    assert float(add["min_s"]) == 1.4e-6
+    assert add["samples"] == "10"
+    assert (add["instructions"], add["allocations"], add["tensor_allocations"]) == ("5000.3", "3.0", "2.0")
+    assert (odd["std_s"], odd["low_s"], odd["spread"]) == ("", "", "")
+    assert failing["wall_failure"] == failing["count_failure"] == "raised: -1 is no size\nfor a tensor"
+    assert missing["missing"] == "wall count"
+    assert empty["median_s"] == ""
+    assert (model["runtime"], model["compile_cold_s"], model["graph_breaks"]) == ("torch.compile", "2.0", "2")
+
+
+def test_csv_has_a_line_for_each_target() -> None:
+    rows = read_csv(sample_run([Target("old"), Target("new")]))
+    assert [row["target"] for row in rows] == ["old", "new"] * len(CASES)
+
+
+def test_nothing_in_a_csv_is_a_formula() -> None:
+    assert read_csv(sample_run())[1]["label"] == "'" + " / ".join(ODD.label)
+    for row in read_csv(sample_run()):
+        assert not any(value.startswith(FORMULA_STARTS[:-1]) for value in row.values())
+
+
+@given(st.text())
+def test_a_guarded_text_is_what_it_was_without_its_apostrophe(text: str) -> None:
+    guarded = guard(text)
+    assert (guarded[1:] if guarded.startswith("'") else guarded) == text

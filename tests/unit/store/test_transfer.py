@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tests.stored_runs import GOLDEN, make_run
+from torchmark.errors import StoreError
+from torchmark.store.transfer import export_run, import_run
+
+
+def test_documents_of_the_first_version_are_read() -> None:
+    assert import_run(json.loads((GOLDEN / "run_v1.json").read_text())) == make_run()
+
+
+def test_what_outcomes_have_in_common_is_there_once() -> None:
+    document = export_run(make_run())
+    baselines = {outcome["parts"].get("baseline_profile") for outcome in document["outcomes"]} - {None}
+    assert len(baselines) == 1
+    assert len(document["environments"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        (["schema"], "torchmark.list", "no torchmark.run"),
+        (["schema_version"], 2, "schema version 2"),
+        (["run", "id"], "x" * 32, "'run.id'"),
+        (["run", "created"], "now", "'run.created'"),
+        (["run", "extra"], 1, "run.extra"),
+        (["run", "host"], None, "'run.host'"),
+        (["sampling", "metrics", 0], "weight", "'sampling.metrics[0]'"),
+        (["sampling", "repeat"], 10**9, "'sampling.repeat'"),
+        (["targets", 1], {"name": "", "python": None}, "'targets'"),
+        (["cases", 0, "args", "stmt"], "other", "'cases[0]' has been changed"),
+        (["cases", 0, "content_hash"], None, "'content_hash'"),
+        (["cases", 1, "args", "num_threads"], True, "'cases[1].args.num_threads'"),
+        (["environments", 0, "python"], 3, "'python'"),
+        (["outcomes", 0, "case"], -1, r"outcomes\[0\].*'case'"),
+        (["outcomes", 0, "round"], 1, "belongs to no order"),
+        (["outcomes", 0, "metric"], None, "'metric'"),
+        (["outcomes", 0, "environment"], 7, "'environment'"),
+        (["outcomes", 0, "ended"], float("inf"), "'ended'"),
+        (["outcomes", 0, "result"], {"times": {}, "tally": {}}, "'result'"),
+        (["outcomes", 0, "result", "times", "raw_times", 1], "0", r"raw_times\[1\]"),
+        (["outcomes", 0, "result", "times", "number_per_run"], 0, "number_per_run"),
+        (["outcomes", 0, "parts"], {"noisy": "0"}, "'parts' has no 0"),
+        (["outcomes", 1, "result", "failure", "kind"], "tired", "failure.kind"),
+        (["outcomes", 2, "result", "tally", "events"], [["Dr", 1]], "tally.events"),
+        (["outcomes", 2, "result", "tally", "profile"], None, "tally.profile"),
+        (["outcomes", 2, "case"], 1, "two of the same order"),
+        (["activities", 0, "kind"], 1, "'activities.kind'"),
+    ],
+)
+def test_what_is_wrong_is_named(path: list[Any], value: object, named: str) -> None:
+    document = json.loads(json.dumps(export_run(make_run())))
+    *way, last = path
+    place: Any = document
+    for step in way:
+        place = place[step]
+    place[last] = value
+    with pytest.raises(StoreError, match=named.replace("[0]'", r"\[0\]'").replace("[1].", r"\[1\].")):
+        import_run(document)
+
+
+def test_whatever_is_missing_is_an_error_of_its_own() -> None:
+    whole = json.loads(json.dumps(export_run(make_run())))
+    for name in whole:
+        document = copy.copy(whole)
+        del document[name]
+        with pytest.raises(StoreError, match=name.replace("_", " ")):
+            import_run(document)
+
+
+def test_what_is_no_mapping_is_refused() -> None:
+    things: tuple[object, ...] = (None, [], "run", 5)
+    for data in things:
+        with pytest.raises(StoreError, match=r"no torchmark\.run"):
+            import_run(data)
