@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from torchmark.store.runs import open_store
-from torchmark.store.transfer import import_run
 
 from tests.sample_runs import ADD, COUNT, RESULTS, make_run, sample_run, tally
 from torchmark.cli.main import main
 from torchmark.model.plan import Target
 from torchmark.model.times import Times
+from torchmark.store.runs import open_store
+from torchmark.store.transfer import import_run
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"
 
@@ -151,7 +151,7 @@ def test_what_has_no_place_in_a_format_is_told(capfd: pytest.CaptureFixture[str]
         (["pair", "--env", "rihgt"], "This run has no target 'rihgt'. There is 'right'."),
         (["counts", "--format", "google"], "Run counts has no times to export. It has counts"),
         (["counts", "--metric", "wall"], "This run has no wall: it has count."),
-        (["old", "--metric", "walls"], "'walls' is not a list of metrics"),
+        (["old", "--metric", "walls"], "'walls' is not one of wall, count"),
         (["old", "-k", "ad and sub"], "None of 6 cases is selected"),
         (["old", "--format", "xml"], "'xml' is not one of"),
     ],

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from torchmark.cli.exporting import ALL_FORMATS, Metrics, choose_format, choose_part, tell_left_out
+from torchmark.cli.exporting import ALL_FORMATS, choose_format, choose_part, tell_left_out
+from torchmark.cli.parameters import Metrics
 from torchmark.cli.selecting import selection_options
 from torchmark.cli.storing import store_option
 from torchmark.cli.writing import write_text

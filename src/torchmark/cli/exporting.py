@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from torchmark.analysis.narrow import narrow_run
 from torchmark.analysis.results import steady_times
 from torchmark.cli.selecting import Loaded, explain_nothing
@@ -31,24 +29,6 @@ JSON = Format(
     failures=True,
 )
 ALL_FORMATS = {JSON.name: JSON, **FORMATS}
-
-
-class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Metrics separated by commas."""
-
-    name = "METRIC[,METRIC...]"
-
-    def convert(
-        self, value: str | tuple[Metric, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Metric, ...]:
-        """Parse, or say what was expected."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(Metric(part.strip()) for part in value.split(","))
-        except ValueError:
-            known = " or ".join(metric.value for metric in Metric)
-            self.fail(f"{value!r} is not a list of metrics: {known}, or both with a comma between them.", param, ctx)
 
 
 def choose_format(name: str | None, output: str | None) -> Format:
