@@ -138,8 +138,12 @@ def command(
         if not loaded.cases:
             return _say_why_nothing(loaded)
         job = _Job(store, wish.make_plan(loaded.cases), wish, known, name)
-        with contextlib.closing(LocalBackend(usable)) as backend:
-            code, run = _carry_out(job, backend, len(usable), quiet=quiet, fail_fast=fail_fast)
+        try:
+            with contextlib.closing(LocalBackend(usable)) as backend:
+                code, run = _carry_out(job, backend, len(usable), quiet=quiet, fail_fast=fail_fast)
+        except Ended as ended:
+            # Before there was anything to show.
+            return SIGNALLED + ended.number
     _report(run, json_file)
     show_faults(loaded.faults)
     return code or (FAULTY if loaded.faults else 0)

@@ -31,6 +31,8 @@ def interrupts_stop(stop: Stop) -> Iterator[None]:
         yield
         return
 
+    ending = False
+
     def interrupt(number: int, frame: FrameType | None) -> None:
         if stop.requested:
             raise KeyboardInterrupt
@@ -40,7 +42,11 @@ def interrupts_stop(stop: Stop) -> Iterator[None]:
             os.write(sys.stderr.fileno(), STOPPING.encode())
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise Ended(number)
+        nonlocal ending
+        # A terminal that is closed says so more than once. Whoever is ending already is not to be kept from it.
+        if not ending:
+            ending = True
+            raise Ended(number)
 
     with contextlib.ExitStack() as stack:
         handlers: dict[int, Callable[[int, FrameType | None], None]] = {

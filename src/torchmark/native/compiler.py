@@ -107,7 +107,8 @@ class Compiler:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _GUARD, str(read), *command],
                 cwd=folder,
-                env=self._environ,
+                # What a compiler that is killed leaves behind goes with the folder.
+                env={**self._environ, "TMPDIR": str(folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

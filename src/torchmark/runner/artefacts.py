@@ -17,9 +17,10 @@ from pathlib import Path
 from torchmark.errors import SetupError
 from torchmark.model.case import Artefact, Case
 from torchmark.model.job import Place, ScriptJob
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.outcome import Failure
 from torchmark.model.sdk import Sdk
 from torchmark.runner.folders import cache_folder
+from torchmark.runner.persisting import persist
 from torchmark.runner.worker import Worker
 
 
@@ -79,20 +80,18 @@ class Models:
 
     def make(self, artefacts: Iterable[Artefact], worker: Worker) -> dict[Artefact, str | Failure]:
         """The path of each, made by the worker's torch unless it is there."""
-        made: dict[Artefact, str | Failure] = {}
-        for artefact in dict.fromkeys(artefacts):
-            try:
-                self.open()
-            except SetupError as error:
-                made[artefact] = Failure(FailureKind.MISSING, str(error))
-                continue
+        return {artefact: self._make_one(artefact, worker) for artefact in dict.fromkeys(artefacts)}
+
+    def _make_one(self, artefact: Artefact, worker: Worker) -> str | Failure:
+        def attempt() -> str | Failure:
+            self.open()
             path = self.place(artefact, worker.sdk)
-            failure = None
-            if not path.exists():
-                reply = worker.run(ScriptJob(artefact.source, str(path), Place(os.getcwd())))
-                failure = reply if isinstance(reply, Failure) else None
-            made[artefact] = str(path) if failure is None else _explain(failure)
-        return made
+            if path.exists():
+                return str(path)
+            reply = worker.run(ScriptJob(artefact.source, str(path), Place(os.getcwd())))
+            return _explain(reply) if isinstance(reply, Failure) else str(path)
+
+        return persist(attempt)
 
 
 def insert_path(case: Case, path: str) -> Case:
@@ -106,5 +105,4 @@ def insert_path(case: Case, path: str) -> Case:
 
 
 def _explain(failure: Failure) -> Failure:
-    message = f"There is no TorchScript of this model: {failure.message}"
-    return Failure(FailureKind.RAISED, message, failure.traceback, failure.stdout, failure.stderr)
+    return dataclasses.replace(failure, message=f"There is no TorchScript of this model: {failure.message}")

@@ -6,12 +6,12 @@ import dataclasses
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from torchmark.errors import SetupError
 from torchmark.model.case import Case
 from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+from torchmark.runner.persisting import persist
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
 from torchmark.wire.messages import Checked
 
 
@@ -99,21 +99,22 @@ def _compare_pair(first: Prepared, second: Prepared, bench: Bench) -> Failure | 
     case = second.case
     is_compiled = case.parts is not None
     job = CheckJob(first.check, second.check, bench.place(case), case.args.num_threads, uses_compiler=is_compiled)
-    try:
-        worker = bench.compiler() if is_compiled else bench.worker
-        reply = worker.run(job, timeout_s=bench.timeout_s)
-    except SetupError as error:
-        return Failure(FailureKind.MISSING, str(error))
+    reply = _run(job, bench.compiler if is_compiled else lambda: bench.worker, bench.timeout_s)
     if isinstance(reply, Failure):
-        alone = bench.worker.run(dataclasses.replace(job, second=first.check), timeout_s=bench.timeout_s)
-        # One that does not come to an end with itself does so with nobody.
-        return _Guilty.FIRST if isinstance(alone, Failure) else _explain(first.case, reply.message, reply)
+        alone = _run(dataclasses.replace(job, second=first.check), lambda: bench.worker, bench.timeout_s)
+        # One that does not come to an end with itself does so with nobody; unless it is the machine that fails.
+        is_guilty = isinstance(alone, Failure) and alone.kind is not FailureKind.MISSING
+        return _Guilty.FIRST if is_guilty else _explain(first.case, reply.message, reply)
     checked = reply.message
     assert isinstance(checked, Checked)
     if checked.failed is not None:
         failed = Failure(FailureKind.RAISED, "It fails when it is run once.", checked.problem)
         return failed if checked.failed else _Guilty.FIRST
     return None if checked.problem is None else _explain(first.case, checked.problem)
+
+
+def _run(job: CheckJob, get_worker: Callable[[], Worker], timeout_s: float) -> Reply | Failure:
+    return persist(lambda: get_worker().run(job, timeout_s=timeout_s))
 
 
 def _explain(first: Case, problem: str, failure: Failure | None = None) -> Failure:

@@ -47,6 +47,8 @@ class Lab:
     def __init__(self, target: Target, environ: Mapping[str, str] = os.environ) -> None:
         self.target = target
         self._environ = environ
+        # As it is now: a statement may take it away.
+        self._folder = os.getcwd()
         self._lock = threading.Lock()
         self._closed = False
         self.timer = Worker(dataclasses.replace(self._specify(counting=False), checking=True), environ)
@@ -78,9 +80,9 @@ class Lab:
     def place(self, case: Case) -> Place:
         """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""
         if self.target.python is not None:
-            return Place(os.getcwd())
+            return Place(self._folder)
         beside = [os.path.dirname(os.path.abspath(case.suite))] if os.path.isfile(case.suite) else []
-        return Place(os.getcwd(), (*beside, *visible_path()))
+        return Place(self._folder, (*beside, *visible_path()))
 
     def time(
         self, prepared: Prepared, sampling: Sampling, cores: Sequence[int] = ()

@@ -6,15 +6,15 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from torchmark.errors import SetupError
 from torchmark.model.case import Artefact, Case, Check
 from torchmark.model.job import Way
-from torchmark.model.outcome import ActivityKind, Failure, FailureKind
+from torchmark.model.outcome import ActivityKind, Failure
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import Language
 from torchmark.runner.artefacts import Models, insert_path
 from torchmark.runner.building import build_snippets, count_jobs
 from torchmark.runner.comparing import Bench, Prepared, Witnesses
+from torchmark.runner.persisting import persist
 
 Made = dict[Case, "Prepared | Failure"]
 
@@ -72,11 +72,9 @@ class Preparation:
         located = {case: self._located.get(case, case) for case in cases}
         good = [case for case in located.values() if isinstance(case, Case)]
         snippets = [snippet for case in good for snippet in _snippets(case)]
-        built: Mapping[Snippet, Compiled | Failure]
-        try:
-            built = build_snippets(snippets, self._bench.worker.sdk, self._environ, self._stop, jobs)
-        except SetupError as error:
-            built = dict.fromkeys(snippets, Failure(FailureKind.MISSING, str(error)))
+        built = persist(lambda: build_snippets(snippets, self._bench.worker.sdk, self._environ, self._stop, jobs))
+        if isinstance(built, Failure):
+            built = dict.fromkeys(snippets, built)
         for case, found in located.items():
             self._assembled[case] = _assemble_native(found, built) if isinstance(found, Case) else found
         return {}

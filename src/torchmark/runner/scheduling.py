@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
-from torchmark.errors import SetupError, WorkerError
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import (
@@ -177,12 +176,7 @@ class Execution:
         began = time.time()
 
         def work() -> Callable[[], Iterator[Event]]:
-            problem: Failure | None = None
-            try:
-                counter.start()
-            except (SetupError, WorkerError) as error:
-                kind = FailureKind.MISSING if isinstance(error, SetupError) else FailureKind.WORKER_DIED
-                problem = Failure(kind, str(error))
+            problem = persist(counter.start)
             activity = Activity(ActivityKind.START, site.target, began, time.time())
             return lambda: self._finish_counter(site, counter, problem, activity)
 

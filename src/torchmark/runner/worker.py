@@ -37,7 +37,7 @@ ANSWERS = (Counted, Separate, Timed, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
-# A zygote that dies before it has begun a job may have been killed from outside. Once is bad luck.
+# A zygote that dies while it starts, or before it has begun a job, may have been killed from outside. Once is bad luck.
 ATTEMPTS = 2
 # Whoever uses a zygote that was killed lets go of it in no time.
 PARTING_S = 5.0
@@ -89,10 +89,18 @@ class Worker:
     def start(self) -> None:
         """Start the zygote, unless it is there. SetupError says what is missing."""
         with self._lock:
-            if self._abandoned:
-                raise WorkerError("The worker was given up.", kind="abandoned")
+            problem = ""
+            for _ in range(ATTEMPTS):
+                if self._abandoned:
+                    raise WorkerError("The worker was given up.", kind="abandoned")
+                if self._link is not None:
+                    return
+                try:
+                    self._link = self._open_link()
+                except LinkLost as lost:
+                    problem = str(lost)
             if self._link is None:
-                self._link = self._open_link()
+                raise _explain_loss(self.spec.python, problem, counting=self.spec.counting)
 
     def run(self, job: Job, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Reply | Failure:
         """Have one job done. Only a worker that cannot be had at all is an error; all else is a value."""
@@ -237,15 +245,11 @@ class Worker:
             process.kill()
 
     def _greet(self, command: Sequence[str], hello: Hello) -> Link:
-        python = command[-1]
-        try:
-            link = Link(command, self._variables, hello, self._note_process)
-        except LinkLost as lost:
-            raise _explain_loss(python, str(lost), counting=hello.library is not None) from None
+        link = Link(command, self._variables, hello, self._note_process)
         greeting = link.greeting
         if isinstance(greeting, Refused):
             link.close()
-            raise _explain_refusal(python, greeting)
+            raise _explain_refusal(command[-1], greeting)
         return link
 
 
