@@ -113,7 +113,8 @@ def read_run(database: Database, run_id: str, *, profiles: bool, select: Callabl
 
 def _read_cases(database: Database, run: int) -> Iterator[tuple[int, Case]]:
     rows = database.rows(
-        "SELECT subject, subjects.name, definition, definitions.body, tags FROM cases JOIN subjects ON subjects.number = subject "
+        "SELECT subject, subjects.name, definition, definitions.body, tags FROM cases "
+        "JOIN subjects ON subjects.number = subject "
         "JOIN definitions ON definitions.hash = definition WHERE run = ? AND position IS NOT NULL ORDER BY position",
         run,
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 
 from torchmark.model.owner import is_alive, read_start, this_process
@@ -24,11 +25,8 @@ def test_what_has_ended_is_gone_even_if_nobody_has_waited_for_it() -> None:
     child = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     owner = dataclasses.replace(this_process(), pid=child.pid, started=read_start(child.pid) or 0)
     assert is_alive(owner)
-    assert child.stdin
-    assert child.stdout
-    child.stdin.close()
-    child.stdout.read()
     child.kill()
-    while is_alive(owner):
-        pass
-    assert child.wait() <= 0
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not is_alive(owner)
+    child.communicate()
+    assert not is_alive(owner)
