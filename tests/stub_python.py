@@ -1,6 +1,7 @@
 """An interpreter whose torch is a few lines of Python beside the headers of `stub_torch`: it is up at once.
 
-Under Valgrind it takes a second or two instead of twenty, and a compiler is done with its C++ in a fraction of one. All else is real.
+Under Valgrind it takes a second or two instead of twenty, and a compiler is done with its C++ in a fraction of one.
+All else is real.
 """
 
 from __future__ import annotations
@@ -58,18 +59,18 @@ def make(*args, **kwargs):
 
 cat = empty = frombuffer = ones = relu = tensor = zeros = make
 ''',
-    "nn.py": '''
+    "nn.py": """
 class Linear:
     def __init__(self, *size):
         pass
 
     def __call__(self, x):
         return x
-''',
-    "testing.py": '''
+""",
+    "testing.py": """
 def assert_close(*args, **kwargs):
     pass
-''',
+""",
 }
 
 

@@ -23,7 +23,7 @@ RUN_TIME_S = 0.001
 
 
 def scratch_folders() -> set[str]:
-    return set(glob.glob(f"{tempfile.gettempdir()}/torchmark-{os.getpid()}-*"))
+    return set(glob.glob(f"{tempfile.gettempdir()}/torchmark-{os.getpid():010}-*"))
 
 
 @pytest.fixture(autouse=True)
@@ -130,4 +130,4 @@ def test_an_interrupt_while_workers_start_is_heeded_at_once() -> None:
     program.send_signal(signal.SIGINT)
     _, errors = program.communicate(timeout=15)
     assert "KeyboardInterrupt" in errors
-    assert not glob.glob(f"{tempfile.gettempdir()}/torchmark-{program.pid}-*/graphs")
+    assert not glob.glob(f"{tempfile.gettempdir()}/torchmark-{program.pid:010}-*/graphs")

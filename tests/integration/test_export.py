@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from torchmark.store.runs import open_store
-from torchmark.store.transfer import import_run
 
 from tests.sample_runs import ADD, COUNT, RESULTS, make_run, sample_run, tally
 from torchmark.cli.main import main
 from torchmark.model.plan import Target
 from torchmark.model.times import Times
+from torchmark.store.runs import open_store
+from torchmark.store.transfer import import_run
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"
 
@@ -150,9 +150,8 @@ def test_what_has_no_place_in_a_format_is_told(capfd: pytest.CaptureFixture[str]
         (["pair", "--format", "upstream"], "choose one of 'left', 'right' with --env"),
         (["pair", "--env", "rihgt"], "This run has no target 'rihgt'. There is 'right'."),
         (["counts", "--format", "google"], "Run counts has no times to export. It has counts"),
-        (["counts", "--metric", "wall"], "This run has no wall: it has count."),
-        (["old", "--metric", "walls"], "'walls' is not a list of metrics"),
-        (["old", "-k", "ad and sub"], "None of 6 cases is selected"),
+        (["counts", "--metric", "wall"], "In this run only count was measured."),
+        (["old", "--metric", "walls"], "'walls' is not one of wall, count"),
         (["old", "--format", "xml"], "'xml' is not one of"),
     ],
 )
@@ -163,6 +162,14 @@ def test_what_cannot_be_exported_is_refused(
     assert main(["export", *arguments]) == 2
     out, err = capfd.readouterr()
     assert message in err
+    assert out == ""
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_selects_nothing_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "old", "-k", "ad and sub"]) == 1
+    out, err = capfd.readouterr()
+    assert "None of 6 cases is selected" in err
     assert out == ""
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from torchmark.cli.exporting import ALL_FORMATS, Metrics, choose_format, choose_part, tell_left_out
-from torchmark.cli.selecting import selection_options
+from torchmark.cli.exporting import ALL_FORMATS, choose_format, choose_part, tell_left_out
+from torchmark.cli.parameters import Metrics
+from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.storing import store_option
 from torchmark.cli.writing import write_text
 from torchmark.define.selection import Selection
@@ -57,8 +58,13 @@ def command(
     """Load, choose, write."""
     kind = choose_format(name, output)
     with open_store(store_path, read_only=True) as store:
-        run = store.load(store.find(reference).id, profiles=kind.profiles)
-    part = choose_part(run, selection, metrics, env)
+        info = store.find(reference)
+        run = store.load(info.id, profiles=kind.profiles, select=selection.admits)
+        if not run.plan.cases:
+            found = store.load(info.id).plan.cases
+            click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
+            return NOTHING_SELECTED
+    part = choose_part(run, metrics, env)
     write_text(kind.write(part), output)
     note = tell_left_out(part, kind)
     if note:

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import click
 
+from torchmark.analysis.narrow import narrow_run
 from torchmark.analysis.results import summarise_run
 from torchmark.cli.functions import FUNCTIONS_HELP, Breakdown, break_down
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
@@ -87,16 +88,13 @@ def command(
 
 def _choose_metrics(run: Run, metrics: tuple[Metric, ...] | None) -> Run:
     """The run as if only these had been asked for."""
-    sampling = run.plan.sampling
+    there = run.plan.sampling.metrics
     if metrics is None:
         return run
-    chosen = tuple(metric for metric in sampling.metrics if metric in metrics)
-    if not chosen:
-        there = " and ".join(metric.value for metric in sampling.metrics)
-        raise UsageError(f"In this run only {there} was measured.")
-    plan = dataclasses.replace(run.plan, sampling=dataclasses.replace(sampling, metrics=chosen))
-    outcomes = tuple(outcome for outcome in run.outcomes if outcome.order.metric in chosen)
-    return dataclasses.replace(run, plan=plan, outcomes=outcomes)
+    if not set(metrics) & set(there):
+        raise UsageError(f"In this run only {' and '.join(metric.value for metric in there)} was measured.")
+    # What is known of the whole run stays.
+    return dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
 
 
 def _make_unmistakable(store: Store, info: RunInfo) -> RunInfo:

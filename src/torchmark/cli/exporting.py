@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from torchmark.analysis.narrow import narrow_run
 from torchmark.analysis.results import steady_times
-from torchmark.cli.selecting import Loaded, explain_nothing
-from torchmark.define.selection import Selection, nearest, select
+from torchmark.define.selection import nearest
 from torchmark.errors import UsageError
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
@@ -33,24 +30,6 @@ JSON = Format(
 ALL_FORMATS = {JSON.name: JSON, **FORMATS}
 
 
-class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Metrics separated by commas."""
-
-    name = "METRIC[,METRIC...]"
-
-    def convert(
-        self, value: str | tuple[Metric, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Metric, ...]:
-        """Parse, or say what was expected."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(Metric(part.strip()) for part in value.split(","))
-        except ValueError:
-            known = " or ".join(metric.value for metric in Metric)
-            self.fail(f"{value!r} is not a list of metrics: {known}, or both with a comma between them.", param, ctx)
-
-
 def choose_format(name: str | None, output: str | None) -> Format:
     """The format of that name; without one, what the name of the file says, if it says anything, or else JSON."""
     if name is not None:
@@ -59,18 +38,13 @@ def choose_format(name: str | None, output: str | None) -> Format:
     return next((kind for kind in ALL_FORMATS.values() if kind.suffix == suffix), JSON)
 
 
-def choose_part(
-    run: Run, selection: Selection, metrics: tuple[Metric, ...] | None = None, env: str | None = None
-) -> Run:
-    """The part of a run that is meant; what would leave nothing is refused."""
-    cases = select(run.plan.cases, selection)
-    if not cases:
-        raise UsageError(explain_nothing(Loaded((), run.plan.cases, (), selection)))
+def choose_part(run: Run, metrics: tuple[Metric, ...] | None, env: str | None) -> Run:
+    """The metrics and the target that are meant; what would leave nothing is refused."""
     there = run.plan.sampling.metrics
     if metrics and not set(metrics) & set(there):
-        raise UsageError(f"This run has no {metrics[0].value}: it has {' and '.join(m.value for m in there)}.")
+        raise UsageError(f"In this run only {' and '.join(metric.value for metric in there)} was measured.")
     targets = None if env is None else _find_targets(run.plan.targets, env)
-    return narrow_run(run, cases=cases, targets=targets, metrics=metrics)
+    return narrow_run(run, targets=targets, metrics=metrics)
 
 
 def _find_targets(targets: tuple[Target, ...], name: str) -> list[Target]:

@@ -13,6 +13,10 @@ PORTABLE = ("errors.py", "model", "measure", "stats/order.py", "wire", "worker")
 
 # The whole of what stands on a worker's command line. Python 2 and old Python 3 must be able to read it, so that they
 # can say that they are too old.
+#
+# The connection is the standard input: any other descriptor has a number that depends on how many files the parent has
+# open. Each piece is waited for in the kernel: in how many parts it arrives, which differs, must leave no trace in the
+# heap, or two workers would not count the same.
 BOOTSTRAP = r"""
 import sys
 sys.path[:] = [entry for entry in sys.path if entry]
@@ -23,20 +27,18 @@ def start():
     import importlib.abc
     import importlib.util
     import json
+    import os
     import socket
     import struct
 
-    control = socket.socket(fileno=int(sys.argv.pop(1)))
-    control.set_inheritable(False)
+    control = socket.socket(fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
     def read(size):
-        data = bytearray()
-        while len(data) < size:
-            piece = control.recv(size - len(data))
-            if not piece:
-                sys.exit(0)
-            data += piece
-        return bytes(data)
+        data = control.recv(size, socket.MSG_WAITALL)
+        return data if len(data) == size else sys.exit(0)
 
     sources = json.loads(read(struct.unpack("!I", read(4))[0]))
 

@@ -37,10 +37,14 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def make_scratch() -> Path:
-    """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell."""
+    """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell.
+
+    The name has the same length for every owner: a worker that is told it has the same heap then.
+    """
     sweep(Path(tempfile.gettempdir()))
     pid = os.getpid()
-    return Path(tempfile.mkdtemp(prefix=f"torchmark-{pid}-{read_start(pid) or 0}-{read_namespace() or 0}-"))
+    owner = f"{pid:010}-{read_start(pid) or 0:020}-{read_namespace() or 0:020}"
+    return Path(tempfile.mkdtemp(prefix=f"torchmark-{owner}-"))
 
 
 def sweep(parent: Path) -> None:

@@ -77,13 +77,12 @@ class Link:
         try:
             # Away from the user's folder, whose name and modules are none of a zygote's business.
             self._process = subprocess.Popen(
-                [*command, "-c", BOOTSTRAP, str(end)],
-                stdin=subprocess.DEVNULL,
+                [*command, "-c", BOOTSTRAP],
+                stdin=end,
                 stdout=self._log,
                 stderr=self._log,
                 env=dict(variables),
                 cwd="/",
-                pass_fds=[end],
                 start_new_session=True,
             )
         except OSError as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.machinery
 import os
 import shutil
+import site
 import subprocess
 import sys
 import tempfile
@@ -33,7 +35,8 @@ class WorkerSpec:
     own: bool = False
     """Whether it is the calling program's own interpreter, with all that this program can import."""
     sys_path: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)
-    """Where an own interpreter finds torch. Not compared: jobs bring the path of their own time along."""
+    """Where an own interpreter finds torch, if it needs to be told. Not compared: jobs bring the path of their own time
+    along."""
     lowered: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The variables that keep it from using all that the processor has."""
     given: tuple[str, ...] = dataclasses.field(default=(), compare=False)
@@ -48,13 +51,14 @@ def own_worker(
         raise SetupError(
             "This program does not know its own Python.", missing="python", advice="Run it with a Python interpreter."
         )
+    path = path_to_torch()
     return WorkerSpec(
         python=sys.executable,
         variables=tuple(sorted(choose_variables(_with_temporary_folder(environ), given or {}, own=True).items())),
         counting=counting,
         simulate=simulate,
         own=True,
-        sys_path=tuple(visible_path()),
+        sys_path=None if path is None else tuple(path),
         given=tuple(given or ()),
     )
 
@@ -82,6 +86,24 @@ def visible_path() -> list[str]:
     # Python itself passes over what is no path.
     entries: list[object] = list(sys.path)
     return [os.path.abspath(os.fsdecode(entry)) for entry in entries if isinstance(entry, (str, bytes, os.PathLike))]
+
+
+def path_to_torch() -> list[str] | None:
+    """Where a worker in this interpreter has to look for torch; None if it finds the same one by itself.
+
+    Left to itself if possible, for it then knows nothing of this program's folders. Files come and go there; Python
+    lists the folders that it searches, and the lists would lie in the heap that every count starts from.
+    """
+    path = visible_path()
+    found = importlib.machinery.PathFinder.find_spec("torch", path)
+    origin = found.origin if found is not None else None
+    ordinary = not (sys.flags.no_site or sys.flags.no_user_site)
+    return None if origin is not None and ordinary and _is_installed(origin) else path
+
+
+def _is_installed(file: str) -> bool:
+    folders = (*site.getsitepackages(), site.getusersitepackages())
+    return any(file.startswith(os.path.join(folder, "")) for folder in folders)
 
 
 def find_interpreter(python: str, variables: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ from torchmark.model.sdk import Sdk
 from torchmark.runner.folders import cache_folder, make_scratch
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
+from torchmark.runner.numbering import pass_small_numbers
 from torchmark.runner.spec import WorkerSpec, find_interpreter
 from torchmark.runner.variables import select_telling
 from torchmark.wire.messages import PROTOCOL, Checked, Counted, Failed, Hello, Ready, Refused, Scripted, Separate, Timed
@@ -202,6 +203,7 @@ class Worker:
         self._scratch = make_scratch()
         command = [python]
         if valgrind is not None:
+            pass_small_numbers()
             command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
         hello = Hello(
             protocol=PROTOCOL,

@@ -27,7 +27,7 @@ def explaining(path: Path) -> Iterator[None]:
     """Turn what SQLite raises within this into a StoreError that names the file."""
     try:
         yield
-    except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+    except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError) as error:
         text = str(error)
         meaning = next((meaning for part, meaning in _MEANINGS.items() if part in text), None)
         raise StoreError(f"{path}: {meaning or f'It is damaged, or cannot be used: {text}.'}") from error

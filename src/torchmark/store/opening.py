@@ -182,10 +182,18 @@ def _put_new_store(path: Path) -> None:
             # It is written to the disk as a whole, below.
             connection.execute("PRAGMA synchronous = OFF")
             schema.migrate(connection, schema.STEPS)
-        with new.open("rb") as file:
-            os.fsync(file.fileno())
+        _force_to_disk(new)
         os.replace(new, path)
+        _force_to_disk(path.parent)
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{new}{suffix}")
+
+
+def _force_to_disk(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

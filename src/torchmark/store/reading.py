@@ -13,7 +13,7 @@ from torchmark.model.owner import Owner, is_alive
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.store.database import Database, check_row
-from torchmark.store.definitions import read_case
+from torchmark.store.definitions import hash_text, read_case
 from torchmark.store.fields import check_kind
 from torchmark.store.plain import from_plain, parse
 from torchmark.store.profiles import unpack
@@ -113,16 +113,17 @@ def read_run(database: Database, run_id: str, *, profiles: bool, select: Callabl
 
 def _read_cases(database: Database, run: int) -> Iterator[tuple[int, Case]]:
     rows = database.rows(
-        "SELECT subject, subjects.name, definitions.body, tags FROM cases JOIN subjects ON subjects.number = subject "
+        "SELECT subject, subjects.name, definition, definitions.body, tags FROM cases "
+        "JOIN subjects ON subjects.number = subject "
         "JOIN definitions ON definitions.hash = definition WHERE run = ? AND position IS NOT NULL ORDER BY position",
         run,
     )
     for row in rows:
-        subject, name, definition, tags = check_row(row, int, str, str, str)
+        subject, name, definition, text, tags = check_row(row, int, str, str, str, str)
+        if not text.isascii() or hash_text(text) != definition:
+            raise StoreError("It is damaged: a definition has another content than it had.")
         suite, key = from_plain(tuple[str, str], parse(name, "name"), "name")
-        case = read_case(
-            parse(definition, "definition"), suite, from_plain(tuple[str, ...], parse(tags, "tags"), "tags")
-        )
+        case = read_case(parse(text, "definition"), suite, from_plain(tuple[str, ...], parse(tags, "tags"), "tags"))
         if case.key != key:
             raise StoreError(f"It is damaged: the case {key:.80} is defined as {case.key:.80}.")
         yield subject, case

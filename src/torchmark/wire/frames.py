@@ -96,11 +96,14 @@ def receive(source: socket.socket) -> tuple[Plain, tuple[int, ...]] | None:
 
 
 def read_exactly(source: socket.socket, size: int) -> bytes:
-    """So many bytes, or fewer when the other side closes before."""
-    data = bytearray()
+    """So many bytes, or fewer when the other side closes before.
+
+    The kernel puts the parts together, as far as it can: a worker's heap must not depend on how many there were.
+    """
+    data = b""
     while len(data) < size:
-        piece = source.recv(min(size - len(data), 1 << 20))
+        piece = source.recv(size - len(data), socket.MSG_WAITALL)
         if not piece:
             break
         data += piece
-    return bytes(data)
+    return data

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -53,6 +54,18 @@ def test_the_visible_path_holds_in_any_folder(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", "relative", "/absolute", b"/bytes", None, 7])
     assert visible_path() == [str(tmp_path), str(tmp_path / "relative"), "/absolute", "/bytes"]
+
+
+def test_a_worker_is_told_where_torch_is_only_if_it_is_nowhere_where_things_are_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a file of the program").touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert own_worker({}).sys_path is None
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    importlib.invalidate_caches()
+    assert own_worker({}).sys_path == tuple(visible_path())
 
 
 def test_a_program_without_a_python_of_its_own_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tests.stored_runs import (
     BEGAN,
     COMPILED_CASE,
     CPP_CASE,
+    GOLDEN,
     INFO,
     OWN,
     PLAN,
@@ -161,7 +164,8 @@ def test_durations_are_the_middle_of_the_newest_outcomes_that_did_not_fail(store
         ("UPDATE runs SET targets = '[]'", "belongs to no order"),
         ("UPDATE subjects SET name = number", "name"),
         ("UPDATE subjects SET name = json_array('standard', 'k' || number)", "is defined as"),
-        ("UPDATE definitions SET body = '{}'", "case.label"),
+        ("UPDATE definitions SET body = replace(body, '1', '2')", "a definition has another content"),
+        ("UPDATE definitions SET body = x'00'", "a row has"),
         ("UPDATE outcomes SET metric = 'weight' WHERE number = 1", "metric"),
         ("UPDATE outcomes SET environment = 99", "environment is missing"),
         ("UPDATE outcomes SET body = '[' || body || ']'", "'outcome'"),
@@ -173,13 +177,15 @@ def test_durations_are_the_middle_of_the_newest_outcomes_that_did_not_fail(store
         ("DELETE FROM blobs", "are missing"),
     ],
 )
-def test_nothing_in_a_row_is_believed(statement: str, told: str, store: Store) -> None:
-    store.add(make_run())
-    store._database.change("PRAGMA foreign_keys = OFF")
-    store._database.change(statement)
-    with pytest.raises(StoreError, match=told) as caught:
+def test_nothing_in_a_row_is_believed(statement: str, told: str, tmp_path: Path) -> None:
+    path = Path(shutil.copy(GOLDEN / "store_v1.db", tmp_path))
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with open_store(path, read_only=True) as store, pytest.raises(StoreError, match=told) as caught:
         store.load(INFO.id, profiles=True)
-    assert str(caught.value).startswith(f"{store.path}: ")
+    assert str(caught.value).startswith(f"{path}: ")
 
 
 def test_two_cases_of_one_name_are_refused(store: Store) -> None:

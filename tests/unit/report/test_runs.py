@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.stored_runs import BEGAN, INFO
+from torchmark.model.run import RunEntry
+from torchmark.report.runs import render_runs, tell_state
+
+STOPPED = RunEntry(dataclasses.replace(INFO, orders=12, outcomes=6, failures=2), 3, ("",), ("2.2.0",), None)
+COMPLETE = dataclasses.replace(
+    STOPPED, info=dataclasses.replace(STOPPED.info, id="018bcfe568ff" + "0" * 20, name="after", finished=BEGAN)
+)
+RUNNING = dataclasses.replace(STOPPED, writer=5, info=dataclasses.replace(STOPPED.info, id="f" * 32))
+
+
+@pytest.fixture(autouse=True)
+def in_london(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.localtime", __import__("time").gmtime)
+
+
+def test_a_row_for_each_run() -> None:
+    assert render_runs([RUNNING, STOPPED]) == (
+        "run       name    when              cases  results  failed  torch  state\n"
+        "ffffffff  before  2023-11-14 22:13      3     6/12       2  2.2.0  running\n"
+        "018bcfe5  before  2023-11-14 22:13      3     6/12       2  2.2.0  stopped"
+    )
+
+
+@pytest.mark.parametrize(("entry", "state"), [(STOPPED, "stopped"), (COMPLETE, "complete"), (RUNNING, "running")])
+def test_states(entry: RunEntry, state: str) -> None:
+    assert tell_state(entry) == state
+
+
+def test_so_much_of_an_id_is_shown_as_tells_it_from_the_others() -> None:
+    first, second = (line.split()[0] for line in render_runs([COMPLETE, STOPPED]).splitlines()[1:])
+    assert (first, second) == ("018bcfe568ff", "018bcfe568fa")
+
+
+def test_long_names_are_cut_to_fit() -> None:
+    info = dataclasses.replace(STOPPED.info, name="n" * 100, orders=72_400, outcomes=72_400)
+    wide = dataclasses.replace(STOPPED, info=info, torch_versions=("2.2.0+cpu", "2.3.0+cpu"))
+    lines = render_runs([wide], 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" in lines[1]
+    assert "n" * 100 in render_runs([wide], 200)
+
+
+def test_targets_are_named_where_there_are_several() -> None:
+    several = dataclasses.replace(STOPPED, targets=("old", "new"))
+    assert "old, new" in render_runs([several])
+
+
+def test_a_strangers_name_cannot_command_the_terminal() -> None:
+    odd = dataclasses.replace(STOPPED, info=dataclasses.replace(STOPPED.info, name="\x1b[2J\n", created=1e300))
+    text = render_runs([odd])
+    assert "\x1b" not in text
+    assert "?[2J?" in text
+    assert len(text.splitlines()) == 2
