@@ -74,12 +74,14 @@ def test_whatever_is_timed_has_the_machine_for_itself(stub_python: str, folder: 
     kinds = {Metric.WALL: Times, Metric.COUNT: Tally}
     assert all(isinstance(one.result, kinds[one.order.metric]) for one in run.outcomes)
     assert {one.kind for one in run.activities} == {ActivityKind.START, ActivityKind.COMPILE, ActivityKind.CHECK}
-    timed = [one for one in run.outcomes if one.order.metric is Metric.WALL]
-    others = [*(one for one in run.outcomes if one.order.metric is Metric.COUNT), *run.activities]
-    assert (len(timed), len(others)) == (8, 8 + len(run.activities))
-    for one in timed:
-        beside = [other for other in (*timed, *others) if other is not one]
-        assert all(other.ended <= one.began or one.ended <= other.began for other in beside)
+    timed = [(one.began, one.ended) for one in run.outcomes if one.order.metric is Metric.WALL]
+    others = [(one.began, one.ended) for one in run.outcomes if one.order.metric is Metric.COUNT]
+    others += [(one.began, one.ended) for one in run.activities]
+    assert len(timed) == 8
+    for began, ended in timed:
+        beside = [span for span in (*timed, *others) if span != (began, ended)]
+        assert len(beside) == 7 + 8 + len(run.activities)
+        assert all(end <= began or ended <= start for start, end in beside)
 
 
 def test_interpreters_are_measured_in_turns_and_stand_side_by_side(
