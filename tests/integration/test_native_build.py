@@ -682,7 +682,7 @@ def test_a_compiler_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pyt
     assert "did not end within" in failure.message
 
 
-def test_a_compiler_that_is_killed_for_memory_is_not_tried_again(gcc: Shop) -> None:
+def test_a_compiler_that_is_killed_is_tried_once_more_and_in_no_smaller_parts(gcc: Shop) -> None:
     hungry = gcc.folder / "hungry"
     hungry.write_text(
         '#!/bin/sh\ncase "$*" in *--version*) echo hungry;; '
@@ -692,7 +692,7 @@ def test_a_compiler_that_is_killed_for_memory_is_not_tried_again(gcc: Shop) -> N
     gcc.environ["CXX"] = str(hungry)
     results = gcc.build(*HEALTHY)
     assert all(isinstance(one, Failure) and "memory" in one.message for one in results)
-    assert len(gcc.runs) == 1
+    assert len(gcc.runs) == 2
 
 
 def test_threads_keep_their_own_exceptions_and_leave_pythons_hook_as_it_was(gcc: Shop) -> None:
