@@ -185,7 +185,8 @@ class _Workers:
 
     @functools.cached_property
     def counter(self) -> Worker:
-        return self._keep(Worker(self._specify(counting=True)))
+        # Whatever is selected: what a case counts must not depend on the others.
+        return self._keep(Worker(dataclasses.replace(self._specify(counting=True), scripting=True)))
 
     @functools.cached_property
     def compile_timer(self) -> CompileTimer:
