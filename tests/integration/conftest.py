@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.shared_workers import specify, start_ahead
+from tests.stub_python import make_stub_python
 from torchmark.runner.pool import get_worker
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker
@@ -53,6 +54,12 @@ def debian_worker() -> Iterator[Worker]:
 def timing_worker() -> Worker:
     """One without Valgrind."""
     return get_worker(own_worker(os.environ, counting=False))
+
+
+@pytest.fixture(scope="session")
+def stub_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An interpreter that is up at once."""
+    return make_stub_python(tmp_path_factory.mktemp("stub") / "python")
 
 
 @pytest.fixture(params=["counting", "timing"])

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.stub_python import make_stub_python
 from tests.victims import CHILD, COMPILER, COUNTER, MARKER, PARENT, TIMER, hunt, list_marked, wait_for
 from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plan import Order
@@ -315,12 +314,14 @@ def look_at_the_end(scene: Scene, found: dict[Order, Outcome], report: Report) -
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, concurrent.futures.Future[Report]]]:
+def reports(
+    stub_python: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[int, concurrent.futures.Future[Report]]]:
     """All trials, on their way."""
     base = tmp_path_factory.mktemp("trials")
-    python = make_stub_python(base / "python")
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
-        yield {one.number: lanes.submit(carry_out, one, base / str(one.number), python) for one in TRIALS}
+        yield {one.number: lanes.submit(carry_out, one, base / str(one.number), stub_python) for one in TRIALS}
+        lanes.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)

@@ -149,7 +149,7 @@ class _Works:
 
     def build(self, unit: Unit) -> dict[Snippet, Result]:
         """Compile one unit; if another process is doing the same, wait for it and take what it made."""
-        with self._cache.turn(digest(*(entry.key for entry in unit.entries))):
+        with self._cache.turn(digest(*(entry.key for entry in unit.entries)), lambda: self._compiler.is_stopped):
             results: dict[Snippet, Result] = {}
             for snippet, key in unit.entries:
                 if found := self._cache.find(key):

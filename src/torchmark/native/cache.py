@@ -16,9 +16,9 @@ import struct
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from torchmark.errors import SetupError, UsageError
 
@@ -27,6 +27,8 @@ DEFAULT_LIMIT_BYTES = 2 * 1024**3
 TOUCH_INTERVAL_S = 3600.0
 # Between making a folder and locking it lie microseconds.
 LONGEST_BIRTH_S = 600.0
+# How late it is noticed that another process is done.
+LOOKING_INTERVAL_S = 0.05
 
 _MAGIC = b"torchmark-lib-1\n"
 # Checksum of all before it, and the length of the list of headers.
@@ -119,14 +121,18 @@ class Cache:
             yield path
 
     @contextlib.contextmanager
-    def turn(self, name: str) -> Iterator[None]:
-        """Wait while another process makes the same. Only to save work: nothing breaks without it."""
+    def turn(self, name: str, hurry: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Wait while another process makes the same, unless in a hurry.
+
+        Only to save work: nothing breaks without it.
+        """
         path = self.folder / f"{name}.lock"
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 file = stack.enter_context(open(path, "w"))
-                fcntl.flock(file, fcntl.LOCK_EX)
+                while not _try_to_lock(file) and not hurry():
+                    time.sleep(LOOKING_INTERVAL_S)
                 # Whoever waits on it has the file open, and goes on when we let go.
                 stack.callback(path.unlink, missing_ok=True)
             yield
@@ -328,6 +334,14 @@ def _each_header(content: bytes) -> Iterator[tuple[str, int, int]]:
     for line in listed.split("\0") if listed else ():
         size, changed, path = line.split(" ", 2)
         yield path, int(size), int(changed)
+
+
+def _try_to_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _link(path: Path, link: Path) -> None:

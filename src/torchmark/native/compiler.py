@@ -56,6 +56,11 @@ class Compiler:
         # Messages in English, which we read.
         self._environ = {**environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nobody wants its work any more."""
+        return self._stop.is_set()
+
     def stop(self) -> None:
         """End what runs, and start nothing more."""
         self._stop.set()
@@ -101,6 +106,8 @@ class Compiler:
         return self._run(command, folder)
 
     def _run(self, command: Sequence[str], folder: Path) -> Run:
+        if self.is_stopped:
+            raise Stopped
         end = time.monotonic() + TIMEOUT_S
         # A file, not a pipe that could fill up.
         with open(folder / "output", "w+b") as output, _open_pipe() as read:

@@ -67,8 +67,9 @@ class Database:
     @contextlib.contextmanager
     def _bracket(self, begin: str) -> Iterator[None]:
         with explaining(self.path):
-            self._connection.execute(begin)
             try:
+                # Within this: an interrupt may come as soon as it is done.
+                self._connection.execute(begin)
                 yield
                 self._connection.execute("COMMIT")
             finally:

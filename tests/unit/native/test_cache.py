@@ -151,3 +151,11 @@ def test_a_prelude_is_found_once_it_is_complete(tmp_path: Path) -> None:
     assert cache.measure().preludes == 1
     assert cache.clear().preludes == 1
     assert cache.find_prelude("p") is None
+
+
+def test_who_is_in_a_hurry_does_not_wait_for_another_that_makes_the_same(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    looks = iter((False, True))
+    with cache.turn("unit"), cache.turn("unit", lambda: next(looks)):
+        pass
+    assert next(looks, None) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchmark.model.case import Artefact, AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.sdk import Sdk
 from torchmark.model.task import Language
 from torchmark.runner.artefacts import Models, insert_path
@@ -104,3 +104,12 @@ def test_the_path_is_a_literal_in_python_and_stands_in_all_texts(path: str) -> N
         found: list[str] = []
         exec(text, {"load": found.append})
         assert found == [path]
+
+
+def test_a_worker_that_is_killed_is_no_fault_of_the_model(environ: dict[str, str]) -> None:
+    worker = FakeWorker(Failure(FailureKind.CRASHED, "The process was ended by SIGKILL."))
+    with Models(environ) as models:
+        outcome = models.make([MODEL], worker)[MODEL]  # type: ignore[arg-type]
+    assert isinstance(outcome, Failure)
+    assert may_pass_later(outcome)
+    assert len(worker.jobs) == 2

@@ -6,7 +6,7 @@ import pytest
 
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.job import CheckJob, Place, Way
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.task import Language
 from torchmark.runner.comparing import Bench, Prepared, Witnesses
 from torchmark.runner.worker import Reply
@@ -108,3 +108,18 @@ def test_a_variant_that_failed_before_is_passed_over() -> None:
     failed: dict[Case, Prepared | Failure] = {**ALL, EAGER[0]: Failure(FailureKind.NOT_COMPILED, "no")}
     _, worker = compare(failed, lambda job: Checked(None))
     assert worker.pairs == [("script", "compiled")]
+
+
+def test_who_is_killed_gets_another_chance() -> None:
+    killed = iter([Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")])
+    problems, _ = compare({**ALL}, lambda job: next(killed, Checked(None)))
+    assert problems == {}
+
+
+def test_a_machine_that_fails_convicts_nobody_and_passes_nobody() -> None:
+    def fail(job: CheckJob) -> Checked:
+        raise OSError(28, "No space left on device")
+
+    problems, _ = compare({**ALL}, fail)
+    assert set(problems) == {SCRIPT[0], SCRIPT_2[0], COMPILED[0]}
+    assert all(may_pass_later(problem) for problem in problems.values())

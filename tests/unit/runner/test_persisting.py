@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from torchmark.errors import WorkerError
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.errors import UsageError, WorkerError
+from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.runner.persisting import persist
 
 KILLED = Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")
@@ -60,3 +60,10 @@ def test_a_worker_that_does_not_stay_up_is_a_failure() -> None:
 def test_a_worker_that_was_given_up_is_not_asked_again() -> None:
     with pytest.raises(WorkerError):
         persist(answers(WorkerError("Given up.", kind="abandoned"), "fine"))
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UsageError("The working folder is gone.")])
+def test_a_machine_that_lacks_something_is_a_failure_that_may_pass_another_time(error: Exception) -> None:
+    failure = persist(answers(error))
+    assert failure == Failure(FailureKind.MISSING, str(error))
+    assert may_pass_later(failure)

@@ -1,0 +1,275 @@
+"""What the command makes of results, wherever they come from: nothing is measured here."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.in_process import Program
+from torchmark.model.outcome import Failure, FailureKind, Result
+from torchmark.model.plan import Order, Plan
+from torchmark.model.run import Run
+from torchmark.model.times import Times
+from torchmark.runner.fake import FakeBackend
+from torchmark.store.runs import open_store
+
+SUITE = """
+from torchmark import GroupedStmts
+BENCHMARKS = {{label: GroupedStmts(stmt) for label, stmt in {cases!r}.items()}}
+"""
+FINE = Times(10, (1e-6,) * 9)
+RAISED = Failure(FailureKind.RAISED, "ZeroDivisionError: division by zero")
+KILLED = Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")
+
+
+class Machine:
+    """Measures nothing, and remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.results: dict[str, Result] = {}
+        self.on: dict[str, Callable[[], object]] = {}
+        self.opened = 0
+        self.on_opening: Callable[[], object] = lambda: None
+
+    def measure(self, order: Order) -> Result:
+        label = order.case.label[0]
+        self.asked.append(label)
+        self.on.get(label, lambda: None)()
+        return self.results.get(label, FINE)
+
+    def make_backend(self, cores: Sequence[int]) -> FakeBackend:
+        machine = self
+
+        class Backend(FakeBackend):
+            def open(self, plan: Plan) -> None:
+                machine.opened += 1
+                machine.on_opening()
+                super().open(plan)
+
+        return Backend(self.measure)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    monkeypatch.chdir(tmp_path)
+    machine = Machine()
+    monkeypatch.setattr("torchmark.cli.cmd_run.LocalBackend", machine.make_backend)
+    return machine
+
+
+def define(**cases: str) -> None:
+    Path("bench_mine.py").write_text(SUITE.format(cases=cases))
+
+
+def load() -> Run:
+    with open_store(Path(".torchmark/results.db"), read_only=True) as store:
+        return store.load(store.list_runs()[0].id)
+
+
+WALL = ("run", "bench_mine.py", "--metric", "wall")
+
+
+def test_going_on_with_a_complete_run_does_nothing_and_needs_nothing(machine: Machine, program: Program) -> None:
+    define(a="1", b="2")
+    first = program(*WALL)
+    before = load()
+    again = program("run", "--resume")
+    assert (first.returncode, again.returncode) == (0, 0)
+    assert (machine.asked, machine.opened) == (["a", "b"], 1)
+    assert load().outcomes == before.outcomes
+    assert again.stdout == first.stdout
+
+
+def test_going_on_runs_what_is_new_or_defined_otherwise_and_shows_what_is_still_there(
+    machine: Machine, program: Program
+) -> None:
+    define(same="1", changed="2", removed="3")
+    program(*WALL)
+    before = {one.order.case.label[0]: one for one in load().outcomes}
+    machine.asked.clear()
+    define(same="1", changed="20", new="4")
+    done = program("run", "--resume")
+    assert machine.asked == ["changed", "new"]
+    assert "removed" not in done.stdout
+    after = {one.order.case.label[0]: one for one in load().outcomes}
+    assert set(after) == {"same", "changed", "new"}
+    assert after["same"] == before["same"]
+
+
+def test_what_was_killed_is_run_again_and_what_failed_by_itself_is_not(machine: Machine, program: Program) -> None:
+    define(raises="1", killed="2", fine="3")
+    machine.results = {"raises": RAISED, "killed": KILLED}
+    assert program(*WALL).returncode == 1
+    machine.asked.clear()
+    machine.results.clear()
+    done = program("run", "--resume")
+    assert machine.asked == ["killed"]
+    # One that failed is still there.
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--repeat", "3"], "another --repeat"),
+        (["--metric", "count"], "another --metric"),
+        (["--python", "other"], "other interpreters"),
+        (["-k", "a"], "another selection"),
+        (["standard"], "benchmarks bench_mine.py, not standard"),
+        (["--name", "nobody"], "There is no run 'nobody'"),
+    ],
+)
+def test_a_run_does_not_go_on_as_another(machine: Machine, program: Program, arguments: list[str], words: str) -> None:
+    define(a="1")
+    program(*WALL)
+    refused = program("run", "--resume", *arguments)
+    assert refused.returncode == 2
+    assert words in refused.stderr
+
+
+def test_a_time_limit_may_be_another_when_a_run_goes_on(machine: Machine, program: Program) -> None:
+    define(a="1")
+    program(*WALL)
+    assert program("run", "--resume", "--timeout", "5").returncode == 0
+
+
+def test_fail_fast_stops_at_the_first_failure(machine: Machine, program: Program) -> None:
+    define(fine="1", bad="2", never="3")
+    machine.results["bad"] = RAISED
+    done = program(*WALL, "--fail-fast")
+    assert done.returncode == 1
+    assert machine.asked == ["fine", "bad"]
+    assert "1 not measured yet" in done.stdout
+
+
+def test_a_dry_run_leaves_no_trace(machine: Machine, program: Program) -> None:
+    define(a="1")
+    done = program(*WALL, "--dry-run")
+    assert done.returncode == 0
+    assert machine.asked == []
+    assert [path.name for path in Path().iterdir()] == ["bench_mine.py"]
+
+
+def test_signs_of_life_are_lines_in_a_log_and_nothing_where_quiet_is_asked_for(
+    machine: Machine, program: Program
+) -> None:
+    define(a="1", b="2")
+    machine.results["b"] = RAISED
+    told = program(*WALL).stderr.splitlines()
+    assert told[0].startswith("0 of 2 done")
+    assert told[1].startswith("Failed: timing b")
+    assert told[-1].startswith("2 of 2 done, 1 failed")
+    assert program(*WALL, "--quiet").stderr == ""
+
+
+class Terminal(io.StringIO):
+    """Remembers what was written."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+def test_nothing_is_drawn_while_something_is_timed_and_nobody_is_there_to_draw(
+    machine: Machine, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    define(a="1", b="2")
+    terminal, drawn, threads = Terminal(), [0], []
+
+    def look() -> None:
+        # Since the last one was looked at something was drawn: that it ended, and that this one has begun.
+        assert len(terminal.getvalue()) > drawn[-1]
+        drawn.append(len(terminal.getvalue()))
+        threads.append(threading.active_count())
+
+    machine.on = {"a": look, "b": look}
+    before = threading.active_count()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert program(*WALL).returncode == 0
+    # Whatever is written is written by the one thread that was in `look`.
+    assert threads == [before, before]
+    assert "2/2" in terminal.getvalue()
+
+
+def test_faults_of_definitions_are_told_and_all_else_is_measured(machine: Machine, program: Program) -> None:
+    define(a="1", bad="x = = 1")
+    done = program(*WALL)
+    assert done.returncode == 2
+    assert machine.asked == ["a"]
+    assert "1 faulty definition" in done.stderr
+    assert "bad" in done.stderr
+
+
+def test_json_on_standard_output_is_alone_there(machine: Machine, program: Program) -> None:
+    Path("bench_mine.py").write_text("print('hello')\n" + SUITE.format(cases={"a": "1"}))
+    done = program(*WALL, "--json", "-")
+    assert json.loads(done.stdout)
+    assert "hello" in done.stderr
+
+
+def test_a_store_that_cannot_be_made_or_is_a_folder_is_told_before_anything_is_measured(
+    machine: Machine, program: Program
+) -> None:
+    define(a="1")
+    for path in (Path("bench_mine.py", "results.db"), Path()):
+        done = program(*WALL, "--store", str(path))
+        assert done.returncode == 4
+        assert "torchmark: " in done.stderr
+    assert machine.asked == []
+
+
+def test_an_interrupt_finishes_what_has_begun_and_shows_what_there_is(machine: Machine, program: Program) -> None:
+    define(a="1", b="2")
+    machine.on["a"] = lambda: signal.raise_signal(signal.SIGINT)
+    done = program(*WALL)
+    assert done.returncode == 130
+    assert machine.asked == ["a"]
+    assert "1 of 2 cases measured, 1 not measured yet" in done.stdout
+    assert "Interrupt again to stop at once" in done.stderr
+    assert program("run", "--resume").returncode == 0
+    assert machine.asked == ["a", "b"]
+
+
+def test_a_second_interrupt_stops_at_once_and_loses_nothing(machine: Machine, program: Program) -> None:
+    define(a="1", b="2")
+
+    def interrupt_twice() -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("not reached")
+
+    machine.on["b"] = interrupt_twice
+    done = program(*WALL)
+    assert done.returncode == 130
+    assert [one.order.case.label[0] for one in load().outcomes] == ["a"]
+    assert "1 of 2 cases measured" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_order_to_end_is_obeyed_and_told_by_the_exit_code(
+    machine: Machine, program: Program, number: signal.Signals
+) -> None:
+    define(a="1", b="2")
+    machine.on["b"] = lambda: signal.raise_signal(number)
+    assert program(*WALL).returncode == 128 + number
+    assert [one.order.case.label[0] for one in load().outcomes] == ["a"]
+    # Also while workers are starting.
+    machine.on_opening = lambda: signal.raise_signal(number)
+    assert program("run", "--resume").returncode == 128 + number
+    machine.on_opening = lambda: None
+    machine.on.clear()
+    assert program("run", "--resume").returncode == 0
