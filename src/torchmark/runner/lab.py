@@ -60,7 +60,9 @@ class Lab:
 
     def make_counter(self) -> Worker:
         """One more worker that counts; not started by this."""
-        return self._keep(Worker(self._specify(counting=True), self._environ))
+        # Whatever is selected: what a case counts must not depend on the others.
+        spec = dataclasses.replace(self._specify(counting=True), scripting=True)
+        return self._keep(Worker(spec, self._environ))
 
     @functools.cached_property
     def compile_timer(self) -> CompileTimer:

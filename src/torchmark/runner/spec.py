@@ -32,6 +32,8 @@ class WorkerSpec:
     """Whether it also compares results, for which it loads more of torch."""
     compiling: bool = False
     """For statements that use `torch.compile`, which is then loaded and warm."""
+    scripting: bool = False
+    """For suites, some of whose statements load TorchScript: under Valgrind, three seconds less for each of these."""
     own: bool = False
     """Whether it is the calling program's own interpreter, with all that this program can import."""
     sys_path: tuple[str, ...] | None = dataclasses.field(default=None, compare=False)

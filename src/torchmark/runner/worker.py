@@ -212,6 +212,7 @@ class Worker:
             sys_path=self.spec.sys_path,
             checking=self.spec.checking,
             compiling=self.spec.compiling,
+            scripting=self.spec.scripting,
         )
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.

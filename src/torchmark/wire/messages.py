@@ -35,6 +35,8 @@ class Hello:
     checking: bool = False
     compiling: bool = False
     """Whether to get `torch.compile` ready as well."""
+    scripting: bool = False
+    """Whether to get the loading of TorchScript ready as well."""
 
 
 @dataclasses.dataclass(frozen=True)

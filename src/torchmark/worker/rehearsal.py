@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 import tempfile
@@ -29,8 +30,25 @@ _BACKWARD = "(x * w).sum().backward()"
 _SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4, requires_grad=True); linear = torch.nn.Linear(4, 4)"
 _ROUNDS = 16
 
+# Loading TorchScript and letting it settle, with a gradient and without, runs much the same code for every model.
+_SCRIPT = """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+    def forward(self, x, w):
+        return torch.relu(self.linear(x) * w + x)
+torch.jit.save(torch.jit.script(Model()), file)
+"""
+_LOAD = """
+x = torch.ones(4, 4); w = torch.ones(4, 4, requires_grad=True); model = torch.jit.load(file)
+for _ in range(3):
+    with torch.no_grad():
+        model(x, w)
+"""
 
-def prepare(marks: Marks | None, *, compiling: bool = False) -> None:
+
+def prepare(marks: Marks | None, *, compiling: bool = False, scripting: bool = False) -> None:
     """Run what jobs will run, then leave no garbage to anyone."""
     torch.set_num_threads(1)
     if compiling:
@@ -40,9 +58,13 @@ def prepare(marks: Marks | None, *, compiling: bool = False) -> None:
         if load_compiler():
             _rehearse_compiling()
     else:
+        # Making TorchScript is no part of a job, and takes several times as long once Callgrind looks on.
+        model = _script() if scripting else None
         if marks is not None:
             marks.start()
         _rehearse(marks)
+        if model is not None:
+            _rehearse_loading(model)
     # Objects that live now are never looked at again: a collection in a child would copy every page of them.
     gc.collect()
     gc.freeze()
@@ -68,6 +90,23 @@ def _rehearse(marks: Marks | None) -> None:
         answer = _do(job, marks)
         assert isinstance(answer, Counted), answer
     pack(encode(answer))
+
+
+def _script() -> io.BytesIO | None:
+    """A model as TorchScript, to be loaded; None where there is none, of which a job that needs it will say more."""
+    file = io.BytesIO()
+    try:
+        SnippetTimer("pass", _SCRIPT, globals={"torch": torch, "file": file}).timeit(1)
+    except Exception as error:
+        print(error, file=sys.stderr)
+        return None
+    file.seek(0)
+    return file
+
+
+def _rehearse_loading(file: io.BytesIO) -> None:
+    stmt = "model(x, w).sum().backward()" if _is_for_cpu_only() else "model(x, w)"
+    SnippetTimer(stmt, _LOAD, globals={"torch": torch, "file": file}).timeit(_ROUNDS)
 
 
 def _rehearse_compiling() -> None:

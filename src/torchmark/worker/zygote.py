@@ -39,7 +39,7 @@ def serve(control: socket.socket, hello: Hello) -> None:
         return
     if hello.checking:
         load_comparison()
-    prepare(marks, compiling=hello.compiling)
+    prepare(marks, compiling=hello.compiling, scripting=hello.scripting)
     forget_ourselves()
     zygote = os.getpid()
     ready = encode(describe())
