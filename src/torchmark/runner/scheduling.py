@@ -42,6 +42,8 @@ EXPECTED_COUNT_S = 1.0
 COUNTER_BYTES = 3 * 1024**3 // 2
 # Those who wait for a worker that was killed are gone in no time.
 PARTING_S = 10.0
+# A request to stop ends the wait for what is no result within this. Nothing is timed meanwhile.
+NOTICE_S = 0.25
 
 
 @dataclasses.dataclass
@@ -78,10 +80,12 @@ class Execution:
             if self._is_time_to_time() and not self._flights:
                 yield from self._time_all()
                 continue
-            waited_for = [flight for flight in self._flights if flight.is_order or not self._stop.requested]
-            if not waited_for:
+            if not any(flight.is_order or not self._stop.requested for flight in self._flights):
                 return
-            flight, finish = self._done.get()
+            try:
+                flight, finish = self._done.get(timeout=NOTICE_S)
+            except queue.Empty:
+                continue
             self._flights.remove(flight)
             self._free = sorted({*self._free, *flight.cores})
             yield from finish()

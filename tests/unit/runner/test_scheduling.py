@@ -285,6 +285,15 @@ def test_stopping_does_not_wait_for_what_is_no_result(pretended: None) -> None:
     assert lab.abandoned.is_set()
 
 
+def test_a_request_to_stop_is_noticed_while_nothing_happens(pretended: None) -> None:
+    lab, stop = PretendedLab(Log()), Stop()
+    lab.hangs_in = "prepare"
+    for _ in execute(Plan((case("a"),)), [lab], [0], stop):
+        # As an interrupt comes: after the event, while the next one is waited for.
+        threading.Timer(0.05, stop.request).start()
+    assert lab.abandoned.is_set()
+
+
 def test_leaving_in_the_middle_ends_the_workers(pretended: None) -> None:
     lab = PretendedLab(Log())
     lab.hangs_in = "count"
