@@ -99,7 +99,10 @@ def _choose_metrics(run: Run, metrics: tuple[Metric, ...] | None) -> Run:
 
 def _make_unmistakable(store: Store, info: RunInfo) -> RunInfo:
     """Without its name if that means another run: commands that are proposed must mean this one."""
-    return info if store.find(info.name).id == info.id else dataclasses.replace(info, name="")
+    named = [other for other in store.list_runs() if other.name == info.name]
+    # What others have called a run may look like something else on a command line.
+    clear = info.name[:1] not in ("@", "-", "") and named[0].id == info.id
+    return info if clear else dataclasses.replace(info, name="")
 
 
 def _width() -> int:
