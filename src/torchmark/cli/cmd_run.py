@@ -7,6 +7,7 @@ import dataclasses
 import os
 import shutil
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 from typing import IO
 
@@ -26,7 +27,7 @@ from torchmark.cli.parameters import (
     use_colour,
     write_json,
 )
-from torchmark.cli.planning import Known, Wish, describe_run, plan_targets, recall
+from torchmark.cli.planning import Known, Wish, check_name, describe_run, plan_targets, recall
 from torchmark.cli.selecting import (
     FAULTY,
     Loaded,
@@ -40,7 +41,7 @@ from torchmark.cli.selecting import (
 from torchmark.cli.storing import store_option
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
-from torchmark.model.plan import Metric, Plan
+from torchmark.model.plan import Metric, Order, Plan
 from torchmark.model.run import Run
 from torchmark.report.planning import render_plan
 from torchmark.report.progress import make_progress
@@ -49,6 +50,7 @@ from torchmark.runner.backend import Backend, Stop
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.definitions import content_hash
 from torchmark.store.recorder import Recorder
 from torchmark.store.runs import Store, open_store
 
@@ -126,6 +128,8 @@ def command(
     """
     check_folder()
     usable = choose_cores(cores)
+    if not resume:
+        check_name(name)
     wish = Wish(names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
@@ -166,23 +170,33 @@ def _say_why_nothing(loaded: Loaded) -> int:
 def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name: str | None) -> int:
     """Say what would be done. Leaves no trace: where there is no store yet, there is none afterwards."""
     history: History = {}
-    done: tuple[Outcome, ...] = ()
+    settled: set[Hashable] = set()
     if store_path.exists() or recall_it:
         with open_store(store_path, read_only=True) as store:
-            history = store.durations()
             if recall_it:
                 known = recall(store, wish, list_given(), name)
-                wish, done = known.wish, store.load(known.info.id).outcomes
+                wish, earlier = known.wish, store.load(known.info.id)
+                longer = wish.timeout > earlier.plan.sampling.timeout_s
+                settled = {_identify(one.order) for one in earlier.outcomes if not _is_worth_another_try(one, longer)}
+            history = store.durations(wish.make_plan(()).sampling)
     loaded = load_cases(wish.names, wish.chosen.select())
     if not loaded.cases:
         return _say_why_nothing(loaded)
     plan = wish.make_plan(loaded.cases)
-    settled = {one.order for one in done if not (isinstance(one.result, Failure) and may_pass_later(one.result))}
-    orders = [order for order in plan.orders if order not in settled]
+    orders = [order for order in plan.orders if _identify(order) not in settled]
     expected = estimate(orders, plan.sampling, history, cores)
     click.echo(render_plan(plan, expected, cores, _width(), of=len(loaded.found)))
     show_faults(loaded.faults)
     return loaded.exit_code
+
+
+def _is_worth_another_try(outcome: Outcome, longer: bool) -> bool:
+    return isinstance(outcome.result, Failure) and may_pass_later(outcome.result, longer=longer)
+
+
+def _identify(order: Order) -> Hashable:
+    """An order by what is measured: tags may be others."""
+    return order.case.suite, content_hash(order.case), order.target, order.metric, order.round
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +213,7 @@ class _Job:
         """Begin, once it is certain that something can be done; or go on, if something is left to do."""
         if self.known is None:
             backend.open(self.plan)
-            return self.store.begin(self.plan, describe_run(self.wish, self.plan, self.name))
+            return self.store.begin(self.plan, describe_run(self.wish, self.plan, self.name, self.store.path))
         recorder = self.store.resume(self.known.info.id, self.plan)
         try:
             if recorder.missing:
@@ -235,7 +249,7 @@ def _follow(
     orders, plan = recorder.missing, job.plan
     if not orders:
         return
-    estimator = Estimator(orders, plan.sampling, job.store.durations(), cores)
+    estimator = Estimator(orders, plan.sampling, job.store.durations(plan.sampling), cores)
     total = len(plan.orders)
     with (
         make_progress(sys.stderr, quiet, total, estimator, done=total - len(orders)) as progress,
