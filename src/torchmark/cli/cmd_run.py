@@ -15,7 +15,7 @@ import click
 
 from torchmark.analysis.estimate import Estimator, History, estimate
 from torchmark.analysis.results import summarise_run
-from torchmark.cli.cmd_show import as_json
+from torchmark.cli.cmd_show import as_json, make_unmistakable
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.parameters import (
     Metrics,
@@ -42,7 +42,7 @@ from torchmark.cli.storing import store_option
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
 from torchmark.model.plan import Metric, Order, Plan
-from torchmark.model.run import Run
+from torchmark.model.run import Run, RunInfo
 from torchmark.report.planning import render_plan
 from torchmark.report.progress import make_progress
 from torchmark.report.results import render_results
@@ -148,7 +148,8 @@ def command(
         except Ended as ended:
             # Before there was anything to show.
             return SIGNALLED + ended.number
-    _report(run, json_file)
+        shown = make_unmistakable(store, run.info)
+    _report(run, shown, json_file)
     show_faults(loaded.faults)
     return code or (FAULTY if loaded.faults else 0)
 
@@ -251,8 +252,11 @@ def _follow(
         return
     estimator = Estimator(orders, plan.sampling, job.store.durations(plan.sampling), cores)
     total = len(plan.orders)
+    done = total - len(orders)
+    # Failures that are tried again are not done.
+    failed = recorder.info.failures - (recorder.info.outcomes - done)
     with (
-        make_progress(sys.stderr, quiet, total, estimator, done=total - len(orders)) as progress,
+        make_progress(sys.stderr, quiet, total, estimator, done=done, failed=failed) as progress,
         contextlib.closing(backend.execute(plan, orders, stop)) as events,
     ):
         for event in events:
@@ -263,12 +267,12 @@ def _follow(
                 stop.request()
 
 
-def _report(run: Run, json_file: IO[str] | None) -> None:
+def _report(run: Run, shown: RunInfo, json_file: IO[str] | None) -> None:
     summaries = summarise_run(run)
     if json_file is not None:
         write_json(as_json(run, summaries, ()), json_file)
     if not is_standard_output(json_file):
-        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=run.info))
+        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown))
 
 
 def _width() -> int:
