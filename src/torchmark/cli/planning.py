@@ -135,9 +135,15 @@ def _read_wish(info: RunInfo, plan: Plan) -> Wish:
     options = dict(info.options)
     fields = {field.name for field in dataclasses.fields(Options)}
     sampling = plan.sampling
+    chosen = Options(**{name: values for name, values in options.items() if name in fields})
+    try:
+        chosen.select()
+    except (KeyError, ValueError) as error:
+        # It may have been made by another version, or by anybody.
+        raise UsageError(f"The run {info.id} cannot be gone on with: its selection means nothing here.") from error
     return Wish(
         names=options.get(NAMES, ()),
-        chosen=Options(**{name: values for name, values in options.items() if name in fields}),
+        chosen=chosen,
         metrics=sampling.metrics,
         targets=plan.targets,
         repeat=sampling.repeat,

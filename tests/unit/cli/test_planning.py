@@ -56,6 +56,14 @@ def test_a_run_of_another_machine_is_gone_on_with_only_if_it_is_named(store: Sto
     assert recall(store, wish(), set(), INFO.id[:8]).info.id == INFO.id
 
 
+@pytest.mark.parametrize("option", [("threads", ("x",)), ("language", ("cobol",)), ("k", ("(",))])
+def test_what_was_selected_by_nobody_knows_what_is_told(option: tuple[str, tuple[str, ...]], store: Store) -> None:
+    store.remove([INFO.id])
+    store.add(dataclasses.replace(make_run(), info=dataclasses.replace(INFO, host=HOST, options=(option,))))
+    with pytest.raises(UsageError, match="means nothing here"):
+        recall(store, wish(), set(), None)
+
+
 @pytest.mark.parametrize("name", [None, "nightly", "it's 2", "deadbeef", "ünï"])
 def test_a_name_is_what_one_can_type(name: str | None) -> None:
     check_name(name)
