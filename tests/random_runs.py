@@ -17,11 +17,12 @@ from torchmark.model.outcome import Activity, Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.times import Times
+from torchmark.store.plain import MOST_SECONDS
 
 # Also what SQLite or UTF-8 would not take as it is.
 TEXTS = st.text(st.sampled_from('ab "\\\n\0\x1bé😀\udcff'), max_size=5)
 NUMBERS = st.integers(0, 2**70)
-FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+FLOATS = st.floats(-MOST_SECONDS, MOST_SECONDS)
 SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXTS,
     int: NUMBERS,

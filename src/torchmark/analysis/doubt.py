@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchmark.analysis.summarise import summarise
 from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, OptimisedAway, TwoModes, Variation
@@ -29,24 +29,40 @@ def find_caveats(times: Times) -> tuple[Caveat, ...]:
     return tuple(_caveats(times))
 
 
-def _caveats(times: Times) -> Iterator[Caveat]:
-    per_run = times.per_run
-    if times.optimised_away:
+def find_caveats_of_rounds(rounds: Sequence[Times]) -> tuple[Caveat, ...]:
+    """The same for several measurements of one thing whose samples are taken together.
+
+    How many there are and how they scatter is asked of all samples, so that rounds that differ from each other show.
+    What is in the order of samples, or in the size of blocks, is asked of each round.
+    """
+    return tuple(dict.fromkeys(_caveats(*rounds)))
+
+
+def _caveats(*rounds: Times) -> Iterator[Caveat]:
+    if any(times.optimised_away for times in rounds):
         # How the times of nothing scatter is of no interest.
         yield OptimisedAway()
         return
-    if len(per_run) < ENOUGH_SAMPLES:
-        yield FewSamples(len(per_run), ENOUGH_SAMPLES)
-    if not per_run:
+    samples = [t for times in rounds for t in times.per_run]
+    if len(samples) < ENOUGH_SAMPLES:
+        yield FewSamples(len(samples), ENOUGH_SAMPLES)
+    if not samples:
         return
-    summary = summarise(per_run)
+    summary = summarise(samples)
     if is_suspect(summary):
         yield Variation(summary.iqr_share)
-    if trend := shape.find_trend(per_run):
-        yield Drift(trend.change)
-    if modes := shape.find_modes(per_run):
+    for times in rounds:
+        if trend := shape.find_trend(times.per_run):
+            yield Drift(trend.change)
+    if modes := shape.find_modes(samples):
         yield TwoModes(modes.fast, modes.slow, modes.slow_share)
-    if times.overhead_s is not None:
-        block = order.quantile(sorted(times.raw_times), 0.5)
-        if block > 0 and times.overhead_s / block >= VISIBLE_OVERHEAD:
-            yield HighOverhead(min(times.overhead_s / block, 1.0))
+    for times in rounds:
+        yield from _doubt_blocks(times)
+
+
+def _doubt_blocks(times: Times) -> Iterator[Caveat]:
+    if times.overhead_s is None or not times.raw_times:
+        return
+    block = order.quantile(sorted(times.raw_times), 0.5)
+    if block > 0 and times.overhead_s / block >= VISIBLE_OVERHEAD:
+        yield HighOverhead(min(times.overhead_s / block, 1.0))

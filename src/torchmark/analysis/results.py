@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from torchmark.analysis.counting import doubt_count, spread
-from torchmark.analysis.doubt import find_caveats
+from torchmark.analysis.doubt import find_caveats_of_rounds
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.case import Case
 from torchmark.model.caveat import Caveat
@@ -14,9 +14,9 @@ from torchmark.model.costs import Tally
 from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plan import Order, Plan, Target
 from torchmark.model.run import Run
-from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
+from torchmark.model.summary import CaseSummary, CountSummary, Interval, WallSummary
 from torchmark.model.times import Times
-from torchmark.stats.order import middle
+from torchmark.stats.order import middle, quantile
 
 CONFIDENCE = 0.95
 
@@ -45,12 +45,13 @@ def _summarise(case: Case, target: Target, orders: Sequence[Order], by_order: Ma
     there = [by_order[order] for order in orders if order in by_order]
     results = [outcome.result for outcome in there]
     tallies = [result for result in results if isinstance(result, Tally)]
-    caveats = [caveat for outcome in there for caveat in _doubt(outcome)]
+    timed = [result for result in results if isinstance(result, (Times, CompileCosts))]
+    caveats = [*_doubt_times(timed), *(caveat for outcome in there for caveat in _doubt_count(outcome))]
     failures = [(outcome.order.metric, outcome.result) for outcome in there if isinstance(outcome.result, Failure)]
     return CaseSummary(
         case,
         target,
-        wall=_summarise_times([result for result in results if isinstance(result, (Times, CompileCosts))]),
+        wall=_summarise_times(timed),
         count=_summarise_counts(tallies) if tallies else None,
         failures=tuple(dict.fromkeys(failures)),
         caveats=tuple({caveat.kind: caveat for caveat in reversed(caveats)}.values())[::-1],
@@ -60,15 +61,30 @@ def _summarise(case: Case, target: Target, orders: Sequence[Order], by_order: Ma
 
 
 def _summarise_times(results: Sequence[Times | CompileCosts]) -> WallSummary | None:
-    samples = [t for result in results for t in steady_times(result).per_run]
+    rounds = [steady_times(result).per_run for result in results]
+    samples = [t for times in rounds for t in times]
     if not samples:
         return None
     return WallSummary(
         times=summarise(samples),
-        interval=find_median_interval(samples, CONFIDENCE),
+        interval=_find_interval([times for times in rounds if times]),
         samples_s=tuple(samples),
         compiling=next((result for result in results if isinstance(result, CompileCosts)), None),
     )
+
+
+def _find_interval(rounds: Sequence[Sequence[float]]) -> Interval | None:
+    """Of the median of all samples, and no narrower than what the medians of rounds say.
+
+    Samples of one process have more in common than those of several, and an interval that takes them for independent is
+    too narrow. Where there are too few rounds for an interval of their medians, it encloses them all.
+    """
+    interval = find_median_interval([t for times in rounds for t in times], CONFIDENCE)
+    if interval is None or len(rounds) == 1:
+        return interval
+    medians = sorted(quantile(sorted(times), 0.5) for times in rounds)
+    among = find_median_interval(medians, CONFIDENCE) or Interval(medians[0], medians[-1], CONFIDENCE)
+    return Interval(min(interval.low, among.low), max(interval.high, among.high), interval.confidence)
 
 
 def steady_times(result: Times | CompileCosts) -> Times:
@@ -79,21 +95,25 @@ def steady_times(result: Times | CompileCosts) -> Times:
 def _summarise_counts(tallies: Sequence[Tally]) -> CountSummary:
     chosen = tallies[middle([tally.total for tally in tallies])]
     number = chosen.number
+    totals = tuple(total for tally in tallies for total in tally.totals)
     return CountSummary(
         instructions=chosen.total / number,
-        spread=spread(chosen.totals) if len(chosen.totals) > 1 else None,
+        spread=spread(totals) if len(totals) > 1 else None,
         allocations=chosen.allocations / number,
         tensor_allocations=chosen.tensor_allocations / number,
         baseline=None if chosen.baseline is None else chosen.baseline / number,
         number=number,
-        totals=tuple(total for tally in tallies for total in tally.totals),
+        totals=totals,
     )
 
 
-def _doubt(outcome: Outcome) -> Iterator[Caveat]:
+def _doubt_times(results: Sequence[Times | CompileCosts]) -> tuple[Caveat, ...]:
+    return find_caveats_of_rounds([steady_times(result) for result in results]) if results else ()
+
+
+def _doubt_count(outcome: Outcome) -> tuple[Caveat, ...]:
     result = outcome.result
-    if isinstance(result, Tally):
-        threads = outcome.order.case.args.num_threads
-        yield from doubt_count(result.totals, threads, outcome.environment, optimised_away=result.optimised_away)
-    elif isinstance(result, (Times, CompileCosts)):
-        yield from find_caveats(steady_times(result))
+    if not isinstance(result, Tally):
+        return ()
+    threads = outcome.order.case.args.num_threads
+    return doubt_count(result.totals, threads, outcome.environment, optimised_away=result.optimised_away)

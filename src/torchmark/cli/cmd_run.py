@@ -7,6 +7,7 @@ import dataclasses
 import os
 import shutil
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 from typing import IO
 
@@ -14,7 +15,7 @@ import click
 
 from torchmark.analysis.estimate import Estimator, History, estimate
 from torchmark.analysis.results import summarise_run
-from torchmark.cli.cmd_show import as_json
+from torchmark.cli.cmd_show import as_json, make_unmistakable
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.parameters import (
     Metrics,
@@ -26,7 +27,7 @@ from torchmark.cli.parameters import (
     use_colour,
     write_json,
 )
-from torchmark.cli.planning import Known, Wish, describe_run, plan_targets, recall
+from torchmark.cli.planning import Known, Wish, check_name, describe_run, plan_targets, recall
 from torchmark.cli.selecting import (
     FAULTY,
     Loaded,
@@ -40,8 +41,8 @@ from torchmark.cli.selecting import (
 from torchmark.cli.storing import store_option
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
-from torchmark.model.plan import Metric, Plan
-from torchmark.model.run import Run
+from torchmark.model.plan import Metric, Order, Plan
+from torchmark.model.run import Run, RunInfo
 from torchmark.report.planning import render_plan
 from torchmark.report.progress import make_progress
 from torchmark.report.results import render_results
@@ -49,6 +50,7 @@ from torchmark.runner.backend import Backend, Stop
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.definitions import content_hash
 from torchmark.store.recorder import Recorder
 from torchmark.store.runs import Store, open_store
 
@@ -126,6 +128,8 @@ def command(
     """
     check_folder()
     usable = choose_cores(cores)
+    if not resume:
+        check_name(name)
     wish = Wish(names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
@@ -144,7 +148,8 @@ def command(
         except Ended as ended:
             # Before there was anything to show.
             return SIGNALLED + ended.number
-    _report(run, json_file)
+        shown = make_unmistakable(store, run.info)
+    _report(run, shown, json_file)
     show_faults(loaded.faults)
     return code or (FAULTY if loaded.faults else 0)
 
@@ -166,23 +171,33 @@ def _say_why_nothing(loaded: Loaded) -> int:
 def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name: str | None) -> int:
     """Say what would be done. Leaves no trace: where there is no store yet, there is none afterwards."""
     history: History = {}
-    done: tuple[Outcome, ...] = ()
+    settled: set[Hashable] = set()
     if store_path.exists() or recall_it:
         with open_store(store_path, read_only=True) as store:
-            history = store.durations()
             if recall_it:
                 known = recall(store, wish, list_given(), name)
-                wish, done = known.wish, store.load(known.info.id).outcomes
+                wish, earlier = known.wish, store.load(known.info.id)
+                longer = wish.timeout > earlier.plan.sampling.timeout_s
+                settled = {_identify(one.order) for one in earlier.outcomes if not _is_worth_another_try(one, longer)}
+            history = store.durations(wish.make_plan(()).sampling)
     loaded = load_cases(wish.names, wish.chosen.select())
     if not loaded.cases:
         return _say_why_nothing(loaded)
     plan = wish.make_plan(loaded.cases)
-    settled = {one.order for one in done if not (isinstance(one.result, Failure) and may_pass_later(one.result))}
-    orders = [order for order in plan.orders if order not in settled]
+    orders = [order for order in plan.orders if _identify(order) not in settled]
     expected = estimate(orders, plan.sampling, history, cores)
     click.echo(render_plan(plan, expected, cores, _width(), of=len(loaded.found)))
     show_faults(loaded.faults)
     return loaded.exit_code
+
+
+def _is_worth_another_try(outcome: Outcome, longer: bool) -> bool:
+    return isinstance(outcome.result, Failure) and may_pass_later(outcome.result, longer=longer)
+
+
+def _identify(order: Order) -> Hashable:
+    """An order by what is measured: tags may be others."""
+    return order.case.suite, content_hash(order.case), order.target, order.metric, order.round
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +214,7 @@ class _Job:
         """Begin, once it is certain that something can be done; or go on, if something is left to do."""
         if self.known is None:
             backend.open(self.plan)
-            return self.store.begin(self.plan, describe_run(self.wish, self.plan, self.name))
+            return self.store.begin(self.plan, describe_run(self.wish, self.plan, self.name, self.store.path))
         recorder = self.store.resume(self.known.info.id, self.plan)
         try:
             if recorder.missing:
@@ -235,10 +250,13 @@ def _follow(
     orders, plan = recorder.missing, job.plan
     if not orders:
         return
-    estimator = Estimator(orders, plan.sampling, job.store.durations(), cores)
+    estimator = Estimator(orders, plan.sampling, job.store.durations(plan.sampling), cores)
     total = len(plan.orders)
+    done = total - len(orders)
+    # Failures that are tried again are not done.
+    failed = recorder.info.failures - (recorder.info.outcomes - done)
     with (
-        make_progress(sys.stderr, quiet, total, estimator, done=total - len(orders)) as progress,
+        make_progress(sys.stderr, quiet, total, estimator, done=done, failed=failed) as progress,
         contextlib.closing(backend.execute(plan, orders, stop)) as events,
     ):
         for event in events:
@@ -249,12 +267,12 @@ def _follow(
                 stop.request()
 
 
-def _report(run: Run, json_file: IO[str] | None) -> None:
+def _report(run: Run, shown: RunInfo, json_file: IO[str] | None) -> None:
     summaries = summarise_run(run)
     if json_file is not None:
         write_json(as_json(run, summaries, ()), json_file)
     if not is_standard_output(json_file):
-        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=run.info))
+        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown))
 
 
 def _width() -> int:

@@ -74,7 +74,7 @@ def command(
             click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
         breakdowns = break_down(store, run, functions) if functions is not None else []
-        shown = dataclasses.replace(run, info=_make_unmistakable(store, info))
+        shown = dataclasses.replace(run, info=make_unmistakable(store, info))
     summaries = summarise_run(run)
     if json_file is not None:
         write_json(as_json(run, summaries, breakdowns), json_file)
@@ -97,9 +97,12 @@ def _choose_metrics(run: Run, metrics: tuple[Metric, ...] | None) -> Run:
     return dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
 
 
-def _make_unmistakable(store: Store, info: RunInfo) -> RunInfo:
+def make_unmistakable(store: Store, info: RunInfo) -> RunInfo:
     """Without its name if that means another run: commands that are proposed must mean this one."""
-    return info if store.find(info.name).id == info.id else dataclasses.replace(info, name="")
+    named = [other for other in store.list_runs() if other.name == info.name]
+    # What others have called a run may look like something else on a command line.
+    clear = info.name[:1] not in ("@", "-", "") and named[0].id == info.id
+    return info if clear else dataclasses.replace(info, name="")
 
 
 def _width() -> int:

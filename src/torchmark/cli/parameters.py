@@ -73,6 +73,10 @@ class ThreadCounts(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return numbers
 
 
+# Some thirty years.
+MOST_SECONDS = 1e9
+
+
 class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A length of time that ends."""
 
@@ -84,7 +88,7 @@ class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
             seconds = float(value)
         except ValueError:
             seconds = math.nan
-        if not 0 <= seconds < math.inf:
+        if not 0 <= seconds <= MOST_SECONDS:
             self.fail(f"{value!r} is not a number of seconds, such as 0.5.", param, ctx)
         return seconds
 

@@ -12,15 +12,18 @@ from pathlib import Path
 from torchmark import __version__
 from torchmark.api.counter import choose_layouts
 from torchmark.cli.selecting import DEFAULT_SUITES, Options
+from torchmark.define.discovery import list_suites
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.run import RunInfo
 from torchmark.runner.host import describe_host, describe_sources
+from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.variables import FIXED
 from torchmark.store.runs import Store
 
 NAMES = "names"
+FOLDER = "folder"
 # What stays as it was when a run goes on, and how it is spelt.
 _FIXED_OPTIONS = {
     "metrics": "--metric",
@@ -48,11 +51,11 @@ class Wish:
         sampling = Sampling(self.metrics, self.min_run_time, choose_layouts(self.layouts), self.repeat, self.timeout)
         return Plan(tuple(cases), self.targets, sampling)
 
-    @property
-    def options(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """How cases are chosen, in a form that can be kept."""
+    def options(self, store_path: Path) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """How cases are chosen, and where their files are, in a form that can be kept."""
         chosen: Mapping[str, tuple[str, ...]] = dataclasses.asdict(self.chosen)
-        return ((NAMES, self.names or DEFAULT_SUITES), *((name, values) for name, values in chosen.items() if values))
+        named = (NAMES, self.names or DEFAULT_SUITES), (FOLDER, (locate_folder(store_path),))
+        return (*named, *((name, values) for name, values in chosen.items() if values))
 
 
 def plan_targets(python: str | None, envs: Sequence[tuple[str, str]]) -> tuple[Target, ...]:
@@ -66,7 +69,20 @@ def plan_targets(python: str | None, envs: Sequence[tuple[str, str]]) -> tuple[T
     return tuple(Target(name, path) for name, path in envs) or (Target(python=python),)
 
 
-def describe_run(wish: Wish, plan: Plan, name: str | None) -> RunInfo:
+def locate_folder(store_path: Path) -> str:
+    """The working folder as seen from the store: the same after both have moved."""
+    return os.path.relpath(os.getcwd(), os.path.dirname(os.path.realpath(store_path)))
+
+
+def check_name(name: str | None) -> None:
+    """Refuse a name that a run could not be found by, or that could not be told or typed."""
+    if name is not None and (not name.strip() or name[0] in "@-" or not name.isprintable()):
+        raise UsageError(
+            f"{name!r} cannot be the name of a run: begin with a letter or a digit, without control characters."
+        )
+
+
+def describe_run(wish: Wish, plan: Plan, name: str | None, store_path: Path) -> RunInfo:
     """A new run: what is known of it before it begins."""
     return RunInfo(
         id=uuid.uuid4().hex,
@@ -77,7 +93,7 @@ def describe_run(wish: Wish, plan: Plan, name: str | None) -> RunInfo:
         host=describe_host(os.environ),
         sources=describe_sources(case.suite for case in plan.cases),
         seed=int(FIXED["PYTHONHASHSEED"]),
-        options=wish.options,
+        options=wish.options(store_path),
     )
 
 
@@ -100,14 +116,18 @@ def recall(store: Store, wish: Wish, given: Collection[str], name: str | None) -
     problem = ""
     for info in candidates:
         known = _read_wish(info, store.load(info.id, select=lambda _: False).plan)
-        differences = list(_differ(wish, known, given))
+        # Who names a run means it, wherever it began.
+        differences = [
+            *(_began_elsewhere(info, known, store.path) if name is None else ()),
+            *_differ(wish, known, given),
+        ]
         if not differences:
             timeout = wish.timeout if "timeout" in given else known.timeout
             return Known(info, dataclasses.replace(known, timeout=timeout))
-        problem = problem or f"{info.name} ({info.id[:8]}) has {differences[0]}"
+        problem = problem or f"{info.name} ({info.id[:8]}) {differences[0]}"
     raise UsageError(
-        f"There is no run to go on with that fits: {problem}. A run goes on as it began: leave those options out, name "
-        "another run with --name, or begin a new one without --resume."
+        f"There is no run to go on with that fits: {problem}. A run goes on as it began, and where: leave "
+        "other options out, say with --name which run you mean, or begin a new one without --resume."
     )
 
 
@@ -115,9 +135,15 @@ def _read_wish(info: RunInfo, plan: Plan) -> Wish:
     options = dict(info.options)
     fields = {field.name for field in dataclasses.fields(Options)}
     sampling = plan.sampling
+    chosen = Options(**{name: values for name, values in options.items() if name in fields})
+    try:
+        chosen.select()
+    except (KeyError, ValueError) as error:
+        # It may have been made by another version, or by anybody.
+        raise UsageError(f"The run {info.id} cannot be gone on with: its selection means nothing here.") from error
     return Wish(
         names=options.get(NAMES, ()),
-        chosen=Options(**{name: values for name, values in options.items() if name in fields}),
+        chosen=chosen,
         metrics=sampling.metrics,
         targets=plan.targets,
         repeat=sampling.repeat,
@@ -127,14 +153,30 @@ def _read_wish(info: RunInfo, plan: Plan) -> Wish:
     )
 
 
+def _began_elsewhere(info: RunInfo, known: Wish, store_path: Path) -> Iterator[str]:
+    """Where a run began, if it was not here: files of the same names are others there, and so are the times."""
+    if info.host.cpu_model != read_cpu_model(Path("/")):
+        yield f"was begun on another machine ({info.host.cpu_model})"
+    folder = next(iter(dict(info.options).get(FOLDER, ())), None)
+    has_files = not set(known.names) <= set(list_suites())
+    if folder is not None and has_files and folder != locate_folder(store_path):
+        there = os.path.normpath(os.path.join(os.path.dirname(os.path.realpath(store_path)), folder))
+        yield f"was begun in another folder ({there})"
+
+
+def _resolve(names: Sequence[str]) -> list[str]:
+    """Suites as they are called, files and folders however they are spelt."""
+    return [name if name in list_suites() else os.path.realpath(name) for name in names]
+
+
 def _differ(wish: Wish, known: Wish, given: Collection[str]) -> Iterator[str]:
     """What was asked for otherwise then, of all that is asked for now."""
-    if NAMES in given and tuple(wish.names) != tuple(known.names):
-        yield f"benchmarks {' '.join(known.names)}, not {' '.join(wish.names)}"
+    if NAMES in given and _resolve(wish.names) != _resolve(known.names):
+        yield f"has benchmarks {' '.join(known.names)}, not {' '.join(wish.names)}"
     if any(option.startswith("only_") for option in given) and wish.chosen != known.chosen:
-        yield "another selection of cases"
+        yield "has another selection of cases"
     for option, spelt in _FIXED_OPTIONS.items():
         if option in given and getattr(wish, option) != getattr(known, option):
-            yield f"another {spelt}"
+            yield f"has another {spelt}"
     if {"python", "envs"} & set(given) and wish.targets != known.targets:
-        yield "other interpreters"
+        yield "has other interpreters"

@@ -138,6 +138,9 @@ def _find(names: Sequence[str]) -> Iterator[_Source]:
 
 
 def _find_files(name: str) -> list[Path]:
+    if not name:
+        # A variable that is not set, more often than the folder one is in.
+        raise UsageError("An empty name is no suite, file or folder. The folder you are in is '.'.")
     path = Path(name)
     if path.is_file():
         return [path]

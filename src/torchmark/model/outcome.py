@@ -63,8 +63,13 @@ def was_killed(failure: Failure) -> bool:
     return failure.kind in (FailureKind.WORKER_DIED, FailureKind.NO_RESULT)
 
 
-def may_pass_later(failure: Failure) -> bool:
-    """Whether a failure came from the surroundings, so that the same may pass another time."""
+def may_pass_later(failure: Failure, *, longer: bool = False) -> bool:
+    """Whether a failure came from the surroundings, so that the same may pass another time.
+
+    `longer` is whether it will be given more time than it had.
+    """
+    if failure.kind is FailureKind.TIMED_OUT:
+        return longer
     return was_killed(failure) or failure.kind in (FailureKind.MISSING, FailureKind.OUT_OF_MEMORY)
 
 

@@ -53,7 +53,7 @@ class WallSummary:
 
     times: Summary
     interval: Interval | None
-    """95 % interval of the median; None where there are too few samples."""
+    """95 % interval of the median; None where there are too few samples. Reaches to the medians of several rounds."""
     samples_s: tuple[float, ...]
     """Seconds per run, one value a block, round after round."""
     compiling: CompileCosts | None = None
@@ -66,7 +66,7 @@ class CountSummary:
 
     instructions: float
     spread: float | None
-    """How far the layouts are apart, as a share of the median; None where there is only one."""
+    """How far the layouts of all rounds are apart, as a share of the median; None where there is only one."""
     allocations: float
     tensor_allocations: float
     baseline: float | None

@@ -49,6 +49,8 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int) -
     counted = next((summary for summary in summaries if summary.count), None)
     if not steps and counted is not None:
         steps.append(("See where instructions go with", f"torchmark show {name_run(run)} --functions EXPR"))
+    if not steps and summaries:
+        steps.append(("See this again with", f"torchmark show {name_run(run)}"))
     lines: list[str] = []
     for text, command in steps:
         line = f"{text}:  {command}"

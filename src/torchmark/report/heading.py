@@ -52,8 +52,14 @@ def _word_environments(run: Run) -> Iterator[str]:
 
 
 def _word_environment(environments: list[Environment]) -> str:
-    first = environments[0]
-    texts = [f"torch {first.torch_version}", f"Python {first.python_version}"]
+    # A run that was gone on with elsewhere, or after an upgrade, has several.
+    texts = [
+        f"{what} {' and '.join(dict.fromkeys(versions))}"
+        for what, versions in (
+            ("torch", (one.torch_version for one in environments)),
+            ("Python", (one.python_version for one in environments)),
+        )
+    ]
     counted = next((one for one in environments if one.valgrind is not None), None)
     native = {one.cpu_capability for one in environments if one.valgrind is None}
     native |= {one.native_capability for one in environments}

@@ -132,11 +132,13 @@ def _explain(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> Iterat
     """What the numbers are, then what the marks mean."""
     texts = []
     if any(summary.wall for summary in summaries):
-        texts.append("Time is the median, ± its 95 % interval.")
+        rounds = ", widened to how far rounds differ" if plan.sampling.repeat > 1 else ""
+        texts.append(f"Time is the median, ± its 95 % interval{rounds}.")
     if any(summary.count for summary in summaries):
         layouts = len(plan.sampling.layouts)
-        how = f", in the median of {layouts} memory layouts; spread is from the lowest to the highest"
-        texts.append(f"Instructions and allocations are per run{how if layouts > 1 else ''}.")
+        how = f", in the median of {layouts} memory layouts" if layouts > 1 else ""
+        spread = "; spread is from the lowest to the highest" if layouts * plan.sampling.repeat > 1 else ""
+        texts.append(f"Instructions and allocations are per run{how}{spread}.")
     yield from wrap(" ".join(texts), width)
     yield from explain_marks(summaries, width)
     yield from explain_environments(summaries, width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torchmark.model.run import RunEntry
 
@@ -26,16 +26,26 @@ def tell_state(entry: RunEntry) -> str:
 
 
 def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
-    """A row for each run. What does not fit is cut: first names, then versions."""
+    """A row for each run. Where there is little room, the number of cases gives way, then versions and names are cut.
+
+    Names last: they are what runs are asked for by.
+    """
     length = _find_id_length([entry.info.id for entry in entries])
-    columns = list(zip(_HEADINGS, *(_make_row(entry, length) for entry in entries), strict=True))
-    for heading in ("name", "torch"):
-        place = _HEADINGS.index(heading)
-        excess = sum(_measure(column) for column in columns) + len(_GAP) * (len(columns) - 1) - width
-        longest = max(_measure(columns[place]) - max(excess, 0), SHORTEST_TEXT)
-        columns[place] = tuple(_cut(text, longest) for text in columns[place])
-    rows = zip(*(_pad(column) for column in columns), strict=True)
-    return "\n".join(_GAP.join(row).rstrip() for row in rows)
+    rows = (_make_row(entry, length) for entry in entries)
+    columns = {column[0]: column for column in zip(_HEADINGS, *rows, strict=True)}
+    if _exceed(columns, width):
+        del columns["cases"]
+    for heading in ("torch", "name"):
+        longest = max(_measure(columns[heading]) - _exceed(columns, width), SHORTEST_TEXT)
+        columns[heading] = tuple(_cut(text, longest) for text in columns[heading])
+    lines = zip(*(_pad(column) for column in columns.values()), strict=True)
+    return "\n".join(_GAP.join(line).rstrip() for line in lines)
+
+
+def _exceed(columns: Mapping[str, Sequence[str]], width: int) -> int:
+    """By how much a table is too wide."""
+    taken = sum(_measure(column) for column in columns.values()) + len(_GAP) * (len(columns) - 1)
+    return max(taken - width, 0)
 
 
 def _make_row(entry: RunEntry, id_length: int) -> tuple[str, ...]:

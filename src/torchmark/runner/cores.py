@@ -25,12 +25,14 @@ def choose_cores(wanted: str | None = None, allowed: Sequence[int] | None = None
         quota = read_cpu_quota(root)
         # A part of a core is none: what is throttled in the middle of a measurement measures the throttle.
         return found if quota is None else found[: max(1, int(quota))]
-    if wanted.isdigit():
+    if _is_number(wanted):
         return _take_some(int(wanted), found)
-    chosen = sorted(set(_read_list(wanted)))
-    if missing := [core for core in chosen if core not in found]:
-        raise UsageError(f"Core {missing[0]} cannot be used: there are {describe_cores(found)}.")
-    return chosen
+    chosen = set()
+    for core in _read_list(wanted):
+        if core not in found:
+            raise UsageError(f"Core {core} cannot be used: there are {describe_cores(found)}.")
+        chosen.add(core)
+    return sorted(chosen)
 
 
 def list_allowed_cores() -> list[int]:
@@ -46,10 +48,14 @@ def _take_some(number: int, found: list[int]) -> list[int]:
     return found[:number]
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 def _read_list(text: str) -> Iterable[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(first) > int(last)):
+        if not _is_number(first) or (dash and not _is_number(last)) or (dash and int(first) > int(last)):
             raise UsageError(f"{text!r} names no cores: say how many, such as 2, or which, such as 0,2-3.")
         yield from range(int(first), int(last or first) + 1)
 

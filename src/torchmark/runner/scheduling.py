@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
@@ -42,6 +42,8 @@ EXPECTED_COUNT_S = 1.0
 COUNTER_BYTES = 3 * 1024**3 // 2
 # Those who wait for a worker that was killed are gone in no time.
 PARTING_S = 10.0
+# A request to stop ends the wait for what is no result within this. Nothing is timed meanwhile.
+NOTICE_S = 0.25
 
 
 @dataclasses.dataclass
@@ -78,10 +80,12 @@ class Execution:
             if self._is_time_to_time() and not self._flights:
                 yield from self._time_all()
                 continue
-            waited_for = [flight for flight in self._flights if flight.is_order or not self._stop.requested]
-            if not waited_for:
+            if not any(flight.is_order or not self._stop.requested for flight in self._flights):
                 return
-            flight, finish = self._done.get()
+            try:
+                flight, finish = self._done.get(timeout=NOTICE_S)
+            except queue.Empty:
+                continue
             self._flights.remove(flight)
             self._free = sorted({*self._free, *flight.cores})
             yield from finish()
@@ -135,24 +139,24 @@ class Execution:
     def _finish_stage(self, site: Site, activity: Activity, made: Made) -> Iterator[Event]:
         site.is_preparing = False
         yield activity
-        for case, outcome in made.items():
-            if isinstance(outcome, Failure):
-                yield from self._fail(case, site, outcome, activity)
-            else:
-                site.ready[case] = outcome
+        failures = {case: outcome for case, outcome in made.items() if isinstance(outcome, Failure)}
+        if failures:
+            yield from self._fail(failures, site, activity)
+        site.ready |= {case: outcome for case, outcome in made.items() if not isinstance(outcome, Failure)}
         for order in [order for order in site.waiting if order.case in site.ready]:
             del site.waiting[order]
             (site.countable if order.case.parts is None else site.compiled).append(order)
 
-    def _fail(self, case: Case, site: Site, failure: Failure, activity: Activity) -> Iterator[Event]:
-        """A case that cannot be measured at all."""
-        for order in self._orders:
-            if order.case == case and order.target == site.target:
+    def _fail(self, failures: Mapping[Case, Failure], site: Site, activity: Activity) -> Iterator[Event]:
+        """Cases that cannot be measured at all."""
+        failed = [order for order in self._orders if order.target == site.target and order.case in failures]
+        gone = set(failed)
+        self._to_time = deque(order for order in self._to_time if order not in gone)
+        for order in failed:
+            # Where there is nobody to count, it has been told so already.
+            if order.metric is Metric.WALL or order in site.waiting:
                 site.waiting.pop(order, None)
-                yield Outcome(order, failure, activity.began, activity.ended)
-        self._to_time = deque(
-            order for order in self._to_time if not (order.case == case and order.target == site.target)
-        )
+                yield Outcome(order, failures[order.case], activity.began, activity.ended)
 
     def _needs_counter(self, site: Site) -> bool:
         """The first is started early, since it takes long; others if those that are there have long to go."""

@@ -133,5 +133,9 @@ def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         real, problem = "", [str(error)]
     if not os.path.isfile(real):
-        raise SetupError(f"{python!r} is no Python: {''.join(problem)}", missing="python", advice=advice)
+        raise SetupError(
+            f"{python!r} is no Python: {''.join(problem) or 'it does not answer as one.'}",
+            missing="python",
+            advice=advice,
+        )
     return real

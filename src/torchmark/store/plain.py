@@ -25,6 +25,9 @@ _T = TypeVar("_T")
 
 # More than anybody repeats; a plan of a stranger's file has to end.
 MOST_ROUNDS = 100_000
+# All numbers with a fraction are seconds, or shares of something. Calendars and sums of squares take this many, about
+# nineteen centuries.
+MOST_SECONDS = 6e10
 _ID_LENGTH = 32
 
 
@@ -87,7 +90,15 @@ def _read(kind: Any, data: object, name: str) -> Any:
         if not isinstance(data, str) or data not in by_name:
             raise StoreError(f"The field {name!r} is {data!r:.40}; expected one of {', '.join(by_name)}.")
         return by_name[data]
-    return check_kind(data, name, kind)
+    value = check_kind(data, name, kind)
+    if kind is float:
+        check_seconds(value, name)
+    return value
+
+
+def check_seconds(seconds: float, name: str) -> None:
+    """Refuse what nobody can have measured."""
+    _demand(abs(seconds) <= MOST_SECONDS, name, f"at most {MOST_SECONDS:.0e} seconds")
 
 
 def _read_tuple(kinds: tuple[Any, ...], data: object, name: str) -> tuple[Any, ...]:

@@ -21,6 +21,8 @@ from torchmark.store.results import LIGHT_ROLES, check_order, read_outcome, read
 
 # A case is expected to take as long as the middle one of so many outcomes, the newest ones.
 TYPICAL_OF = 5
+# What counting does before the first layout takes about as long as so many layouts.
+LAYOUTS_AHEAD = 3
 
 _NUMBER = (int, float)
 
@@ -91,6 +93,12 @@ def _read_targets(database: Database, run: int) -> tuple[Target, ...]:
     return tuple(from_plain(Target, item, "target") for item in items)
 
 
+def read_sampling(database: Database, run: int) -> Sampling:
+    """How the cases of a run are measured."""
+    ((text,),) = database.rows("SELECT sampling FROM runs WHERE number = ?", run)
+    return from_plain(Sampling, parse(text, "sampling"), "sampling")
+
+
 def _read_environment(text: object) -> Environment:
     return from_plain(Environment, parse(check_kind(text, "environment", str), "environment"), "environment")
 
@@ -99,9 +107,7 @@ def read_run(database: Database, run_id: str, *, profiles: bool, select: Callabl
     """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
     cases = {subject: case for subject, case in _read_cases(database, run) if select is None or select(case)}
-    ((text,),) = database.rows("SELECT sampling FROM runs WHERE number = ?", run)
-    sampling = from_plain(Sampling, parse(text, "sampling"), "sampling")
-    plan = Plan(tuple(cases.values()), _read_targets(database, run), sampling)
+    plan = Plan(tuple(cases.values()), _read_targets(database, run), read_sampling(database, run))
     activities = database.rows("SELECT body FROM activities WHERE run = ? ORDER BY number", run)
     return Run(
         info,
@@ -189,19 +195,28 @@ class _Outcomes:
         return self._parts[role, blob]
 
 
-def read_durations(database: Database) -> dict[tuple[str, str, Metric], float]:
-    """How long cases take, by suite, key and metric."""
+def read_durations(database: Database, sampling: Sampling) -> dict[tuple[str, str, Metric], float]:
+    """How long cases take by this sampling, by suite, key and metric."""
     names = dict(database.rows("SELECT number, name FROM subjects"))
-    taken: dict[tuple[int, str], list[float]] = {}
+    samplings = {run: read_sampling(database, run) for (run,) in database.rows("SELECT number FROM runs")}
+    taken: dict[tuple[int, Metric], list[float]] = {}
     for row in database.rows(
-        "SELECT subject, metric, ended - began FROM (SELECT subject, metric, ended, began, row_number() OVER "
+        "SELECT run, subject, metric, ended - began FROM (SELECT run, subject, metric, ended, began, row_number() OVER "
         "(PARTITION BY subject, metric ORDER BY ended DESC) AS age FROM outcomes WHERE failed = 0) WHERE age <= ?",
         TYPICAL_OF,
     ):
-        subject, metric, seconds = check_row(row, int, str, _NUMBER)
-        taken.setdefault((subject, metric), []).append(seconds)
+        run, subject, name, seconds = check_row(row, int, int, str, _NUMBER)
+        metric = from_plain(Metric, name, "metric")
+        taken.setdefault((subject, metric), []).append(_convert(seconds, metric, samplings[run], sampling))
     typical = {}
     for (subject, metric), values in taken.items():
         suite, key = from_plain(tuple[str, str], parse(names.get(subject, ""), "name"), "name")
-        typical[suite, key, from_plain(Metric, metric, "metric")] = sorted(values)[len(values) // 2]
+        typical[suite, key, metric] = sorted(values)[len(values) // 2]
     return typical
+
+
+def _convert(seconds: float, metric: Metric, then: Sampling, now: Sampling) -> float:
+    """What took so long by one sampling takes so long by another."""
+    if metric is Metric.WALL:
+        return max(seconds - then.min_run_time_s, 0.0) + now.min_run_time_s
+    return seconds * (len(now.layouts) + LAYOUTS_AHEAD) / (len(then.layouts) + LAYOUTS_AHEAD)

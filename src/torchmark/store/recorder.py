@@ -8,13 +8,13 @@ from types import TracebackType
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
-from torchmark.model.outcome import Activity, Failure, Outcome, may_pass_later
+from torchmark.model.outcome import Activity, Failure, FailureKind, Outcome, may_pass_later
 from torchmark.model.owner import this_process
 from torchmark.model.plan import Order, Plan
 from torchmark.model.run import RunInfo
 from torchmark.store.database import Database
 from torchmark.store.plain import dump, parse, to_plain
-from torchmark.store.reading import read_info, read_number, read_writer
+from torchmark.store.reading import read_info, read_number, read_sampling, read_writer
 from torchmark.store.results import join_result
 from torchmark.store.writing import drop_unused, put_activity, put_plan, put_planned_outcome, put_run, write_owner
 
@@ -97,6 +97,8 @@ def resume(database: Database, run_id: str, plan: Plan) -> Recorder:
     with database.transaction():
         refuse_running(database, run_id)
         run = read_number(database, run_id)
+        if plan.sampling.timeout_s > read_sampling(database, run).timeout_s:
+            _drop_timed_out(database, run)
         subjects = put_plan(database, run, plan)
         drop_unused(database)
         missing = _find_missing(database, run, plan, subjects)
@@ -107,6 +109,14 @@ def resume(database: Database, run_id: str, plan: Plan) -> Recorder:
             run,
         )
     return Recorder(database, run_id, plan, subjects, missing)
+
+
+def _drop_timed_out(database: Database, run: int) -> None:
+    """Forget what took too long: it is given more time now."""
+    for number, body in database.rows("SELECT number, body FROM outcomes WHERE run = ? AND failed = 1", run):
+        result = join_result(parse(body, "outcome"), {})
+        if isinstance(result, Failure) and result.kind is FailureKind.TIMED_OUT:
+            database.change("DELETE FROM outcomes WHERE number = ?", number)
 
 
 def refuse_running(database: Database, run_id: str) -> None:

@@ -9,7 +9,7 @@ from types import TracebackType
 
 from torchmark.errors import StoreError
 from torchmark.model.case import Case
-from torchmark.model.plan import Metric, Plan
+from torchmark.model.plan import Metric, Plan, Sampling
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.store import recorder
 from torchmark.store.database import Database
@@ -86,10 +86,10 @@ class Store:
         with self._database.snapshot():
             return read_run(self._database, run_id, profiles=profiles, select=select)
 
-    def durations(self) -> Mapping[tuple[str, str, Metric], float]:
-        """How many seconds cases take, by suite, key and metric, as far as any has been measured."""
+    def durations(self, sampling: Sampling) -> Mapping[tuple[str, str, Metric], float]:
+        """How many seconds cases take by this sampling, by suite, key and metric, as far as any has been measured."""
         with self._database.snapshot():
-            return read_durations(self._database)
+            return read_durations(self._database, sampling)
 
     def add(self, run: Run) -> RunInfo:
         """Keep a run that was made elsewhere."""

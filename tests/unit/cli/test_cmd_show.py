@@ -136,3 +136,11 @@ def test_metrics_are_wall_and_count(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_store_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "--store", str(tmp_path / "none.db")]) != 0
     assert "There is no store" in capsys.readouterr().err
+
+
+def test_a_run_with_a_name_of_another_meaning_is_shown(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run()
+    with open_store(store) as opened:
+        opened.add(dataclasses.replace(run, info=dataclasses.replace(run.info, id="e" * 32, name="@9")))
+    assert main(["show", "eeee"]) == 0
+    assert "torchmark show eeeeeeeeeeee --failures" in capsys.readouterr().out

@@ -270,6 +270,8 @@ def test_the_suite_that_was_meant_is_suggested(monkeypatch: pytest.MonkeyPatch) 
     )
     with pytest.raises(UsageError, match="file or folder\\.\nThe suites"):
         discover(["no/such/file.py"])
+    with pytest.raises(UsageError, match="An empty name"):
+        discover([""])
 
 
 def test_nothing_is_run_if_one_name_is_unknown(tmp_path: Path) -> None:

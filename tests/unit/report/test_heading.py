@@ -53,3 +53,8 @@ def test_a_heading_says_what_is_not_as_it_should_be() -> None:
         "  2 of 8 cores, Linux",
         "  bench.py at c0ffeec0ff with changes",
     ]
+
+
+def test_a_heading_tells_of_every_torch_that_results_are_of() -> None:
+    newer = dataclasses.replace(NATIVE, torch_version="2.14.0")
+    assert "  torch 2.13.0 and 2.14.0, Python 3.11.7, AVX512" in describe_run(make_run(INFO, NATIVE, newer), 90)

@@ -200,3 +200,11 @@ def test_no_line_is_too_wide_and_no_case_is_lost(summaries: list[CaseSummary], w
     failed = sum(bool(summary.failures) for summary in summaries)
     assert len(list_failures(summaries, plan_of(summaries), width)) == failed + bool(failed)
     assert (f"of {len(summaries)} " if len(summaries) > 1 else "1 ") in text
+
+
+def test_a_report_ends_with_what_to_do_next_also_where_nothing_was_counted() -> None:
+    case = make_case("a")
+    assert (
+        render([make_summary(case, 1e-6, None)], metrics=(Metric.WALL,))[-1] == "See this again with:  torchmark show @"
+    )
+    assert render([make_summary(case, 1e-6, 100.0)])[-1].startswith("See where instructions go with:")

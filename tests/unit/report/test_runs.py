@@ -47,6 +47,13 @@ def test_long_names_are_cut_to_fit() -> None:
     assert "n" * 100 in render_runs([wide], 200)
 
 
+def test_names_are_the_last_to_be_cut() -> None:
+    info = dataclasses.replace(STOPPED.info, name="bench_operators")
+    line = render_runs([dataclasses.replace(STOPPED, info=info, torch_versions=("2.13.0+cpu",))], 80).splitlines()[1]
+    assert "bench_operators" in line
+    assert len(line) <= 80
+
+
 def test_targets_are_named_where_there_are_several() -> None:
     several = dataclasses.replace(STOPPED, targets=("old", "new"))
     assert "old, new" in render_runs([several])

@@ -46,6 +46,9 @@ def test_cores_are_chosen_by_number_or_by_name(wanted: str, expected: list[int])
         ("2-", "names no cores"),
         ("", "names no cores"),
         ("-1", "names no cores"),
+        ("²", "names no cores"),
+        ("2-3,²", "names no cores"),
+        ("2-99999999999", "Core 4 cannot be used"),
     ],
 )
 def test_cores_that_are_not_there_are_refused(wanted: str, words: str) -> None:

@@ -244,6 +244,17 @@ def test_without_anybody_to_count_each_count_says_why_and_times_are_taken(preten
             assert one.result == Failure(FailureKind.MISSING, "No Valgrind. Install it.")
 
 
+def test_what_cannot_be_counted_nor_prepared_fails_once(pretended: None) -> None:
+    lab = PretendedLab(Log())
+    lab.start_problem = SetupError("No Valgrind.", missing="valgrind", advice="Install it.")
+    lab.unprepared["bad"] = Failure(FailureKind.NOT_COMPILED, "no")
+    # Nobody counts, and that is known before the compiler says no.
+    lab.before = lambda what: time.sleep(0.02 if what == "prepare" else 0.0)
+    plan = Plan((case("bad", Language.CPP),))
+    found = outcomes(list(execute(plan, [lab], [0, 1])))
+    assert sorted(one.order.metric.value for one in found) == ["count", "wall"]
+
+
 KILLED = Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")
 FAULTY = Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.")
 
@@ -282,6 +293,15 @@ def test_stopping_does_not_wait_for_what_is_no_result(pretended: None) -> None:
         events.append(event)
         stop.request()
     assert outcomes(events) == []
+    assert lab.abandoned.is_set()
+
+
+def test_a_request_to_stop_is_noticed_while_nothing_happens(pretended: None) -> None:
+    lab, stop = PretendedLab(Log()), Stop()
+    lab.hangs_in = "prepare"
+    for _ in execute(Plan((case("a"),)), [lab], [0], stop):
+        # As an interrupt comes: after the event, while the next one is waited for.
+        threading.Timer(0.05, stop.request).start()
     assert lab.abandoned.is_set()
 
 

@@ -22,7 +22,7 @@ from tests.stored_runs import (
     make_run,
 )
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.outcome import Outcome
+from torchmark.model.outcome import Failure, FailureKind, Outcome
 from torchmark.model.owner import this_process
 from torchmark.model.plan import Metric, Order, Plan
 from torchmark.model.times import Times
@@ -50,6 +50,18 @@ def record(store: Store, *outcomes: Outcome, plan: Plan = PLAN) -> None:
 
 def time_all(plan: Plan) -> tuple[Outcome, ...]:
     return tuple(Outcome(order, Times(1, (0.5,)), BEGAN, BEGAN + 1) for order in plan.orders)
+
+
+@pytest.mark.parametrize(("more_s", "again"), [(1.0, 1), (0.0, 0), (-1.0, 0)])
+def test_what_took_too_long_is_run_again_with_more_time(more_s: float, again: int, store: Store) -> None:
+    first, *others = time_all(PLAN)
+    record(store, dataclasses.replace(first, result=Failure(FailureKind.TIMED_OUT, "too long")), *others)
+    sampling = dataclasses.replace(PLAN.sampling, timeout_s=PLAN.sampling.timeout_s + more_s)
+    plan = dataclasses.replace(PLAN, sampling=sampling)
+    # Also by the second attempt, if the first did not come so far.
+    for _ in range(2):
+        with store.resume(INFO.id, plan) as recorder:
+            assert recorder.missing == (first.order,) * again
 
 
 def test_what_is_appended_is_what_is_loaded(store: Store) -> None:

@@ -151,7 +151,21 @@ def test_durations_are_the_middle_of_the_newest_outcomes_that_did_not_fail(store
         outcome = Outcome(order, Times(1, (0.5,)), BEGAN + 1000 * number, BEGAN + 1000 * number + seconds)
         failed = dataclasses.replace(make_outcomes()[1], began=BEGAN, ended=BEGAN + 1e6)
         store.add(dataclasses.replace(with_id(number), outcomes=(outcome, failed)))
-    assert store.durations() == {("standard", ADD_CASE.key, Metric.WALL): 3.0}
+    assert store.durations(PLAN.sampling) == {("standard", ADD_CASE.key, Metric.WALL): 3.0}
+
+
+def test_durations_follow_how_long_and_how_often_is_measured(store: Store) -> None:
+    wall, count = Order(ADD_CASE, OWN, Metric.WALL), Order(ADD_CASE, OWN, Metric.COUNT)
+    store.add(
+        dataclasses.replace(
+            make_run(), outcomes=(Outcome(wall, Times(1, (0.5,)), 0.0, 3.0), Outcome(count, TALLY, 0.0, 3.0))
+        )
+    )
+    then = PLAN.sampling
+    longer = dataclasses.replace(then, min_run_time_s=then.min_run_time_s + 20, layouts=tuple(range(1000)))
+    known = store.durations(longer)
+    assert known["standard", ADD_CASE.key, Metric.WALL] == pytest.approx(23.0)
+    assert known["standard", ADD_CASE.key, Metric.COUNT] > 100
 
 
 @pytest.mark.parametrize(

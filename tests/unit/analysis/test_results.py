@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.sample_runs import ADD, COUNT, WALL, only, tally, times
+from torchmark.analysis.results import summarise_run
+from torchmark.model.caveat import FewSamples, TwoModes
+from torchmark.model.summary import CaseSummary
+from torchmark.model.times import Times
+
+NARROW = [1.0 + n / 1000 for n in range(20)]
+
+
+def summarise_times(*rounds: Times) -> CaseSummary:
+    (summary,) = summarise_run(only(ADD, WALL, *rounds))
+    return summary
+
+
+def test_samples_of_all_rounds_are_enough_if_they_are_together() -> None:
+    few = times(10, 1.0, 1.001, 1.002)
+    assert FewSamples(3, 6) in summarise_times(few).caveats
+    both = summarise_times(few, few)
+    assert both.caveats == ()
+    assert both.wall is not None
+    assert both.wall.interval is not None
+
+
+def test_rounds_that_differ_are_told_although_each_is_steady() -> None:
+    slower = [t * 1.5 for t in NARROW]
+    summary = summarise_times(times(10, *NARROW), times(10, *slower))
+    assert TwoModes in {type(caveat) for caveat in summary.caveats}
+    assert summarise_times(times(10, *NARROW)).caveats == ()
+
+
+def test_an_interval_is_no_narrower_than_what_rounds_say() -> None:
+    """The samples of the slower round are a third: too few to show in the interval of them all."""
+    slower = [t * 1.5 for t in NARROW]
+    wall = summarise_times(times(10, *NARROW, *NARROW), times(10, *slower)).wall
+    assert wall is not None
+    assert wall.interval is not None
+    assert wall.interval.low <= 1.0095
+    assert wall.interval.high == pytest.approx(1.0095 * 1.5)
+
+
+def test_spread_is_of_the_layouts_of_all_rounds() -> None:
+    (summary,) = summarise_run(only(ADD, COUNT, tally(100, 1000, 1001), tally(100, 1100, 1101)))
+    assert summary.count is not None
+    assert summary.count.spread == pytest.approx(101 / 1001)
