@@ -38,7 +38,8 @@ from torchmark.cli.selecting import (
     load_cases,
     show_faults,
 )
-from torchmark.cli.storing import store_option
+from torchmark.cli.storing import spell_store, store_option
+from torchmark.errors import UsageError
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
 from torchmark.model.plan import Metric, Order, Plan
@@ -128,6 +129,8 @@ def command(
     """
     check_folder()
     usable = choose_cores(cores)
+    if not timeout:
+        raise UsageError("--timeout 0 would give up every case before it has begun.")
     if not resume:
         check_name(name)
     wish = Wish(names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout)
@@ -149,7 +152,7 @@ def command(
             # Before there was anything to show.
             return SIGNALLED + ended.number
         shown = make_unmistakable(store, run.info)
-    _report(run, shown, json_file)
+    _report(run, shown, json_file, spell_store(store_path))
     show_faults(loaded.faults)
     return code or (FAULTY if loaded.faults else 0)
 
@@ -267,12 +270,12 @@ def _follow(
                 stop.request()
 
 
-def _report(run: Run, shown: RunInfo, json_file: IO[str] | None) -> None:
+def _report(run: Run, shown: RunInfo, json_file: IO[str] | None, store: str) -> None:
     summaries = summarise_run(run)
     if json_file is not None:
         write_json(as_json(run, summaries, ()), json_file)
     if not is_standard_output(json_file):
-        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown))
+        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown, store=store))
 
 
 def _width() -> int:

@@ -15,7 +15,7 @@ from torchmark.analysis.results import summarise_run
 from torchmark.cli.functions import FUNCTIONS_HELP, Breakdown, break_down
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
-from torchmark.cli.storing import store_option
+from torchmark.cli.storing import spell_store, store_option
 from torchmark.define.selection import Selection
 from torchmark.errors import UsageError
 from torchmark.model.plan import Metric
@@ -82,7 +82,9 @@ def command(
         texts = [render_functions(one.title, one.rows, _width(), inclusive=inclusive) for one in breakdowns]
         if with_failures and not texts:
             texts = [describe_run(shown, _width()), tell_failures(summaries, run.plan) or "Nothing failed."]
-        click.echo("\n\n".join(texts or _texts(shown, summaries, narrow=selection != Selection())))
+        click.echo(
+            "\n\n".join(texts or _texts(shown, summaries, spell_store(store_path), narrow=selection != Selection()))
+        )
     return 0
 
 
@@ -109,10 +111,11 @@ def _width() -> int:
     return max(shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, LEAST_WIDTH)
 
 
-def _texts(run: Run, summaries: Sequence[CaseSummary], *, narrow: bool) -> list[str]:
+def _texts(run: Run, summaries: Sequence[CaseSummary], store: str, *, narrow: bool) -> list[str]:
     """Heading and table; where few cases were asked for, all that is known of few failures."""
     width = _width()
-    texts = [describe_run(run, width), render_results(summaries, run.plan, width, colour=use_colour(), run=run.info)]
+    table = render_results(summaries, run.plan, width, colour=use_colour(), run=run.info, store=store)
+    texts = [describe_run(run, width), table]
     if narrow and 0 < sum(len(summary.failures) for summary in summaries) <= FEW_FAILURES:
         texts.append(tell_failures(summaries, run.plan))
     return texts

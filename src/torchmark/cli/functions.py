@@ -17,6 +17,7 @@ from torchmark.model.run import Run
 from torchmark.report.functions import FunctionRow
 from torchmark.report.text import count
 from torchmark.report.variants import name_case, name_target
+from torchmark.stats.order import middle
 from torchmark.store.runs import Store
 
 FUNCTIONS_HELP = "Where the instructions of one case go; EXPR as for -k."
@@ -35,13 +36,16 @@ class Breakdown:
 
 
 def break_down(store: Store, run: Run, expression: str) -> list[Breakdown]:
-    """The functions of the one case that is meant, in each environment it was counted in; in the last round."""
+    """The functions of the one case that is meant, in each environment it was counted in.
+
+    Of several rounds it is the one in the middle, which is what the table shows.
+    """
     case = choose_case(run, expression)
-    tallies = {
-        outcome.order.target: outcome.result
-        for outcome in store.load(run.info.id, profiles=True, select=lambda other: other == case).outcomes
-        if isinstance(outcome.result, Tally)
-    }
+    rounds: dict[Target, list[Tally]] = {}
+    for outcome in store.load(run.info.id, profiles=True, select=lambda other: other == case).outcomes:
+        if isinstance(outcome.result, Tally):
+            rounds.setdefault(outcome.order.target, []).append(outcome.result)
+    tallies = {target: several[middle([one.total for one in several])] for target, several in rounds.items()}
     several = len(run.plan.targets) > 1
     found = [
         Breakdown(case, target, name_case(case) + (f" ({name_target(target)})" if several else ""), tuple(rows))

@@ -31,11 +31,13 @@ def interrupts_stop(stop: Stop) -> Iterator[None]:
         yield
         return
 
-    ending = False
+    interrupted = ending = False
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        if stop.requested:
+        nonlocal interrupted
+        if interrupted:
             raise KeyboardInterrupt
+        interrupted = True
         stop.request()
         with contextlib.suppress(OSError, AttributeError, ValueError):
             # Not by way of a stream that may be in the middle of writing.

@@ -8,6 +8,13 @@ import click
 
 DEFAULT_STORE = Path(".torchmark/results.db")
 
+
+def spell_store(path: Path) -> str:
+    """What commands that are proposed to the user have to say of the store: nothing if they would find it anyway."""
+    source = click.get_current_context().get_parameter_source("store_path")
+    return str(path) if source is click.core.ParameterSource.COMMANDLINE else ""
+
+
 store_option = click.option(
     "--store",
     "store_path",

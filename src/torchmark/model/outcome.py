@@ -103,6 +103,8 @@ class ActivityKind(enum.Enum):
     """Compiling C++."""
     CHECK = "check"
     """Comparing variants."""
+    WAIT = "wait"
+    """For another run on the same machine, which is timing."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,6 +21,7 @@ DOING = {
     ActivityKind.SCRIPT: "making TorchScript",
     ActivityKind.COMPILE: "compiling C++",
     ActivityKind.CHECK: "comparing variants",
+    ActivityKind.WAIT: "waiting for another run of torchmark here",
 }
 
 

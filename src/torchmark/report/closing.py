@@ -10,13 +10,16 @@ from torchmark.model.run import RunInfo
 from torchmark.model.summary import CaseSummary
 from torchmark.report.cells import wrap
 from torchmark.report.text import count
+from torchmark.report.variants import name_case
 
 LAST_RUN = "@"
 # Of the thirty-two digits of an identity, so many are told: enough to mean one run.
 SHORT_ID = 12
 
 
-def close(summaries: Sequence[CaseSummary], plan: Plan, width: int, run: RunInfo | None = None) -> list[str]:
+def close(
+    summaries: Sequence[CaseSummary], plan: Plan, width: int, run: RunInfo | None = None, store: str = ""
+) -> list[str]:
     """A sentence that adds up, and a command to go on with."""
     failed = sum(bool(summary.failures) for summary in summaries)
     missing = sum(bool(summary.missing) and not summary.failures for summary in summaries)
@@ -30,7 +33,9 @@ def close(summaries: Sequence[CaseSummary], plan: Plan, width: int, run: RunInfo
         parts = [f"{measured} of {count(len(summaries), noun)} measured"]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{missing} not measured yet"] if missing else []
-    return wrap(", ".join(parts) + ".", width) + _advise(summaries, run, width)
+    return wrap(", ".join(parts) + ".", width) + _advise(
+        summaries, run, width, f" --store {shlex.quote(store)}" if store else ""
+    )
 
 
 def name_run(run: RunInfo | None) -> str:
@@ -38,7 +43,7 @@ def name_run(run: RunInfo | None) -> str:
     return LAST_RUN if run is None else shlex.quote(run.name or run.id[:SHORT_ID])
 
 
-def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int) -> list[str]:
+def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int, where: str) -> list[str]:
     """The most urgent thing first; commands are on lines of their own, to be copied."""
     steps = []
     if any(summary.missing for summary in summaries):
@@ -46,13 +51,19 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int) -
         steps.append(("Go on with", f"torchmark run --resume{which}"))
     if any(summary.failures for summary in summaries):
         steps.append(("See why with", f"torchmark show {name_run(run)} --failures"))
-    counted = next((summary for summary in summaries if summary.count), None)
-    if not steps and counted is not None:
-        steps.append(("See where instructions go with", f"torchmark show {name_run(run)} --functions EXPR"))
+    counted = [summary.case for summary in summaries if summary.count]
+    if not steps and counted:
+        shortest = shlex.quote(min(map(name_case, counted), key=len))
+        steps.append(("See where instructions go with", f"torchmark show {name_run(run)} --functions {shortest}"))
     if not steps and summaries:
         steps.append(("See this again with", f"torchmark show {name_run(run)}"))
     lines: list[str] = []
     for text, command in steps:
-        line = f"{text}:  {command}"
-        lines += [line] if len(line) <= width else wrap(line, width, 2)
+        line, alone = f"{text}:  {command}{where}", f"  {command}{where}"
+        if len(line) <= width:
+            lines.append(line)
+        elif len(alone) <= width:
+            lines += [f"{text}:", alone]
+        else:
+            lines += wrap(line, width, 2)
     return lines

@@ -10,7 +10,6 @@ from torchmark.model.plan import Target
 from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.report.cells import printable, wrap
 from torchmark.report.closing import SHORT_ID
-from torchmark.report.planning import format_duration
 from torchmark.report.text import count
 from torchmark.report.variants import name_target
 
@@ -32,7 +31,7 @@ def _word_run(info: RunInfo) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.created))
     name = f"{info.name} ({info.id[:SHORT_ID]})" if info.name else info.id[:SHORT_ID]
     if info.finished is not None:
-        state = f"finished within {format_duration(info.finished - info.created)}"
+        state = f"finished {time.strftime('%Y-%m-%d %H:%M', time.localtime(info.finished))}"
     else:
         state = f"not finished: {info.outcomes} of {count(info.orders, 'result')}"
     failed = f", {count(info.failures, 'failure')}" if info.failures else ""

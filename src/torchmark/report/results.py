@@ -31,11 +31,18 @@ BOLD, RED, END = "\033[1m", "\033[31m", "\033[0m"
 
 
 def render_results(
-    summaries: Sequence[CaseSummary], plan: Plan, width: int, *, colour: bool = False, run: RunInfo | None = None
+    summaries: Sequence[CaseSummary],
+    plan: Plan,
+    width: int,
+    *,
+    colour: bool = False,
+    run: RunInfo | None = None,
+    store: str = "",
 ) -> str:
     """The table, and below it legend, notes, failures and a closing sentence.
 
-    Cases of which nothing was measured because all of it failed are among the failures only.
+    Cases of which nothing was measured because all of it failed are among the failures only. `store` is where the run
+    is kept, if commands that are proposed have to say so.
     """
     width = max(width, LEAST_WIDTH)
     shown = [summary for summary in summaries if summary.wall or summary.count or not summary.failures]
@@ -45,7 +52,7 @@ def render_results(
     parts.append(render_compile_costs(shown, width))
     failures = list_failures(summaries, plan, width)
     parts.append([_paint(failures[0], RED + BOLD, colour), *failures[1:]] if failures else [])
-    parts.append(close(summaries, plan, width, run))
+    parts.append(close(summaries, plan, width, run, store))
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -139,6 +146,8 @@ def _explain(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> Iterat
         how = f", in the median of {layouts} memory layouts" if layouts > 1 else ""
         spread = "; spread is from the lowest to the highest" if layouts * plan.sampling.repeat > 1 else ""
         texts.append(f"Instructions and allocations are per run{how}{spread}.")
+        if any(summary.count and summary.count.baseline for summary in summaries):
+            texts.append("Python's have those of the empty loop in them.")
     yield from wrap(" ".join(texts), width)
     yield from explain_marks(summaries, width)
     yield from explain_environments(summaries, width)

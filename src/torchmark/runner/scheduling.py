@@ -31,6 +31,7 @@ from torchmark.runner.machine import read_available_memory
 from torchmark.runner.persisting import persist
 from torchmark.runner.preparing import Made, Stage
 from torchmark.runner.sites import Site
+from torchmark.runner.turns import Turns
 from torchmark.runner.worker import Worker
 
 # What starting a worker that counts takes: another one is started only where it has this much to do three times over.
@@ -71,23 +72,35 @@ class Execution:
         self._done: queue.SimpleQueue[tuple[_Flight, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
         self._flights: list[_Flight] = []
         self._counted_s: list[float] = []
+        self._turns = Turns()
+        self._waits_since: float | None = None
 
     def run(self) -> Iterator[Event]:
         """Until all orders have outcomes; once stopping was requested, until those that have begun do."""
         while True:
-            if not self._stop.requested and not self._is_time_to_time():
+            is_to_share = self._has_more_to_share() and not self._stop.requested and not self._is_time_to_time()
+            if is_to_share and self._turns.share():
+                yield from self._stop_waiting()
                 yield from self._launch()
-            if self._is_time_to_time() and not self._flights:
-                yield from self._time_all()
-                continue
+                is_to_share = False
+            if not self._flights:
+                if self._is_time_to_time():
+                    yield from self._time_in_turn()
+                    continue
+                if is_to_share:
+                    yield from self._wait()
+                    continue
             if not any(flight.is_order or not self._stop.requested for flight in self._flights):
                 return
+            # Now and then, to notice that stopping was requested.
             try:
                 flight, finish = self._done.get(timeout=NOTICE_S)
             except queue.Empty:
                 continue
             self._flights.remove(flight)
             self._free = sorted({*self._free, *flight.cores})
+            if not self._flights:
+                self._turns.leave()
             yield from finish()
 
     def give_up(self) -> None:
@@ -98,6 +111,24 @@ class Execution:
                 site.lab.abandon()
         for flight in self._flights:
             flight.thread.join(PARTING_S)
+        self._turns.close()
+
+    # --- other runs ----------------------------------------------------------------------------------
+
+    def _has_more_to_share(self) -> bool:
+        return any(site.has_more for site in self._sites.values())
+
+    def _wait(self) -> Iterator[Event]:
+        """Another run is timing, or waits for its turn to; or shares the machine while this one wants it alone."""
+        if self._waits_since is None:
+            self._waits_since = time.time()
+            yield Begun(ActivityKind.WAIT, next(iter(self._sites)))
+        time.sleep(NOTICE_S)
+
+    def _stop_waiting(self) -> Iterator[Event]:
+        if self._waits_since is not None:
+            yield Activity(ActivityKind.WAIT, next(iter(self._sites)), self._waits_since, time.time())
+            self._waits_since = None
 
     # --- what shares the machine ---------------------------------------------------------------------
 
@@ -164,7 +195,7 @@ class Execution:
             return False
         if site.counters == 0:
             return True
-        if not site.countable:
+        if not site.countable or site.is_full:
             return False
         mean_s = sum(self._counted_s) / len(self._counted_s) if self._counted_s else EXPECTED_COUNT_S
         memory = read_available_memory()
@@ -196,6 +227,7 @@ class Execution:
             return
         site.counters -= 1
         if site.counters:
+            site.is_full = True
             return
         # There is nobody to count here, now or later.
         plain = [order for order in (*site.countable, *site.waiting) if order.case.parts is None]
@@ -253,10 +285,18 @@ class Execution:
         prepared = all(site.is_prepared for site in self._sites.values())
         return bool(self._to_time) and prepared and not self._stop.requested
 
-    def _time_all(self) -> Iterator[Event]:
-        """One after the other, in this thread: whoever consumes events cannot be at work meanwhile."""
+    def _time_in_turn(self) -> Iterator[Event]:
+        """All that is to be timed, as soon as no other run is at work.
+
+        One after the other, in this thread: whoever consumes events cannot be at work meanwhile.
+        """
+        if not self._turns.claim():
+            yield from self._wait()
+            return
+        yield from self._stop_waiting()
         while self._to_time and not self._stop.requested:
             yield from self._time(self._to_time.popleft())
+        self._turns.leave()
 
     def _time(self, order: Order) -> Iterator[Event]:
         lab, threads = self._sites[order.target].lab, order.case.args.num_threads

@@ -43,11 +43,18 @@ class Site:
         self.idle: list[Worker] = []
         self.counters = 0
         """How many there are, or will be."""
+        self.is_full = False
+        """Whether another one could not be started."""
 
     @property
     def has_plain_counts(self) -> bool:
         """Whether there is, or will be, something for a worker that counts."""
         return bool(self.countable) or any(order.case.parts is None for order in self.waiting)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether anything that shares the machine is still to begin."""
+        return bool(self.stages or self.waiting or self.countable or self.compiled)
 
     @property
     def is_prepared(self) -> bool:

@@ -31,7 +31,7 @@ def a_zone_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_heading_names_the_run_and_where_it_ran() -> None:
     assert describe_run(make_run(INFO, NATIVE, COUNTED), 90).splitlines() == [
-        "Run base (0123456789ab), 1970-01-02 00:00, finished within 5 min",
+        "Run base (0123456789ab), 1970-01-02 00:00, finished 1970-01-02 00:05",
         "  torch 2.13.0, Python 3.11.7, AVX512, Valgrind 3.19.0 (where it is AVX2)",
         "  EPYC, 4 cores, Linux x86_64",
     ]

@@ -46,9 +46,10 @@ def test_labels_are_headings_with_a_line_a_case() -> None:
         "  mul Python  10.0 us ±0.3%           100   0.1%        3       1",
         "         C++   100 ns ±0.3%         1,000   0.1%        3       1",
     ]
-    assert lines[-2:] == [
+    assert lines[-3:] == [
         "All of 4 cases measured.",
-        "See where instructions go with:  torchmark show @ --functions EXPR",
+        "See where instructions go with:",
+        "  torchmark show @ --functions 'Math / add, C++'",
     ]
 
 
