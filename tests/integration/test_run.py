@@ -151,7 +151,8 @@ def test_a_case_that_takes_the_working_folder_away_costs_those_behind_it_until_i
     assert isinstance(second, (Times, Failure))
     assert isinstance(third, Failure)
     assert "The working folder" in third.message
-    monkeypatch.chdir(folder)
+    (folder / "gone").mkdir()
+    monkeypatch.chdir(folder / "gone")
     program("run", "--resume", *store)
     assert isinstance(load(folder).outcomes[2].result, Times)
 
