@@ -306,7 +306,8 @@ def look_at_the_end(scene: Scene, found: dict[Order, Outcome], report: Report) -
     elif set(found) != set(run.plan.orders):
         report.problems.append("something failed for good")
     # What Python leaves when it is killed while it looks whether a folder can be written has another kind of name.
-    temporary = [path for kind in ("torchmark-*", "cc*", "tmp*") for path in scene.temp.glob(kind)]
+    # The two empty files that runs take turns by stay for the next.
+    temporary = [path for kind in ("torchmark-*-*", "cc*", "tmp*") for path in scene.temp.glob(kind)]
     if left := [*temporary, *scene.cache.glob("snippets/making-*"), *scene.cache.glob("models")]:
         report.problems.append(f"files are left: {left}")
     if "Traceback" in report.told:
