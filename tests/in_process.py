@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,8 +20,9 @@ Program = Callable[..., "subprocess.CompletedProcess[str]"]
 class LentWorker:
     """One of the pool, for a command that ends its worker when it is done: this one stays, for others to use."""
 
-    def __init__(self, spec: WorkerSpec) -> None:
-        self._worker = get_worker(spec)
+    def __init__(self, spec: WorkerSpec, environ: object = None) -> None:
+        # One that has rehearsed TorchScript would have to be started for it; any other can do the same, more slowly.
+        self._worker = get_worker(dataclasses.replace(spec, scripting=False))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._worker, name)
@@ -28,11 +30,13 @@ class LentWorker:
     def close(self) -> None:
         """Whoever lends it ends it."""
 
+    abandon = close
+
 
 def make_program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Program:
     """What runs the program with shared workers, and gives what a process of its own would have left."""
-    for module in ("cmd_count", "timing"):
-        monkeypatch.setattr(f"torchmark.cli.{module}.Worker", LentWorker)
+    for module in ("cli.cmd_count", "cli.timing", "runner.lab"):
+        monkeypatch.setattr(f"torchmark.{module}.Worker", LentWorker)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         # Commands put the working folder in front of it.

@@ -138,10 +138,14 @@ def command(
     sys.path.insert(0, os.getcwd())
     if dry_run:
         return _preview(wish, store_path, len(usable), recall_it=resume, name=name)
+    # Before there is a store: a slip of the finger makes none.
+    loaded = None if resume else load_cases(wish.names, wish.chosen.select())
+    if loaded is not None and not loaded.cases:
+        return _say_why_nothing(loaded)
     with open_store(store_path, create=not resume) as store:
         known = recall(store, wish, list_given(), name) if resume else None
         wish = known.wish if known else wish
-        loaded = load_cases(wish.names, wish.chosen.select())
+        loaded = loaded or load_cases(wish.names, wish.chosen.select())
         if not loaded.cases:
             return _say_why_nothing(loaded)
         job = _Job(store, wish.make_plan(loaded.cases), wish, known, name)

@@ -273,3 +273,10 @@ def test_an_order_to_end_is_obeyed_and_told_by_the_exit_code(
     machine.on_opening = lambda: None
     machine.on.clear()
     assert program("run", "--resume").returncode == 0
+
+
+def test_a_slip_of_the_finger_makes_no_store(machine: Machine, program: Program) -> None:
+    assert program("run", "not_there.py").returncode == 2
+    define(a="1")
+    assert program("run", "bench_mine.py", "-k", "nothing").returncode == 1
+    assert not Path(".torchmark").exists()
