@@ -34,9 +34,10 @@ from torchmark.runner.sites import Site
 from torchmark.runner.turns import Turns
 from torchmark.runner.worker import Worker
 
-# What starting a worker that counts takes: another one is started only where it has this much to do three times over.
+# What starting a worker that counts takes. Another one is started only where that is a tenth of what it takes over, or
+# less: the time of processors is worth something, too.
 START_S = 20.0
-WORTH_STARTING_S = 3 * START_S
+WORTH_STARTING_S = 10 * START_S
 # What counting a case takes until some have been counted.
 EXPECTED_COUNT_S = 1.0
 # What a worker that counts takes of memory, with what its children copy.

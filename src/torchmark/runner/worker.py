@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
 from torchmark.model.job import Job
+from torchmark.model.machine import TorchBuild
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.sdk import Sdk
 from torchmark.runner.folders import cache_folder, make_scratch
@@ -217,7 +219,7 @@ class Worker:
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
             outside = {name: value for name, value in self._variables.items() if name not in self.spec.lowered}
-            native = _Later(lambda: probe_torch(python, outside, self.spec.sys_path))
+            native = _Later(lambda: _probe_once(python, tuple(outside.items()), self.spec.sys_path))
             link = self._greet(command, hello)
             build, _ = native.get()
         except BaseException:
@@ -254,6 +256,14 @@ class Worker:
             link.close()
             raise _explain_refusal(command[-1], greeting)
         return link
+
+
+@functools.cache
+def _probe_once(
+    python: str, variables: tuple[tuple[str, str], ...], sys_path: tuple[str, ...] | None
+) -> tuple[TorchBuild | None, str | None]:
+    """What an interpreter's torch is does not change while this program runs, and takes seconds to find out."""
+    return probe_torch(python, dict(variables), sys_path)
 
 
 class _Later(Generic[T]):
