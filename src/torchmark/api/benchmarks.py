@@ -23,7 +23,7 @@ from torchmark.errors import DefinitionError, UsageError
 from torchmark.model.case import Case
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.outcome import Failure
-from torchmark.model.plan import Metric, Sampling, Target
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Sampling, Target
 from torchmark.model.task import TaskSpec
 from torchmark.report.compiling import describe_compile_costs
 from torchmark.report.failures import describe_failure
@@ -80,7 +80,7 @@ def run_benchmarks(
     time: bool = True,
     count: bool = False,
     min_run_time: float = 0.2,
-    layouts: int = 5,
+    layouts: int = SUITE_LAYOUTS,
     check: bool | None = None,
     python: str | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,

@@ -40,9 +40,8 @@ from torchmark.cli.selecting import (
 )
 from torchmark.cli.storing import spell_store, store_option
 from torchmark.errors import UsageError
-from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
-from torchmark.model.plan import Metric, Order, Plan
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Plan
 from torchmark.model.run import Run, RunInfo
 from torchmark.report.planning import render_plan
 from torchmark.report.progress import make_progress
@@ -84,9 +83,9 @@ MOST_LAYOUTS = 1000
 @click.option(
     "--layouts",
     type=click.IntRange(1, MOST_LAYOUTS),
-    default=len(DEFAULT_LAYOUTS),
+    default=SUITE_LAYOUTS,
     metavar="N",
-    help="Memory layouts to take the median count of (5); 1 gives the bare count.",
+    help="Memory layouts to take the median count of (3); 1 gives the bare count.",
 )
 @click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a case is given up (600).")
 @click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")

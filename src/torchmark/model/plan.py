@@ -9,6 +9,11 @@ from torchmark.model.case import Case
 from torchmark.model.job import DEFAULT_LAYOUTS
 
 
+# How many memory layouts the cases of a suite are counted in unless somebody says otherwise: fewer than a single statement
+# is, because each takes as long as all that comes before it, and enough for a median and a spread.
+SUITE_LAYOUTS = 3
+
+
 class Metric(enum.Enum):
     """What is measured of a case."""
 
