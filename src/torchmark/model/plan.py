@@ -8,9 +8,8 @@ import enum
 from torchmark.model.case import Case
 from torchmark.model.job import DEFAULT_LAYOUTS
 
-
-# How many memory layouts the cases of a suite are counted in unless somebody says otherwise: fewer than a single statement
-# is, because each takes as long as all that comes before it, and enough for a median and a spread.
+# How many memory layouts the cases of a suite are counted in unless somebody says otherwise. Enough for a median and a
+# spread, and fewer than for a single statement: each adds more than half of what the first takes.
 SUITE_LAYOUTS = 3
 
 
