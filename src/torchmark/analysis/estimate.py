@@ -21,7 +21,7 @@ TIMING_BESIDES = 0.15
 TIMING_COMPILED = 15.0
 # Seconds that counting takes before the first layout, and for each.
 COUNTING = {Language.PYTHON: (0.35, 0.12), Language.CPP: (0.2, 0.1)}
-COUNTING_SCRIPT = (3.5, 0.3)
+COUNTING_SCRIPT = (0.7, 0.2)
 COUNTING_COMPILED = 12.0
 # What going backward multiplies that with.
 BACKWARD = 2.5
@@ -32,6 +32,9 @@ STARTING_COMPILER = 30.0
 # Seconds to compile a hundred C++ snippets together, and a few.
 COMPILING_HUNDRED = 30.0
 COMPILING_LEAST = 12.0
+
+# Another worker counts only where each has so many seconds of work.
+WORK_PER_COUNTER = 200.0
 
 # So many expected seconds have to pass before what they really took weighs as much as what was expected.
 TRUST_AFTER_S = 20.0
@@ -67,13 +70,23 @@ class Estimate:
 
 
 def estimate(orders: Sequence[Order], sampling: Sampling, history: History, cores: int) -> Estimate:
-    """How long these orders will take: counting shares the cores, timing is alone."""
+    """How long these orders will take: counting shares the cores if there is enough of it, timing is alone."""
     expectations = [(order, *expected_seconds(order, sampling, history)) for order in orders]
     counting = sum(seconds for order, seconds, _ in expectations if order.metric is Metric.COUNT)
     timing = sum(seconds for order, seconds, _ in expectations if order.metric is Metric.WALL)
     chores = sum(chore.seconds for chore in find_chores(orders, history))
     known = sum(known for _, _, known in expectations)
-    return Estimate(chores + timing + counting / max(cores, 1), chores + timing + counting, known, len(orders))
+    clock_s = chores + timing + counting / count_counters(counting, cores)
+    return Estimate(clock_s, chores + timing + counting, known, len(orders))
+
+
+def count_counters(seconds: float, cores: int) -> int:
+    """How many workers will share that much counting.
+
+    >>> count_counters(100.0, 8), count_counters(900.0, 8), count_counters(9000.0, 8)
+    (1, 4, 8)
+    """
+    return max(1, min(cores, int(seconds / WORK_PER_COUNTER)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,10 +126,10 @@ class Estimator:
 
     def __init__(self, orders: Sequence[Order], sampling: Sampling, history: History, cores: int) -> None:
         self._expected = {order: expected_seconds(order, sampling, history)[0] for order in orders}
-        self._share = {Metric.COUNT: 1.0 / max(cores, 1), Metric.WALL: 1.0}
         self._remaining = dict.fromkeys(Metric, 0.0)
         for order, seconds in self._expected.items():
             self._remaining[order.metric] += seconds
+        self._share = {Metric.COUNT: 1 / count_counters(self._remaining[Metric.COUNT], cores), Metric.WALL: 1.0}
         self._spent = dict.fromkeys(Metric, 0.0)
         self._supposed = dict.fromkeys(Metric, 0.0)
         self._chores = list(find_chores(orders, history))

@@ -35,7 +35,7 @@ from torchmark.runner.turns import Turns
 from torchmark.runner.worker import Worker
 
 # What starting a worker that counts takes. Another one is started only where that is a tenth of what it takes over, or
-# less: the time of processors is worth something, too.
+# less: the time of processors is worth something, too. (`analysis/estimate.py` counts on it.)
 START_S = 20.0
 WORTH_STARTING_S = 10 * START_S
 # What counting a case takes until some have been counted.

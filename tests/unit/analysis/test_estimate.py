@@ -40,7 +40,7 @@ def outcome(order: Order, seconds: float) -> Outcome:
         (PYTHON, Metric.COUNT, 0.95),
         (CPP, Metric.COUNT, 0.7),
         (BACKWARD, Metric.COUNT, 2.375),
-        (SCRIPT, Metric.COUNT, 5.0),
+        (SCRIPT, Metric.COUNT, 1.7),
         (COMPILED, Metric.COUNT, 12.0),
     ],
 )
@@ -57,11 +57,17 @@ def test_what_was_measured_before_takes_as_long_again() -> None:
 
 
 def test_counting_shares_the_cores_and_timing_does_not() -> None:
-    history = {("", PYTHON.key, Metric.COUNT): 40.0, ("", PYTHON.key, Metric.WALL): 10.0}
+    history = {("", PYTHON.key, Metric.COUNT): 1000.0, ("", PYTHON.key, Metric.WALL): 10.0}
     orders = Plan((PYTHON,)).orders
     start = sum(STARTING.values())
-    assert estimate(orders, SAMPLING, history, 4) == Estimate(start + 20.0, start + 50.0, 2, 2)
+    assert estimate(orders, SAMPLING, history, 4) == Estimate(start + 260.0, start + 1010.0, 2, 2)
     assert estimate((), SAMPLING, history, 4) == Estimate(0.0, 0.0, 0, 0)
+
+
+def test_a_little_counting_is_done_by_one_worker() -> None:
+    history = {("", PYTHON.key, Metric.COUNT): 300.0}
+    orders = [Order(PYTHON, HERE, Metric.COUNT)]
+    assert estimate(orders, SAMPLING, history, 4).clock_s == STARTING[Metric.COUNT] + 300.0
 
 
 def test_chores_are_those_that_the_orders_need_once_for_each_target() -> None:
