@@ -75,6 +75,23 @@ class TimeJob:
 
 
 @dataclasses.dataclass(frozen=True)
+class RaceJob:
+    """Time several statements in turns, on the same variables: what `setup` makes, once, is global to all of them.
+
+    In each round every statement runs one block, in an order that is drawn anew. Rounds go on until each statement has
+    run for `min_run_time_s`, and for at most `max_run_time_s` in all, but there are never fewer than six.
+    """
+
+    stmts: tuple[str, ...]
+    setup: str
+    place: Place
+    threads: int = 1
+    min_run_time_s: float = 0.02
+    max_run_time_s: float = 10.0
+    givens: tuple[Given, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class ScriptJob:
     """Make TorchScript of a model and save it: `source` is Python that makes `jit_model`."""
 
@@ -124,4 +141,4 @@ class CompileJob:
     givens: tuple[Given, ...] = ()
 
 
-Job = Union[CountJob, TimeJob, ScriptJob, CheckJob, CompileJob]
+Job = Union[CountJob, TimeJob, RaceJob, ScriptJob, CheckJob, CompileJob]
