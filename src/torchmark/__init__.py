@@ -36,6 +36,17 @@ if TYPE_CHECKING:
     from torchmark.errors import TorchmarkError as TorchmarkError
     from torchmark.errors import UsageError as UsageError
     from torchmark.errors import WorkerError as WorkerError
+    from torchmark.fuzz.fuzzer import FuzzedItem as FuzzedItem
+    from torchmark.fuzz.fuzzer import Fuzzer as Fuzzer
+    from torchmark.fuzz.operators import BinaryOpFuzzer as BinaryOpFuzzer
+    from torchmark.fuzz.operators import UnaryOpFuzzer as UnaryOpFuzzer
+    from torchmark.fuzz.parameters import FuzzedParameter as FuzzedParameter
+    from torchmark.fuzz.parameters import ParameterAlias as ParameterAlias
+    from torchmark.fuzz.sparse import FuzzedSparseTensor as FuzzedSparseTensor
+    from torchmark.fuzz.sparse_operators import BinaryOpSparseFuzzer as BinaryOpSparseFuzzer
+    from torchmark.fuzz.sparse_operators import UnaryOpSparseFuzzer as UnaryOpSparseFuzzer
+    from torchmark.fuzz.spectral import SpectralOpFuzzer as SpectralOpFuzzer
+    from torchmark.fuzz.tensors import FuzzedTensor as FuzzedTensor
     from torchmark.measure.clock import timer as timer
     from torchmark.measure.threads import set_torch_threads as set_torch_threads
     from torchmark.model.case import AutogradMode as AutogradMode
@@ -55,6 +66,8 @@ _HOMES = {
     "AutoLabels": "model.case",
     "AutogradMode": "model.case",
     "BenchmarkResult": "api.benchmarks",
+    "BinaryOpFuzzer": "fuzz.operators",
+    "BinaryOpSparseFuzzer": "fuzz.sparse_operators",
     "CallgrindStats": "api.stats",
     "Colorize": "report.table",
     "Compare": "api.compare",
@@ -63,6 +76,11 @@ _HOMES = {
     "DefinitionError": "errors",
     "FunctionCount": "api.functions",
     "FunctionCounts": "api.functions",
+    "FuzzedItem": "fuzz.fuzzer",
+    "FuzzedParameter": "fuzz.parameters",
+    "FuzzedSparseTensor": "fuzz.sparse",
+    "FuzzedTensor": "fuzz.tensors",
+    "Fuzzer": "fuzz.fuzzer",
     "GroupedBenchmark": "define.groups",
     "GroupedModules": "define.groups",
     "GroupedSetup": "define.setups",
@@ -71,14 +89,18 @@ _HOMES = {
     "Interval": "model.summary",
     "Language": "model.task",
     "Measurement": "api.measurement",
+    "ParameterAlias": "fuzz.parameters",
     "RuntimeMode": "model.case",
     "SetupError": "errors",
     "SnippetError": "errors",
+    "SpectralOpFuzzer": "fuzz.spectral",
     "StoreError": "errors",
     "TaskSpec": "model.task",
     "Timer": "api.timer",
     "TimerArgs": "model.case",
     "TorchmarkError": "errors",
+    "UnaryOpFuzzer": "fuzz.operators",
+    "UnaryOpSparseFuzzer": "fuzz.sparse_operators",
     "UsageError": "errors",
     "WorkerError": "errors",
     "flatten": "define.tree",
@@ -100,8 +122,8 @@ __all__ = ["__version__", *_HOMES]
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name == "utils":
-        return import_module("torchmark.utils")
+    if name in ("op_fuzzers", "utils"):
+        return import_module(f"torchmark.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'torchmark' has no attribute {name!r}")
     value = getattr(import_module(f"torchmark.{_HOMES[name]}"), name)

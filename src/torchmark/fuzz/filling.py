@@ -1,0 +1,110 @@
+"""Tensors with random content, drawn in the order of `torch.utils.benchmark`.
+
+`fuzz/writing.py` writes these functions out for processes that have torch and nothing else: so they use only each other
+and torch, and what Python 3.9 has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from torchmark.errors import DefinitionError
+
+
+def dtype_size(dtype: torch.dtype) -> int:
+    """Bytes of an element.
+
+    >>> dtype_size(torch.bool), dtype_size(torch.complex64)
+    (1, 8)
+    """
+    return torch.empty((), dtype=dtype, device="meta").element_size()
+
+
+def check_dtype(dtype: object) -> None:
+    """Refuse what cannot be filled at random."""
+    if not isinstance(dtype, torch.dtype):
+        raise DefinitionError(f"A dtype is one of torch's, such as torch.float32, not {dtype!r}.")
+    try:
+        fill((1,), dtype, generator=torch.Generator())
+    except (RuntimeError, NotImplementedError, TypeError):
+        raise DefinitionError(
+            f"{dtype} cannot be filled with random values. Give a tensor_constructor that makes such tensors."
+        ) from None
+
+
+def fill(
+    size: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device | str = "cpu",
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """From 0 to 1 for floating and complex types, 1 to 126 for whole numbers, either for bool."""
+    if not (dtype.is_floating_point or dtype.is_complex):
+        low, high = (0, 2) if dtype == torch.bool else (1, 127)
+        return torch.randint(low, high, size, dtype=dtype, device=device, generator=generator)
+    if torch.finfo(dtype).bits < 16:
+        # Nothing draws these; they are converted.
+        return torch.rand(size, dtype=torch.float32, device=device, generator=generator).to(dtype)
+    return torch.rand(size, dtype=dtype, device=device, generator=generator)
+
+
+def make_sparse(
+    size: Sequence[int],
+    dtype: torch.dtype,
+    sparse_dim: int,
+    nnz: int,
+    is_coalesced: bool,
+    device: torch.device | str = "cpu",
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """A COO tensor with `nnz` distinct positions; one that is not coalesced has two values at each of them."""
+    values = fill([nnz, *size[sparse_dim:]], dtype, device, generator)
+    indices = place_at_random(size[:sparse_dim], nnz, device, generator)
+    if not is_coalesced:
+        if dtype.is_floating_point or dtype.is_complex:
+            second = torch.randn(values.shape, dtype=dtype, device=device, generator=generator)
+        else:
+            second = fill(values.shape, dtype, device, generator)
+        values = torch.cat([values, second], 0)
+        indices = torch.cat([indices, indices], 1)
+    made = torch.sparse_coo_tensor(indices, values, tuple(size))
+    return made.coalesce() if is_coalesced else made
+
+
+def place_at_random(
+    size: Sequence[int], nnz: int, device: torch.device | str = "cpu", generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """Coordinates of `nnz` distinct positions, a column for each."""
+    total = 1
+    for length in size:
+        total *= length
+    if 2 * nnz > total:
+        # So crowded that drawing again what is taken already would take long.
+        return unravel(torch.randperm(total, device=device, generator=generator)[:nnz], size)
+    # Single precision has 24 bits; beyond, some positions would never be drawn.
+    kind = torch.float32 if max(size) <= 2**24 else torch.float64
+    drawn = torch.rand(len(size), nnz, dtype=kind, device=device, generator=generator)
+    indices = (drawn * torch.tensor(list(size), device=device).unsqueeze(1).to(kind)).to(torch.long)
+    # In more positions than can be counted through, two are hardly ever the same.
+    if indices.device.type == "meta" or total >= 2**62:
+        return indices
+    flat = torch.zeros(nnz, dtype=torch.long, device=device)
+    for row, length in enumerate(size):
+        flat = flat * length + indices[row]
+    while True:
+        ordered, order = flat.sort(stable=True)
+        taken = order[1:][ordered[1:] == ordered[:-1]]
+        if not taken.numel():
+            return unravel(flat, size)
+        flat[taken] = torch.randint(total, (taken.numel(),), device=device, generator=generator)
+
+
+def unravel(flat: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    """Coordinates of positions that are counted through."""
+    rows = []
+    for length in reversed(size):
+        rows.append(flat % length)
+        flat = flat // length
+    return torch.stack(rows[::-1])

@@ -1,0 +1,267 @@
+"""The fuzzer: a stream of inputs from a short specification, the same for the same seed.
+
+Two streams: `take` gives the one of `torch.utils.benchmark`, in which each input depends on all before it; `fuzzer[k]`
+is input k of another, in which none does.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+
+from torchmark.errors import DefinitionError, UsageError
+from torchmark.fuzz.constraints import Predicate, adapt, name_constraint, refuses
+from torchmark.fuzz.entropy import Entropy
+from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
+from torchmark.fuzz.tensors import FuzzedTensor
+from torchmark.fuzz.writing import write_input
+
+T = TypeVar("T")
+
+# Ten times as patient as torch.utils.benchmark, and still done in a few tenths of a second; a number, not a time, so
+# that it does not depend on the machine whether an input is found.
+ATTEMPTS = 10_000
+# To find out what is in the way, that many more are tried with all conditions.
+DIAGNOSED = 1000
+LARGEST_SEED = 2**32 - 1
+
+
+class FuzzedItem(NamedTuple):
+    """One input: tensors by name, what each is like, and the parameters they were made from."""
+
+    tensors: dict[str, torch.Tensor]
+    tensor_properties: dict[str, dict[str, Any]]
+    params: dict[str, Any]
+
+
+class Draft(NamedTuple):
+    """What an input will be, before any of it exists."""
+
+    seed: int
+    """Of its content."""
+    params: dict[str, Any]
+    orders: tuple[Any, ...]
+    """In which order the dimensions of each tensor lie in memory."""
+
+
+class Fuzzer:
+    """Turns parameters and tensors into a repeatable stream of inputs.
+
+    parameters, tensors: lists, of which elements may be lists.
+    constraints: functions that are called with parameters by name, and say whether these are fit to be used. One that
+        takes a single argument which is no parameter's name gets all of them as a dictionary.
+    seed: from 0 to 2**32 - 1; a random one by default, see `seed`.
+
+    Inputs are tuples `(tensors, tensor_properties, params)`. The random state of torch stays as it is.
+
+    >>> fuzzer = Fuzzer(
+    ...     parameters=[FuzzedParameter("n", 1, 16, "loguniform")],
+    ...     tensors=[FuzzedTensor("x", size=("n",))],
+    ...     seed=0,
+    ... )
+    >>> [params["n"] for _, _, params in fuzzer.take(2)]
+    [7, 4]
+    >>> fuzzer[1_000_000].tensors["x"].shape == fuzzer[1_000_000].tensors["x"].shape
+    True
+    """
+
+    # Without end, so not to be iterated over by accident.
+    __iter__ = None
+
+    def __init__(
+        self,
+        parameters: Iterable[FuzzedParameter | Iterable[FuzzedParameter]],
+        tensors: Iterable[FuzzedTensor | Iterable[FuzzedTensor]],
+        constraints: Iterable[Callable[..., object]] | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self._seed = check_seed(seed)
+        self._parameters = _unpack(parameters, FuzzedParameter)
+        self._tensors = _unpack(tensors, FuzzedTensor)
+        self._constraints = tuple(constraints or ())
+        self._check_names()
+        names = [p.name for p in self._parameters]
+        self._predicates: tuple[Predicate, ...] = tuple(adapt(c, names) for c in self._constraints)
+        self._samples = [(p.name, p.sample, p.strict) for p in self._parameters]
+        self._aliasing = tuple(p.name for p in self._parameters if p.aliases)
+        self._rejections = 0
+        self._total_generated = 0
+
+    @property
+    def seed(self) -> int:
+        """What to give for `seed` to get the same inputs."""
+        return self._seed
+
+    @property
+    def specification(self) -> tuple[tuple[FuzzedParameter, ...], tuple[FuzzedTensor, ...]]:
+        """Its parameters, and its tensors."""
+        return self._parameters, self._tensors
+
+    @property
+    def rejection_rate(self) -> float:
+        """Which share of all parameters that were drawn so far was out of bounds; 0 before the first."""
+        return self._rejections / self._total_generated if self._total_generated else 0.0
+
+    def take(self, n: int) -> Iterator[FuzzedItem]:
+        """The first `n` inputs, always the same."""
+        state, seed = self._begin(np.random.RandomState(self._seed))
+        entropy = Entropy(seed)
+        for _ in range(n):
+            yield self._make(self._draw(state, seed), entropy)
+
+    def parameters(self, n: int) -> Iterator[dict[str, Any]]:
+        """The parameters of the first `n` inputs, without the tensors: nothing is allocated."""
+        state, seed = self._begin(np.random.RandomState(self._seed))
+        for _ in range(n):
+            yield self._draw(state, seed).params
+
+    def __getitem__(self, index: int) -> FuzzedItem:
+        """Input `index` of the stream by index: at once, whatever the index, and not the one that `take` gives."""
+        draft = self.draft(index)
+        return self._make(draft, Entropy(draft.seed))
+
+    def draft(self, index: int) -> Draft:
+        """What `fuzzer[index]` will be, without its tensors."""
+        try:
+            key = operator.index(index)
+        except TypeError:
+            raise TypeError(f"An input has a number, not {index!r}.") from None
+        if key < 0:
+            raise IndexError("Inputs are counted from 0, and have no end.")
+        state = np.random.RandomState(np.random.PCG64(np.random.SeedSequence(self._seed, spawn_key=(key,))))
+        return self._draw(*self._begin(state))
+
+    def write(self, draft: Draft) -> str:
+        """Python that makes what `fuzzer[index]` has, with torch alone: for other processes, and to be shown."""
+        return write_input(draft.seed, self._tensors, draft.params, draft.orders, self.names_in_use(draft))
+
+    def describe(self, draft: Draft) -> dict[str, dict[str, Any]]:
+        """What the tensors will be like, by name."""
+        pairs = zip(self._tensors, draft.orders, strict=True)
+        return {tensor.name: tensor.describe(draft.params, order) for tensor, order in pairs}
+
+    def names_in_use(self, draft: Draft) -> list[str]:
+        """The parameters that tensors have been made from: not what aliases stood for, nor sizes beyond the last."""
+        return list(dict.fromkeys(name for tensor in self._tensors for name in tensor.names_in_use(draft.params)))
+
+    @staticmethod
+    def _begin(state: np.random.RandomState) -> tuple[np.random.RandomState, int]:
+        """The state, and the first number of it, which is the seed of what tensors contain."""
+        return state, int(state.randint(low=0, high=2**63, dtype=np.int64))
+
+    def _draw(self, state: np.random.RandomState, seed: int) -> Draft:
+        params = self._generate(state)
+        return Draft(seed, params, tuple([tensor.draw_order(params, state) for tensor in self._tensors]))
+
+    def _make(self, draft: Draft, entropy: Entropy) -> FuzzedItem:
+        tensors, properties = {}, {}
+        for tensor, order in zip(self._tensors, draft.orders, strict=True):
+            tensors[tensor.name], properties[tensor.name] = tensor.make(draft.params, order, entropy)
+        return FuzzedItem(tensors, properties, draft.params)
+
+    def _generate(self, state: np.random.RandomState) -> dict[str, Any]:
+        """Parameters that keep all bounds and meet all constraints."""
+        kept: dict[str, Any] = {}
+        for _ in range(ATTEMPTS):
+            params = self._sample(state, kept)
+            self._total_generated += 1
+            if all(f(params) for f in self._predicates) and all(t.satisfies_constraints(params) for t in self._tensors):
+                return params
+            self._rejections += 1
+        raise UsageError(self._explain_failure(state, kept))
+
+    def _sample(self, state: np.random.RandomState, kept: dict[str, Any]) -> dict[str, Any]:
+        """A value for each parameter; what is strict is drawn only once, and then `kept`."""
+        params = {}
+        for name, sample, strict in self._samples:
+            if strict:
+                if name not in kept:
+                    kept[name] = sample(state)
+                params[name] = kept[name]
+            else:
+                params[name] = sample(state)
+        for name in self._aliasing:
+            value, steps = params[name], 0
+            while isinstance(value, ParameterAlias):
+                value, steps = params[value.alias_to], steps + 1
+                if steps > len(params):
+                    raise DefinitionError(f"ParameterAlias cycle detected\n{params}")
+            params[name] = value
+        return params
+
+    def _explain_failure(self, state: np.random.RandomState, kept: dict[str, Any]) -> str:
+        """Which condition is most in the way, of all that there are."""
+        rejected: dict[str, int] = {}
+        for _ in range(DIAGNOSED):
+            params = self._sample(state, kept)
+            breaches = [f"tensor {t.name!r}: {breach}" for t in self._tensors if (breach := t.find_breach(params))]
+            pairs = zip(self._constraints, self._predicates, strict=True)
+            breaches += [f"the constraint {name_constraint(c)}" for c, f in pairs if refuses(f, params)]
+            for breach in breaches:
+                rejected[breach] = rejected.get(breach, 0) + 1
+        text = f"Failed to generate a set of valid parameters. {ATTEMPTS} attempts were all rejected."
+        if not rejected:
+            return text
+        worst = max(rejected, key=rejected.__getitem__)
+        strict = [f"{name}={value!r}" for name, value in kept.items() if not isinstance(value, ParameterAlias)]
+        held = f" {', '.join(strict)} had been drawn before that (strict)." if strict else ""
+        return f"{text} Most were rejected by {worst}: {rejected[worst] / DIAGNOSED:.0%} of them.{held}"
+
+    def _check_names(self) -> None:
+        """Every name that is used is a parameter's, and means one thing."""
+        parameters, tensors = [p.name for p in self._parameters], [t.name for t in self._tensors]
+        overlap = set(parameters) & set(tensors)
+        if overlap:
+            raise DefinitionError(f"Duplicate names in parameters and tensors: {overlap}")
+        for kind, names in (("parameters", parameters), ("tensors", tensors)):
+            if twice := {name for name in names if names.count(name) > 1}:
+                raise DefinitionError(f"Duplicate names in {kind}: {twice}")
+        known = dict(zip(parameters, self._parameters, strict=True))
+        for used, where in self._list_uses():
+            if used not in known:
+                raise DefinitionError(f"{where} uses {used!r}, which is no parameter. There are: {', '.join(known)}.")
+        for tensor in self._tensors:
+            for name in tensor.whole_names:
+                if not known[name].is_whole:
+                    raise DefinitionError(
+                        f"Tensor {tensor.name!r} uses {name!r} where a whole number is needed: {known[name]!r}."
+                    )
+
+    def _list_uses(self) -> Iterator[tuple[str, str]]:
+        for parameter in self._parameters:
+            yield from ((name, f"Parameter {parameter.name!r}") for name in parameter.aliases)
+        for tensor in self._tensors:
+            yield from ((name, f"Tensor {tensor.name!r}") for name in tensor.names)
+
+
+def check_seed(seed: int | None) -> int:
+    """The seed as a plain number, or a random one."""
+    if seed is None:
+        return int(np.random.RandomState().randint(0, LARGEST_SEED, dtype=np.int64))
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        number = -1
+    if not 0 <= number <= LARGEST_SEED:
+        raise UsageError(f"A seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
+    return number
+
+
+def _unpack(values: Iterable[T | Iterable[T]], kind: type[T]) -> tuple[T, ...]:
+    """All elements, and the elements of those that are lists."""
+    flat: list[T] = []
+    for value in values:
+        if isinstance(value, kind):
+            flat.append(value)
+        elif isinstance(value, Iterable):
+            flat += value
+        else:
+            raise DefinitionError(f"Expected a {kind.__name__}, not {value!r}.")
+    for element in flat:
+        if not isinstance(element, kind):
+            raise DefinitionError(f"Expected a {kind.__name__}, not {element!r}.")
+    return tuple(flat)

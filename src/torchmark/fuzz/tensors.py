@@ -1,0 +1,291 @@
+"""Tensors of random shape, memory order and steps.
+
+Nothing is allocated to know what a tensor will be like: it is drawn first (`draw_order`), then made, or written as
+Python that makes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from torchmark.errors import DefinitionError
+from torchmark.fuzz.entropy import Entropy
+from torchmark.fuzz.filling import check_dtype, dtype_size, fill
+
+# Looked up by whatever stands in a specification, a name or a number.
+Params = Mapping[Any, Any]
+
+
+class Extent(NamedTuple):
+    """How large a tensor is, every how many elements of each dimension it has, and how much is allocated for that."""
+
+    size: tuple[int, ...]
+    steps: tuple[int, ...]
+    allocated: tuple[int, ...]
+
+
+def prod(values: Sequence[int], base: int = 1) -> int:
+    """The product of whole numbers, which never overflows.
+
+    >>> prod((2**40, 2**40))
+    1208925819614629174706176
+    """
+    return math.prod(map(int, values), start=base)
+
+
+class FuzzedTensor:
+    """A tensor whose shape and layout follow from parameters, with random content.
+
+    size: whole numbers, or names of parameters.
+    steps: the same; a tensor that many times as large is allocated, and every so manieth element of it taken.
+    probability_contiguous: how often memory has the order of the dimensions; otherwise they are shuffled there. Steps
+        come after that, and make a tensor not contiguous, too.
+    min_elements, max_elements, max_allocation_bytes: parameters that lead beyond these are drawn again.
+    dim_parameter: a parameter that says how many of the sizes and steps count. What is missing is 1.
+    device: where the content is drawn. With `cuda=True` it is drawn on the CPU and copied, as `torch.utils.benchmark`
+        does, so that the values are the same as there.
+    tensor_constructor: makes the tensor before it is shuffled and cut; called with `size=`, `dtype=` and all
+        parameters.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        size: Sequence[str | int],
+        steps: Sequence[str | int] | None = None,
+        probability_contiguous: float = 0.5,
+        min_elements: int | None = None,
+        max_elements: int | None = None,
+        max_allocation_bytes: int | None = None,
+        dim_parameter: str | None = None,
+        roll_parameter: str | None = None,
+        dtype: torch.dtype = torch.float32,
+        cuda: bool = False,
+        tensor_constructor: Callable[..., torch.Tensor] | None = None,
+        *,
+        device: torch.device | str | None = None,
+    ) -> None:
+        if roll_parameter is not None:
+            raise DefinitionError(
+                f"roll_parameter is not supported: tensor {name!r}. torch.utils.benchmark takes it and does nothing "
+                "with it; leave it out, or roll the tensor in a tensor_constructor."
+            )
+        if isinstance(size, str) or isinstance(steps, str):
+            raise DefinitionError(f"A size is a tuple, such as ({size!r},), not a text: tensor {name!r}.")
+        if min_elements is not None and max_elements is not None and min_elements > max_elements:
+            raise DefinitionError(
+                f"No tensor has at least {min_elements} and at most {max_elements} elements: tensor {name!r}."
+            )
+        if not 0 <= probability_contiguous <= 1:
+            raise DefinitionError(f"A probability is from 0 to 1, not {probability_contiguous!r}: tensor {name!r}.")
+        if tensor_constructor is None:
+            check_dtype(dtype)
+        self._name = name
+        self._size = tuple(size)
+        self._steps = tuple(steps or ())
+        self._probability_contiguous = probability_contiguous
+        self._min_elements = min_elements
+        self._max_elements = max_elements
+        self._max_allocation_bytes = max_allocation_bytes
+        self._dim_parameter = dim_parameter
+        self._dtype = dtype
+        self._element_bytes = dtype_size(dtype)
+        self._cuda = cuda
+        self._device = choose_device(name, cuda, device)
+        self._tensor_constructor = tensor_constructor
+
+    @property
+    def name(self) -> str:
+        """What the tensor is called."""
+        return self._name
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of its elements."""
+        return self._dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return torch.device("cuda") if self._cuda and self._device.type == "cpu" else self._device
+
+    @property
+    def dim_parameter(self) -> str | None:
+        """The parameter that says how many dimensions it has."""
+        return self._dim_parameter
+
+    @property
+    def whole_names(self) -> tuple[str, ...]:
+        """The parameters it uses that have to be whole numbers, in the order of its arguments."""
+        dim = () if self._dim_parameter is None else (self._dim_parameter,)
+        return tuple(name for name in (*dim, *self._size, *self._steps) if isinstance(name, str))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parameters it uses."""
+        return self.whole_names
+
+    def names_in_use(self, params: Params) -> Iterator[str]:
+        """Those that make a difference with these values: not the size of a dimension that it does not have."""
+        dim = self._get_dim(params)
+        yield from () if self._dim_parameter is None else (self._dim_parameter,)
+        yield from (name for name in (*self._size[:dim], *self._steps[:dim]) if isinstance(name, str))
+
+    @staticmethod
+    def default_tensor_constructor(size: Sequence[int], dtype: torch.dtype, **kwargs: Any) -> torch.Tensor:
+        """From 0 to 1 for floating and complex types, 1 to 126 for whole numbers, either for bool."""
+        return fill(size, dtype)
+
+    def satisfies_constraints(self, params: Params) -> bool:
+        """Whether the number of elements and what is allocated for them are within bounds."""
+        return self.find_breach(params) is None
+
+    def find_breach(self, params: Params) -> str | None:
+        """The bound that these parameters do not keep, if there is one."""
+        extent = self.find_extent(params)
+        elements = math.prod(extent.size)
+        if self._max_elements is not None and elements > self._max_elements:
+            return f"max_elements={self._max_elements}"
+        if self._min_elements is not None and elements < self._min_elements:
+            return f"min_elements={self._min_elements}"
+        limit = self._max_allocation_bytes
+        if limit is not None and math.prod(extent.allocated) * self._element_bytes > limit:
+            return f"max_allocation_bytes={limit}"
+        return None
+
+    def find_extent(self, params: Params) -> Extent:
+        """Its size and steps with these parameters."""
+        dim = self._get_dim(params)
+        get = params.get
+        size = tuple([get(i, i) for i in self._size[:dim]])
+        steps = tuple([get(i, i) for i in self._steps[:dim]])
+        size += (1,) * (dim - len(size))
+        steps += (1,) * (dim - len(steps))
+        # A shortcut, and not a small one, for what is mostly the case.
+        if not any(step != 1 for step in steps):
+            return Extent(size, steps, size)
+        return Extent(size, steps, tuple([n * step for n, step in zip(size, steps, strict=True)]))
+
+    def _get_dim(self, params: Params) -> int:
+        return len(self._size) if self._dim_parameter is None else params[self._dim_parameter]
+
+    def draw_order(self, params: Params, state: np.random.RandomState) -> Any:
+        """In which order dimensions lie in memory."""
+        dim = self._get_dim(params)
+        order = straight = np.arange(dim)
+        if state.rand() > self._probability_contiguous:
+            while dim > 1 and (order == straight).all():
+                order = state.permutation(dim)
+        return order
+
+    def make(self, params: Params, order: Any, entropy: Entropy) -> tuple[torch.Tensor, dict[str, Any]]:
+        """The tensor, and what it is like."""
+        extent = self.find_extent(params)
+        tensor = self._allocate(extent.allocated, params, entropy)
+        if self._cuda and tensor.device.type == "cpu":
+            tensor = tensor.cuda()
+        if is_shuffled(order):
+            tensor = tensor.permute(tuple(order)).contiguous().permute(tuple(np.argsort(order)))
+        if extent.allocated != extent.size:
+            tensor = tensor[tuple(slice(None, None, step) for step in extent.steps)]
+        return tensor, {
+            "numel": tensor.numel(),
+            "order": order,
+            "steps": extent.steps,
+            "is_contiguous": tensor.is_contiguous(),
+            "dtype": str(self._dtype),
+        }
+
+    def _allocate(self, size: tuple[int, ...], params: Params, entropy: Entropy) -> torch.Tensor:
+        if self._tensor_constructor is None:
+            return fill(size, self._dtype, self._device, entropy.on(self._device))
+        with entropy.as_global(self.device):
+            made = self._tensor_constructor(size=size, dtype=self._dtype, **params)
+        return made if self._cuda else made.to(self._device)
+
+    def describe(self, params: Params, order: Any) -> dict[str, Any]:
+        """What `make` would make, without making it."""
+        extent = self.find_extent(params)
+        return {
+            "size": extent.size,
+            "steps": extent.steps,
+            "order": tuple(int(i) for i in order),
+            "numel": math.prod(extent.size),
+            "is_contiguous": is_contiguous(extent, order),
+        }
+
+    def write(self, params: Params, order: Any) -> str:
+        """Python that makes it."""
+        if self._tensor_constructor is not None:
+            raise DefinitionError(
+                f"Tensor {self._name!r} is made by a function of yours (tensor_constructor), which cannot be written "
+                "as text for another process."
+            )
+        extent = self.find_extent(params)
+        text = f"{self._name} = {write_fill(extent.allocated, self._dtype, self._device)}"
+        text += f".to({str(self.device)!r})" if self.device != self._device else ""
+        if is_shuffled(order):
+            there, back = tuple(map(int, order)), tuple(map(int, np.argsort(order)))
+            text += f".permute({there}).contiguous().permute({back})"
+        if extent.allocated != extent.size:
+            text += f"[{', '.join(f'::{step}' if step != 1 else ':' for step in extent.steps)}]"
+        return text
+
+
+def choose_device(name: str, cuda: bool, device: torch.device | str | None) -> torch.device:
+    """Where the content is made: on the CPU unless told otherwise."""
+    if device is None:
+        return torch.device("cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise DefinitionError(f"{device!r} is no device of torch's: tensor {name!r}.") from None
+    if cuda and chosen.type != "cuda":
+        raise DefinitionError(f"cuda=True and device={str(device)!r} contradict each other: tensor {name!r}.")
+    return chosen
+
+
+def is_shuffled(order: Any) -> bool:
+    """Whether dimensions lie in memory in another order than their own."""
+    return len(order) > 1 and bool((order != np.arange(len(order))).any())
+
+
+def is_contiguous(extent: Extent, order: Any) -> bool:
+    """Whether a tensor that is allocated in this order and then cut is contiguous.
+
+    >>> is_contiguous(Extent((2, 3), (1, 1), (2, 3)), np.array([1, 0]))
+    False
+    >>> is_contiguous(Extent((2, 1), (1, 4), (2, 4)), np.array([0, 1]))
+    False
+    """
+    strides = [0] * len(extent.size)
+    stride = 1
+    for dim in reversed([int(i) for i in order]):
+        strides[dim] = stride * extent.steps[dim]
+        stride *= extent.allocated[dim]
+    expected = 1
+    for length, stride in zip(reversed(extent.size), reversed(strides), strict=True):
+        if length != 1 and stride != expected:
+            return 0 in extent.size
+        expected *= length
+    return True
+
+
+def write_fill(size: Sequence[int], dtype: torch.dtype, device: torch.device) -> str:
+    """Python that does what `fill` does after `torch.manual_seed`.
+
+    >>> write_fill((2, 3), torch.int8, torch.device("cpu"))
+    "torch.randint(1, 127, (2, 3), dtype=torch.int8, device='cpu')"
+    """
+    where = f"device={str(device)!r}"
+    if not (dtype.is_floating_point or dtype.is_complex):
+        low, high = (0, 2) if dtype == torch.bool else (1, 127)
+        return f"torch.randint({low}, {high}, {tuple(size)}, dtype={dtype}, {where})"
+    if torch.finfo(dtype).bits < 16:
+        return f"torch.rand({tuple(size)}, dtype=torch.float32, {where}).to({dtype})"
+    return f"torch.rand({tuple(size)}, dtype={dtype}, {where})"
