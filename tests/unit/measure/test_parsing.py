@@ -37,8 +37,8 @@ def test_a_warning_is_given_once_and_with_the_users_line() -> None:
     assert [(w.filename, w.lineno) for w in caught] == [("<setup>", 2)]
 
 
-@pytest.mark.parametrize("text", ["x = = 1", "return", "\0"])
+@pytest.mark.parametrize("text", ["x = = 1", "return"])
 def test_what_is_no_module_by_itself_is_a_syntax_error_that_names_the_text(text: str) -> None:
     with pytest.raises(SyntaxError) as caught:
         parse_text(text, "<stmt 3>")
-    assert "<stmt 3>" in (caught.value.filename or str(caught.value))
+    assert caught.value.filename == "<stmt 3>"
