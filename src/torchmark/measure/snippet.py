@@ -12,12 +12,12 @@ import gc
 import itertools
 import linecache
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from types import CodeType
 from typing import Any, NamedTuple, Optional, Union
 
-from torchmark.measure.source import LOOP_NAME, SourceFile, has_user_frames, open_source, source_lines
+from torchmark.measure.parsing import parse_text, warned_already
+from torchmark.measure.source import LOOP_NAME, STMT_NAME, SourceFile, has_user_frames, open_source
 from torchmark.measure.steps import R, Steps, carry_out
 
 Clock = Callable[[], float]
@@ -55,7 +55,7 @@ class _Ready(NamedTuple):
 class SnippetTimer:
     """Times a statement, with the cyclic garbage collector off unless the setup switches it on.
 
-    The setup runs anew before each block, except inside `one_setup`.
+    The setup runs anew before each block, except inside `one_setup`. Tracebacks call the statement `stmt_name`.
 
     >>> SnippetTimer("total += 1", "total = 0").timeit(1000) > 0
     True
@@ -67,11 +67,12 @@ class SnippetTimer:
         setup: str = "pass",
         timer: Clock = time.perf_counter,
         globals: dict[str, Any] | None = None,
+        stmt_name: str = STMT_NAME,
     ) -> None:
         self._call = None if isinstance(stmt, str) else stmt
         text = stmt if isinstance(stmt, str) else CALL_TEXT
         # The source must live as long as the loop, or tracebacks lose their lines.
-        self._make_loop, self._source = compile_loop(text, setup, dict(globals or {}))
+        self._make_loop, self._source = compile_loop(text, setup, dict(globals or {}), stmt_name)
         self._code: CodeType = self._make_loop.__code__
         self._clock = timer
         self._keeping = False
@@ -136,19 +137,21 @@ def _switch_collector(on: bool) -> None:
         gc.disable()
 
 
-def compile_loop(stmt: str, setup: str, namespace: dict[str, Any]) -> tuple[MakeLoop, SourceFile]:
+def compile_loop(
+    stmt: str, setup: str, namespace: dict[str, Any], stmt_name: str = STMT_NAME
+) -> tuple[MakeLoop, SourceFile]:
     """Compile both texts into one generator function whose globals are `namespace`.
 
     The texts are joined as syntax trees, never as strings: indentation inside a string literal survives, and
     every line keeps its number. Whatever is not a complete module by itself (`return`, a stray `else`) is the
     SyntaxError that Python gives for it.
     """
-    parts = {"_SETUP_GOES_HERE_": _parse(setup, "<setup>"), "_STMT_GOES_HERE_": _parse(stmt, "<stmt>")}
-    source = open_source(setup, stmt)
+    parts = {"_SETUP_GOES_HERE_": parse_text(setup, "<setup>"), "_STMT_GOES_HERE_": parse_text(stmt, stmt_name)}
+    source = open_source(setup, stmt, stmt_name)
     ast.increment_lineno(parts["_STMT_GOES_HERE_"], source.stmt_offset)
     tree = ast.fix_missing_locations(_Fill(parts).visit(ast.parse(_TEMPLATE)))
     try:
-        with _warned_already():
+        with warned_already():
             code = compile(tree, source.name, "exec")
     except SyntaxError as error:
         # Fine as a module but not inside a function, such as `from x import *`.
@@ -159,29 +162,6 @@ def compile_loop(stmt: str, setup: str, namespace: dict[str, Any]) -> tuple[Make
     exec(code, namespace)
     make_loop: MakeLoop = namespace.pop(LOOP_NAME)
     return make_loop, source
-
-
-def _parse(text: str, name: str) -> ast.Module:
-    try:
-        compile(text, name, "exec", dont_inherit=True)
-    except SyntaxError as error:
-        # Found after parsing (`return` outside a function, say), when Python no longer has the text at hand.
-        if error.text is None and error.lineno is not None:
-            error.text = source_lines(text)[error.lineno - 1]
-        raise
-    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        # Null bytes, lone surrogates, nesting without end: not a text that Python can compile either.
-        raise SyntaxError(f"{name} cannot be compiled: {error}") from None
-    with _warned_already():
-        return ast.parse(text, name)
-
-
-@contextlib.contextmanager
-def _warned_already() -> Iterator[None]:
-    """For compiling a text once more: its warnings have been given with the user's own line numbers."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 class _Fill(ast.NodeTransformer):

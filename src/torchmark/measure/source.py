@@ -14,6 +14,8 @@ import weakref
 
 # What the function that a snippet is compiled into is called; for the user it is the top level of a module.
 LOOP_NAME = "_torchmark_loop"
+# What tracebacks call a statement, where there is one.
+STMT_NAME = "<stmt>"
 
 _numbers = itertools.count(1)
 _files: weakref.WeakValueDictionary[str, SourceFile] = weakref.WeakValueDictionary()
@@ -26,6 +28,7 @@ class SourceFile:
     name: str
     setup: str
     stmt: str
+    stmt_name: str = STMT_NAME
 
     @property
     def stmt_offset(self) -> int:
@@ -39,7 +42,7 @@ class SourceFile:
         ('<stmt>', 1)
         """
         if line > self.stmt_offset:
-            return "<stmt>", line - self.stmt_offset
+            return self.stmt_name, line - self.stmt_offset
         return "<setup>", line
 
 
@@ -53,9 +56,9 @@ def source_lines(text: str) -> list[str]:
     return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
-def open_source(setup: str, stmt: str) -> SourceFile:
+def open_source(setup: str, stmt: str, stmt_name: str = STMT_NAME) -> SourceFile:
     """Register the two texts as one virtual file."""
-    source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt)
+    source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt, stmt_name)
     lines = source_lines(setup) + source_lines(stmt)
     # A modification time of None keeps linecache.checkcache() from dropping a file that is on no disk.
     linecache.cache[source.name] = (sum(map(len, lines)), None, lines, source.name)

@@ -29,14 +29,26 @@ from torchmark.runner.machine import probe_torch
 from torchmark.runner.numbering import pass_small_numbers
 from torchmark.runner.spec import WorkerSpec, find_interpreter
 from torchmark.runner.variables import select_telling
-from torchmark.wire.messages import PROTOCOL, Checked, Counted, Failed, Hello, Ready, Refused, Scripted, Separate, Timed
+from torchmark.wire.messages import (
+    PROTOCOL,
+    Checked,
+    Counted,
+    Failed,
+    Hello,
+    Raced,
+    Ready,
+    Refused,
+    Scripted,
+    Separate,
+    Timed,
+)
 from torchmark.wire.profiles import DISCARDED
 from torchmark.wire.status import describe_status
 
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
-Answer: TypeAlias = Counted | Separate | Timed | FirstCall | Scripted | Checked
-ANSWERS = (Counted, Separate, Timed, FirstCall, Scripted, Checked)
+Answer: TypeAlias = Counted | Separate | Timed | Raced | FirstCall | Scripted | Checked
+ANSWERS = (Counted, Separate, Timed, Raced, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0

@@ -2,8 +2,8 @@
 
     parent → zygote   Hello, then Go for each job, and Stop while one runs
     zygote → parent   Ready or Refused, then Started and Ended for each job
-    parent → child    CountJob, TimeJob, CompileJob, ScriptJob or CheckJob
-    child  → parent   Counted, Separate, Timed, FirstCall, Scripted, Checked or Failed
+    parent → child    CountJob, TimeJob, RaceJob, CompileJob, ScriptJob or CheckJob
+    child  → parent   Counted, Separate, Timed, Raced, FirstCall, Scripted, Checked or Failed
 
 The zygote never sees the job itself, which lies in a file that comes with the order to go.
 """
@@ -15,13 +15,13 @@ from typing import Any, TypeVar, Union
 
 from torchmark.errors import WorkerError
 from torchmark.model.compiling import FirstCall
-from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, Job, Place, ScriptJob, TimeJob, Way
+from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, Job, Place, RaceJob, ScriptJob, TimeJob, Way
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
 from torchmark.wire.frames import Plain
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 3
+PROTOCOL = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +111,14 @@ class Timed:
 
 
 @dataclasses.dataclass(frozen=True)
+class Raced:
+    """For each statement the runs in a block of it, and the times of its blocks in seconds, one for each round."""
+
+    numbers: tuple[int, ...]
+    raw_times: tuple[tuple[float, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Scripted:
     """The TorchScript model is in its file."""
 
@@ -132,7 +140,7 @@ class Failed:
     traceback: str | None
 
 
-Answer = Union[Counted, Separate, Timed, FirstCall, Scripted, Checked, Failed]
+Answer = Union[Counted, Separate, Timed, Raced, FirstCall, Scripted, Checked, Failed]
 Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
 M = TypeVar("M")
 
@@ -147,12 +155,14 @@ _KINDS: dict[str, type[Any]] = {
     "counted": Counted,
     "separate": Separate,
     "timed": Timed,
+    "raced": Raced,
     "first_call": FirstCall,
     "scripted": Scripted,
     "checked": Checked,
     "failed": Failed,
     "count": CountJob,
     "time": TimeJob,
+    "race": RaceJob,
     "compile": CompileJob,
     "script": ScriptJob,
     "check": CheckJob,
@@ -197,4 +207,9 @@ def _revive(name: str, value: Any) -> Any:
         return Compiled(**value)
     if name == "sdk":
         return Sdk(**value)
-    return tuple(value) if isinstance(value, list) else value
+    return _to_tuples(value)
+
+
+def _to_tuples(value: Any) -> Any:
+    """Lists as tuples, also those within lists."""
+    return tuple(map(_to_tuples, value)) if isinstance(value, list) else value

@@ -15,7 +15,7 @@ from typing import IO, Any
 import torch
 
 from torchmark.measure.scripting import SEED, script_model
-from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, ScriptJob, TimeJob
+from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, Job, RaceJob, ScriptJob, TimeJob
 from torchmark.wire.frames import HEADER, pack
 from torchmark.wire.messages import Message, Scripted, decode, encode
 from torchmark.worker.checking import check
@@ -23,6 +23,7 @@ from torchmark.worker.compiling import explain_absence, time_first_call
 from torchmark.worker.counting import count
 from torchmark.worker.marks import Marks
 from torchmark.worker.process import die_with_parent, failure_of, volunteer_for_oom
+from torchmark.worker.racing import race
 from torchmark.worker.timing import measure_time
 
 # What the descriptors of a job are for.
@@ -55,7 +56,7 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         file.seek(0)
         (size,) = HEADER.unpack(file.read(HEADER.size))
         job = decode(json.loads(file.read(size)))
-        assert isinstance(job, (CountJob, TimeJob, CompileJob, ScriptJob, CheckJob))
+        assert isinstance(job, (CountJob, TimeJob, RaceJob, CompileJob, ScriptJob, CheckJob))
         absence = explain_absence(job)
         if absence is not None:
             return absence
@@ -64,20 +65,26 @@ def do_job(file: IO[bytes], marks: Marks | None) -> Message:
         torch.set_num_threads(job.threads)
         sys.modules["__main__"].__dict__["torch"] = torch
         namespace = {"torch": torch, **read_givens(job.givens, file)}
-        if isinstance(job, CountJob):
-            assert marks is not None
-            return count(job, namespace, marks)
-        if isinstance(job, CompileJob):
-            return time_first_call(job, namespace)
-        if isinstance(job, ScriptJob):
-            torch.manual_seed(SEED)
-            script_model(job.source, job.path)
-            return Scripted()
-        if isinstance(job, CheckJob):
-            return check(job)
-        return measure_time(job, namespace)
+        return _do_as_asked(job, namespace, marks)
     except BaseException as error:
         return failure_of(error)
+
+
+def _do_as_asked(job: Job, namespace: dict[str, Any], marks: Marks | None) -> Message:
+    if isinstance(job, CountJob):
+        assert marks is not None
+        return count(job, namespace, marks)
+    if isinstance(job, CompileJob):
+        return time_first_call(job, namespace)
+    if isinstance(job, ScriptJob):
+        torch.manual_seed(SEED)
+        script_model(job.source, job.path)
+        return Scripted()
+    if isinstance(job, CheckJob):
+        return check(job)
+    if isinstance(job, RaceJob):
+        return race(job, namespace)
+    return measure_time(job, namespace)
 
 
 def settle_in(descriptors: tuple[int, ...], parent: int) -> None:

@@ -106,3 +106,10 @@ def test_the_virtual_file_goes_when_its_snippet_does() -> None:
     del source
     gc.collect()
     assert name not in linecache.cache
+
+
+def test_a_statement_can_have_a_name_of_its_own_in_tracebacks() -> None:
+    engine = SnippetTimer("pass\nmissing", "pass", stmt_name="<stmt 2>")
+    with pytest.raises(NameError) as caught:
+        engine.timeit(1)
+    assert '  File "<stmt 2>", line 2, in <module>\n    missing\n' in user_traceback(caught.value)

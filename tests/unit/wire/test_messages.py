@@ -7,7 +7,7 @@ import pytest
 
 from torchmark.errors import WorkerError
 from torchmark.model.compiling import FirstCall
-from torchmark.model.job import CompileJob, CountJob, Given, Place, TimeJob
+from torchmark.model.job import CompileJob, CountJob, Given, Place, RaceJob, TimeJob
 from torchmark.model.outcome import FailureKind
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
@@ -30,6 +30,8 @@ ALL: list[messages.Message] = [
     messages.Counted(),
     messages.Separate(3),
     messages.Timed(10, (0.1, 0.2), None),
+    messages.Raced((10, 1), ((0.1, 0.2), (0.3, 0.4))),
+    messages.Raced((), ()),
     FirstCall(2.5, 0.5, 2, 1, 0, 1, 1, ("print (<setup>, line 2)",)),
     messages.Failed("raised", "ValueError", "Traceback"),
     CountJob("x", "y", PLACE, 10, 2, (1, 2), (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
@@ -39,6 +41,7 @@ ALL: list[messages.Message] = [
     TimeJob("x", "y", PLACE, watch_compiler=True),
     CompileJob("x", "y", PLACE, "inductor", "max-autotune", 2, (Given("w", "pickle", 4),)),
     TimeJob("x", "y", PLACE, 2, 0.5, 1.5, givens=(Given("w", "pickle", 4),)),
+    RaceJob(("x", "y"), "z", PLACE, 2, 0.5, 1.5, (Given("w", "pickle", 4),)),
 ]
 
 
