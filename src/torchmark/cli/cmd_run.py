@@ -7,6 +7,7 @@ import dataclasses
 import os
 import shutil
 import sys
+import time
 from collections.abc import Hashable
 from pathlib import Path
 from typing import IO
@@ -43,6 +44,7 @@ from torchmark.errors import UsageError
 from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Plan
 from torchmark.model.run import Run, RunInfo
+from torchmark.report.advance import Advance
 from torchmark.report.planning import render_plan
 from torchmark.report.progress import make_progress
 from torchmark.report.results import render_results
@@ -262,7 +264,7 @@ def _follow(
     # Failures that are tried again are not done.
     failed = recorder.info.failures - (recorder.info.outcomes - done)
     with (
-        make_progress(sys.stderr, quiet, total, estimator, done=done, failed=failed) as progress,
+        make_progress(sys.stderr, quiet, Advance(total, estimator, done, failed, time.monotonic)) as progress,
         contextlib.closing(backend.execute(plan, orders, stop)) as events,
     ):
         for event in events:

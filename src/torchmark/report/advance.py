@@ -78,21 +78,14 @@ class Advance:
 
     def draw(self, width: int, *, fancy: bool) -> str:
         """A bar, numbers, the rate, and what remains."""
-        size = min(max(width - NUMBERS, 0), LARGEST_BAR)
-        full = size * min(self.done, self.total) // max(self.total, 1)
-        marks = ("█", "░") if fancy else ("#", "-")
-        bar = f"{marks[0] * full}{marks[1] * (size - full)} " if size >= 5 else ""
-        parts = [f"{self.done}/{self.total}", f"{self.failed} failed", self._word_rate()]
+        parts = [
+            f"{self.done}/{self.total}",
+            f"{self.failed} failed",
+            word_rate(self.done - self._before, self.elapsed_s),
+        ]
         if self.done < self.total:
             parts.append(f"about {format_duration(self._estimator.remaining_s())} left")
-        return bar + "  ".join(filter(None, parts))
-
-    def _word_rate(self) -> str:
-        done, seconds = self.done - self._before, self.elapsed_s
-        if done == 0 or seconds <= 0:
-            return ""
-        rate = done / seconds
-        return f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.0f}/min"
+        return draw_bar(self.done, self.total, width, fancy=fancy) + "  ".join(filter(None, parts))
 
     def describe_current(self, width: int) -> str:
         """What is under way, as much of it as fits; the number of the others."""
@@ -107,6 +100,30 @@ class Advance:
             line, shown = f"{line} · {text}", shown + 1
         more = f" +{len(texts) - shown}" if shown < len(texts) else ""
         return cut(line, width - len(more)) + more
+
+
+def draw_bar(done: int, total: int, width: int, *, fancy: bool) -> str:
+    """A bar that leaves room for numbers beside it; none where it would say nothing.
+
+    >>> draw_bar(1, 4, 58, fancy=False)
+    '##------ '
+    """
+    size = min(max(width - NUMBERS, 0), LARGEST_BAR)
+    full = size * min(done, total) // max(total, 1)
+    marks = ("█", "░") if fancy else ("#", "-")
+    return f"{marks[0] * full}{marks[1] * (size - full)} " if size >= 5 else ""
+
+
+def word_rate(done: int, seconds: float) -> str:
+    """How fast it goes; nothing where that cannot be told yet.
+
+    >>> word_rate(30, 10), word_rate(1, 10)
+    ('3.0/s', '6/min')
+    """
+    if done == 0 or seconds <= 0:
+        return ""
+    rate = done / seconds
+    return f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.0f}/min"
 
 
 def _word(what: Order | ActivityKind, target: Target) -> str:

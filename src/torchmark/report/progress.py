@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
-from typing import IO, Any, Protocol
+from typing import IO, Any, Generic, Protocol, TypeVar
 
-from torchmark.analysis.estimate import Estimator
-from torchmark.model.outcome import Event
-from torchmark.report.advance import Advance
 from torchmark.report.cells import cut, measure
 
 DEFAULT_WIDTH = 80
@@ -32,26 +28,53 @@ RED, END = "\033[31m", "\033[0m"
 ERASE_BELOW = "\033[J"
 
 
-class Progress(AbstractContextManager["Progress"], Protocol):
+E = TypeVar("E")
+Told = TypeVar("Told", contravariant=True)
+
+
+class Advancing(Protocol[Told]):
+    """How far things have come, in numbers and in words, by what it is told of."""
+
+    total: int
+    done: int
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the beginning."""
+
+    def add(self, event: Told) -> str | None:
+        """Note an event; the words for a failure, if it is one."""
+
+    def describe(self) -> str:
+        """One line for a log."""
+
+    def conclude(self) -> str:
+        """The last line of a log."""
+
+    def draw(self, width: int, *, fancy: bool) -> str:
+        """A line for a terminal, with a bar."""
+
+    def describe_current(self, width: int) -> str:
+        """What is under way, if that is known."""
+
+
+class Progress(Protocol[Told]):
     """Something that is told all that happens, between what is measured."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: Told) -> None:
         """Something has begun, or has come to its end."""
+
+    def __enter__(self) -> Progress[Told]: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 def make_progress(
-    stream: IO[str] | None,
-    quiet: bool,
-    plan_orders: int,
-    estimate: Estimator,
-    *,
-    done: int = 0,
-    failed: int = 0,
-    variables: Mapping[str, str] = os.environ,
-    clock: Callable[[], float] = time.monotonic,
-) -> Progress:
-    """The display that fits the stream. `done` and `failed` are what an earlier run has left."""
-    advance = Advance(plan_orders, estimate, done, failed, clock)
+    stream: IO[str] | None, quiet: bool, advance: Advancing[E], variables: Mapping[str, str] = os.environ
+) -> Progress[E]:
+    """The display that fits the stream."""
     # A program may be started without standard error.
     if quiet or stream is None:
         return NoProgress()
@@ -63,7 +86,7 @@ def make_progress(
 class NoProgress:
     """Says nothing."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: object) -> None:
         """Nothing happens."""
 
     def __enter__(self) -> NoProgress:
@@ -73,20 +96,20 @@ class NoProgress:
         pass
 
 
-class LogProgress:
+class LogProgress(Generic[E]):
     """Plain lines for logs: few, and every failure at once."""
 
-    def __init__(self, stream: IO[str], advance: Advance) -> None:
+    def __init__(self, stream: IO[str], advance: Advancing[E]) -> None:
         self._stream = stream
         self._advance = advance
         self._told_s = 0.0
         self._told_done = 0
 
-    def __enter__(self) -> LogProgress:
+    def __enter__(self) -> LogProgress[E]:
         self._tell()
         return self
 
-    def take(self, event: Event) -> None:
+    def take(self, event: E) -> None:
         """A line if it is a failure, and one if it is time for that."""
         advance = self._advance
         if (failure := advance.add(event)) is not None:
@@ -109,20 +132,20 @@ class LogProgress:
         _write(self._stream, cut(line, LOG_WIDTH) + "\n")
 
 
-class LiveProgress:
+class LiveProgress(Generic[E]):
     """Two lines at the bottom of a terminal, drawn anew with each event; failures scroll by above them."""
 
-    def __init__(self, stream: IO[str], advance: Advance, *, colour: bool = False) -> None:
+    def __init__(self, stream: IO[str], advance: Advancing[E], *, colour: bool = False) -> None:
         self._stream = stream
         self._advance = advance
         self._colour = colour
         self._drawn: list[str] = []
 
-    def __enter__(self) -> LiveProgress:
+    def __enter__(self) -> LiveProgress[E]:
         self._draw()
         return self
 
-    def take(self, event: Event) -> None:
+    def take(self, event: E) -> None:
         """Draw how things are now."""
         failure = self._advance.add(event)
         if failure is None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+import time
 
 import pytest
 
@@ -10,6 +11,7 @@ from torchmark.analysis.estimate import Estimator
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.times import Times
+from torchmark.report.advance import Advance
 from torchmark.report.progress import LiveProgress, LogProgress, NoProgress, Progress, make_progress
 
 HERE = Target()
@@ -58,9 +60,11 @@ def done(order: Order, result: Failure | None = None) -> Outcome:
     return Outcome(order, result or Times(1, (1.0,)), 0.0, 1.0)
 
 
-def start(stream: io.StringIO, clock: Clock, *, total: int = len(ORDERS), term: str = "xterm", **more: str) -> Progress:
+def start(
+    stream: io.StringIO, clock: Clock, *, total: int = len(ORDERS), term: str = "xterm", **more: str
+) -> Progress[Event]:
     estimator = Estimator(ORDERS, Sampling(), {}, 2)
-    return make_progress(stream, False, total, estimator, variables={"TERM": term, **more}, clock=clock)
+    return make_progress(stream, False, Advance(total, estimator, 0, 0, clock), {"TERM": term, **more})
 
 
 @pytest.fixture(autouse=True)
@@ -73,9 +77,9 @@ def test_each_stream_gets_what_it_can_show() -> None:
     assert isinstance(start(Terminal(), clock), LiveProgress)
     assert isinstance(start(Terminal(), clock, term="dumb"), LogProgress)
     assert isinstance(start(io.StringIO(), clock), LogProgress)
-    assert isinstance(make_progress(None, False, 1, estimator), NoProgress)
+    assert isinstance(make_progress(None, False, Advance(1, estimator, 0, 0, time.monotonic)), NoProgress)
     quiet = Terminal()
-    with make_progress(quiet, True, 1, estimator) as progress:
+    with make_progress(quiet, True, Advance(1, estimator, 0, 0, time.monotonic)) as progress:
         progress.take(done(ORDERS[0], CRASHED))
     assert quiet.getvalue() == ""
 
