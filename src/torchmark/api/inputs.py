@@ -104,14 +104,19 @@ def measure_inputs(
             raise UsageError(f"`{name}` is a number of seconds, not {seconds!r}.")
     if type(threads) is not int or threads < 1:
         raise UsageError(f"`threads` is a whole number from 1, not {threads!r}.")
-    place = Place(os.getcwd(), None if python else tuple(visible_path()))
-    job = RaceJob(chosen, setup, place, threads, min_run_time)
-    return _measure(fuzzer, numbers, job, python, timeout_s)
+    outlines = (outline(fuzzer, index) for index in numbers)
+    return race_on(outlines, RaceJob(chosen, setup, choose_place(python), threads, min_run_time), python, timeout_s)
 
 
-def _measure(
-    fuzzer: Fuzzer, numbers: Iterable[int], job: RaceJob, python: str | None, timeout_s: float
+def choose_place(python: str | None) -> Place:
+    """The working folder, and for our own interpreter, where modules are found."""
+    return Place(os.getcwd(), None if python else tuple(visible_path()))
+
+
+def race_on(
+    inputs: Iterable[FuzzedInput], job: RaceJob, python: str | None, timeout_s: float
 ) -> Iterator[FuzzedResult]:
+    """Carry a job out on each of the inputs, after the code that makes them."""
     spec = (
         own_worker(os.environ, counting=False)
         if python is None
@@ -119,8 +124,7 @@ def _measure(
     )
     with contextlib.closing(Worker(spec)) as worker, contextlib.closing(Turns()) as turns:
         worker.pin(choose_cores()[-job.threads :])
-        for index in numbers:
-            one = outline(fuzzer, index)
+        for one in inputs:
             while not turns.claim():
                 time.sleep(LOOKING_INTERVAL_S)
             try:

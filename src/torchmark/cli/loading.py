@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from torchmark.errors import SetupError
+from torchmark.model.rule import Feature, RuleSearch
 from torchmark.model.sdk import Sdk
 
 if TYPE_CHECKING:
@@ -19,6 +21,20 @@ def load_timer() -> type[Timer]:
     with _explaining():
         from torchmark.api.timer import Timer
     return Timer
+
+
+def load_inputs() -> tuple[ModuleType, ModuleType]:
+    """What makes fuzzers by their names, and what times statements on their inputs."""
+    with _explaining():
+        from torchmark.api import fuzzers, inputs
+    return fuzzers, inputs
+
+
+def load_rules() -> Callable[[Sequence[Feature], Sequence[float], Sequence[float]], RuleSearch]:
+    """What looks for rules. It loads scipy, which takes a second: for when all is measured."""
+    from torchmark.analysis.rules import find_rules
+
+    return find_rules
 
 
 def load_sdk() -> Sdk:

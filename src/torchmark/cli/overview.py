@@ -6,6 +6,7 @@ from __future__ import annotations
 COMMANDS = {
     "time": ("torchmark.cli.cmd_time", "Time one or more statements; several give a table."),
     "count": ("torchmark.cli.cmd_count", "Count the instructions of one or more statements."),
+    "fuzz": ("torchmark.cli.cmd_fuzz", "Time statements on random inputs, and tell where they differ."),
     "run": ("torchmark.cli.cmd_run", "Measure every case of a suite, and keep the results."),
     "show": ("torchmark.cli.cmd_show", "Show the results of a run."),
     "list": ("torchmark.cli.cmd_list", "List the benchmarks of a suite, a file or a folder."),

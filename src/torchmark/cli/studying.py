@@ -1,0 +1,218 @@
+"""A study of statements on inputs: what came out so far, as text and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from torchmark.analysis.contest import Contest, hold_contests
+from torchmark.cli.loading import load_rules
+from torchmark.cli.parameters import is_standard_output, write_json
+from torchmark.model.inputs import gather_features
+from torchmark.model.outcome import Failure
+from torchmark.model.rule import RuleSearch
+from torchmark.model.times import Times
+from torchmark.report.cells import wrap
+from torchmark.report.contests import list_statements, name_statement, render_contest
+from torchmark.report.failures import describe_failure
+from torchmark.report.input_advance import InputAdvance
+from torchmark.report.progress import make_progress
+from torchmark.report.rules import word_search
+from torchmark.report.text import count
+
+if TYPE_CHECKING:
+    from torchmark.api.inputs import FuzzedResult
+
+SCHEMA = "torchmark.fuzz"
+SCHEMA_VERSION = 1
+DEFAULT_WIDTH = 80
+# Statements that fail on so many inputs from the first on, all in the same way, will fail on the others too.
+HOPELESS = 10
+# The numbers of so many inputs that failed are told.
+NUMBERS_SHOWN = 8
+
+
+@dataclasses.dataclass
+class Study:
+    """Statements, how many inputs there are to be, and what came of those that were tried."""
+
+    stmts: tuple[str, ...]
+    total: int
+    about: Mapping[str, Any]
+    """What the inputs are, in words of the command line."""
+    results: list[FuzzedResult] = dataclasses.field(default_factory=list)
+
+    @property
+    def failures(self) -> list[tuple[int, Failure]]:
+        """By the number of the input."""
+        return [(result.index, result.failure) for result in self.results if result.failure is not None]
+
+    def contests(self) -> list[tuple[Contest, RuleSearch]]:
+        """Each statement against the first, and what explains it."""
+        measured = [
+            (result.input, [Times(m.number_per_run, tuple(m.raw_times)) for m in result.measurements])
+            for result in self.results
+            if result.failure is None
+        ]
+        if not measured:
+            return []
+        find_rules = load_rules()
+        found = []
+        for contest in hold_contests(self.stmts, measured):
+            # Back in the order of inputs: what is held back must not depend on what came out.
+            entries = sorted(contest.entries, key=lambda entry: entry.input.index)
+            features = gather_features([entry.input for entry in entries])
+            effects = [entry.ratio.log_ratio for entry in entries]
+            found.append((contest, find_rules(features, effects, [entry.noise for entry in entries])))
+        return found
+
+
+def follow(study: Study, results: Iterable[FuzzedResult], *, quiet: bool) -> None:
+    """Take in results as they come, and show how far things are."""
+    with make_progress(sys.stderr, quiet, InputAdvance(study.total, time.monotonic)) as progress:
+        for result in results:
+            study.results.append(result)
+            progress.take((result.input, result.failure))
+            if _is_hopeless(study):
+                break
+
+
+def _is_hopeless(study: Study) -> bool:
+    failures = [failure for _, failure in study.failures]
+    if len(failures) < min(HOPELESS, study.total) or len(failures) < len(study.results):
+        return False
+    return len({(failure.kind, failure.message) for failure in failures}) == 1
+
+
+def report(study: Study, top: int, json_file: IO[str] | None, *, with_code: bool) -> None:
+    """Write and show what there is."""
+    contests = study.contests()
+    if json_file is not None:
+        write_json(as_json(study, contests), json_file)
+    if not is_standard_output(json_file):
+        for line in render(study, contests, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, top):
+            click.echo(line)
+        if with_code:
+            for result in study.results:
+                click.echo(f"\n# Input {result.index}: {result.describe()}\n{result.code}")
+    for line in word_failures(study):
+        click.echo(line, err=True)
+
+
+def render(study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: int, top: int) -> list[str]:
+    """All that is to be read: which statements, the extremes, what explains them, how to go on."""
+    if not contests:
+        return []
+    lines = [*list_statements(study.stmts, width), *wrap(_introduce(study), width), ""]
+    for position, (contest, search) in enumerate(contests, start=0 if len(study.stmts) == 1 else 1):
+        letters = (name_statement(0), name_statement(position))
+        lines += render_contest(contest, letters, width, top)
+        lines += [text for line in word_search(search, *_name_sides(contest, letters)) for text in wrap(line, width)]
+        lines.append("")
+    worst = contests[0][0].entries[-1].input.index
+    again = " ".join(["torchmark fuzz", *map(shlex.quote, study.stmts), *_spell(study.about), f"--only {worst}"])
+    return [*lines, "See how an input is made, and measure it again:", f"  {again}"]
+
+
+def _introduce(study: Study) -> str:
+    measured = sum(result.failure is None for result in study.results)
+    number = count(measured, "input") if measured == study.total else f"{measured} of {count(study.total, 'input')}"
+    environment = next((r.environment for r in study.results if r.environment is not None), None)
+    torch = f"; torch {environment.torch_version}" if environment is not None else ""
+    options = ", ".join(f"{name} {value}" for name, value in study.about.items() if value is not None)
+    return f"{number}: {options}{torch}"
+
+
+def _name_sides(contest: Contest, letters: tuple[str, str]) -> tuple[str, str | None]:
+    base, own = letters
+    return (own, base) if contest.base is not None else (own, None)
+
+
+def _spell(about: Mapping[str, Any]) -> list[str]:
+    return [f"--{name} {shlex.quote(str(value))}" for name, value in about.items() if value is not None]
+
+
+def word_failures(study: Study) -> list[str]:
+    """What went wrong, each kind once, with the inputs it went wrong on."""
+    lines: list[str] = []
+    by_text: dict[str, list[int]] = {}
+    for index, failure in study.failures:
+        by_text.setdefault(describe_failure(failure), []).append(index)
+    for text, indices in by_text.items():
+        shown = ", ".join(map(str, indices[:NUMBERS_SHOWN])) + (", ..." if len(indices) > NUMBERS_SHOWN else "")
+        lines += [f"Failed on {count(len(indices), 'input')} ({shown}):", text]
+    tried = len(study.results)
+    if tried < study.total and _is_hopeless(study):
+        lines.append(f"The other {study.total - tried} were not tried: the first {tried} all failed in the same way.")
+    return lines
+
+
+def as_json(study: Study, contests: Sequence[tuple[Contest, RuleSearch]]) -> dict[str, Any]:
+    """Raw times by input, ratios, and rules."""
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "stmts": list(study.stmts),
+        "about": dict(study.about),
+        "asked_for": study.total,
+        "inputs": [_plain_result(result) for result in study.results],
+        "contests": [_plain_contest(*pair) for pair in contests],
+    }
+
+
+def _plain_result(result: FuzzedResult) -> dict[str, Any]:
+    return {
+        "index": result.index,
+        "features": dict(result.input.features),
+        "code": result.code,
+        "measurements": [
+            {"stmt": m.stmt, "number_per_run": m.number_per_run, "raw_times": list(m.raw_times), "median": m.median}
+            for m in result.measurements
+        ],
+        "failure": None
+        if result.failure is None
+        else {"kind": result.failure.kind.value, "text": describe_failure(result.failure)},
+    }
+
+
+def _plain_contest(contest: Contest, search: RuleSearch) -> dict[str, Any]:
+    faster, slower = contest.count_notable()
+    return {
+        "stmt": contest.stmt,
+        "base": contest.base,
+        "median_ratio": contest.quantile(0.5),
+        "faster": faster,
+        "slower": slower,
+        "ratios": [
+            {
+                "index": entry.input.index,
+                "ratio": math.exp(entry.ratio.log_ratio),
+                "low": None if entry.ratio.low is None else math.exp(entry.ratio.low),
+                "high": None if entry.ratio.high is None else math.exp(entry.ratio.high),
+            }
+            for entry in contest.entries
+        ],
+        "searched": search.searched,
+        "held_back": search.held_back,
+        "rules": [
+            {
+                "conditions": [
+                    {"feature": c.feature, "relation": c.relation.value, "value": c.value} for c in rule.conditions
+                ],
+                "ratio_inside": math.exp(rule.inside),
+                "ratio_outside": math.exp(rule.outside),
+                "inputs_inside": rule.inputs_inside,
+                "inputs_outside": rule.inputs_outside,
+                "p_value": rule.p_value,
+            }
+            for rule in search.rules
+        ],
+    }
