@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -39,6 +40,8 @@ class Column:
             return np.asarray(self.values == condition.value, dtype=bool)
         if condition.relation is Relation.IS_NOT:
             return np.asarray(self.values != condition.value, dtype=bool) & self.present
+        # Only numbers are compared with a threshold.
+        assert not isinstance(condition.value, str)
         if condition.relation is Relation.ABOVE:
             return np.asarray(self.values > condition.value, dtype=bool)
         return np.asarray(self.values <= condition.value, dtype=bool)
@@ -142,7 +145,7 @@ def _comparisons(column: Column) -> Iterator[tuple[Relation, Value, int]]:
             if not column.is_truth:
                 yield Relation.IS_NOT, value, 0
     if not (column.is_text or column.is_truth):
-        gaps = list(zip(values, values[1:], strict=False))
+        gaps = list(itertools.pairwise(values))
         for index, (lo, hi) in enumerate(gaps):
             assert not isinstance(lo, str)
             assert not isinstance(hi, str)

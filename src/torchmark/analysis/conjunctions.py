@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from torchmark.analysis.candidates import Column, Mask, Pool, make_pool
-from torchmark.analysis.thresholds import choose_threshold
-from torchmark.model.rule import Condition, Relation
+from torchmark.model.rule import Condition
 
 Floats = NDArray[np.float64]
 
@@ -23,13 +22,13 @@ MOST_CONDITIONS = 3
 # Conjunctions of one length that are extended.
 BEAM = 200
 # A side of a rule has at least so many of the inputs that are searched: fewer would be a rule on single inputs.
-LEAST_INPUTS = 5
-LEAST_SHARE = 0.04
+LEAST_INPUTS = 4
+LEAST_SHARE = 0.03
 # What a condition has to add. As a share of all, less is not worth its words.
 LEAST_GAIN = 0.05
-# As a share of what was unexplained without it, for the same reason: from 0.9 to 0.95 is a lot, from 0.1 to 0.15 is not.
+# And as a share of what was unexplained without it: from 0.9 to 0.95 is a lot, from 0.1 to 0.15 is not.
 LEAST_CUT = 0.2
-# And by likelihood (inputs times the logarithm of what remains). The best of thousands of conditions on noise, of which
+# And in likelihood (inputs times the logarithm of what remains). The best of thousands of conditions on noise, of which
 # some hundred are independent, gains about 12, rarely 20.
 LEAST_EVIDENCE = 20.0
 # Conjunctions are equally good if they are as near in likelihood (the same scale) as the ends of a 95 % interval.
@@ -56,7 +55,7 @@ def find_conjunction(columns: Sequence[Column], effects: Floats) -> tuple[Condit
         if search.pays(best, chosen):
             chosen = best
         beam = search.keep(beam, explained)
-    return widen_gaps(tuple(search.pool.candidates[i].condition for i in chosen), columns)
+    return tuple(search.pool.candidates[i].condition for i in chosen)
 
 
 class _Search:
@@ -144,28 +143,3 @@ class _Search:
                 break
             kept[tuple(sorted((*beam[row], int(found[stretch, row]))))] = None
         return list(kept)
-
-
-def widen_gaps(conditions: tuple[Condition, ...], columns: Sequence[Column]) -> tuple[Condition, ...]:
-    """The same with thresholds chosen from all that make no difference, given the other conditions.
-
-    Of inputs that are not contiguous, there may be none between k0 = 900 and 1300, though there are others.
-    """
-    by_name = {column.name: column for column in columns}
-    chosen = list(conditions)
-    for place, condition in enumerate(chosen):
-        if condition.relation not in (Relation.ABOVE, Relation.AT_MOST):
-            continue
-        column = by_name[condition.feature]
-        others = np.ones(len(column.values), dtype=bool)
-        for other in chosen[:place] + chosen[place + 1 :]:
-            others &= by_name[other.feature].meets(other)
-        inside = column.meets(condition)
-        ends = column.distinct(others & inside), column.distinct(others & ~inside)
-        below, above = ends if condition.relation is Relation.AT_MOST else ends[::-1]
-        if below and above:
-            lo, hi = below[-1], above[0]
-            assert not isinstance(lo, str)
-            assert not isinstance(hi, str)
-            chosen[place] = Condition(condition.feature, condition.relation, choose_threshold(lo, hi))
-    return tuple(chosen)

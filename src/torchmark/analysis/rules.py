@@ -12,6 +12,7 @@ from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
 from torchmark.analysis.candidates import Column, Mask, make_column
 from torchmark.analysis.conjunctions import Floats, find_conjunction
+from torchmark.analysis.gaps import find_inside, sharpen, widen_gaps
 from torchmark.model.rule import Condition, Feature, Relation, Rule, RuleSearch
 
 # Differences below 3 % are left alone: placement of code and of memory alone makes as much between equal statements.
@@ -25,7 +26,7 @@ LEAST_KEPT = 0.5
 # One input in so many is held back.
 HELD_BACK = 3
 # Two inputs may share something else; three of twenty can still fall below ALPHA (1 in 1140).
-LEAST_SIDE = 3
+LEAST_SIDE = 2
 # The fewest that can fall below ALPHA: there are 1716 ways to choose 6 of 13, and 924 to choose 6 of 12.
 LEAST_HELD_BACK = 13
 MOST_RULES = 3
@@ -78,11 +79,7 @@ class _Table:
         return _Table([column.take(inputs) for column in self.columns], self.effects[inputs])
 
     def meets(self, conditions: Sequence[Condition]) -> Mask:
-        by_name = {column.name: column for column in self.columns}
-        inside = np.ones(len(self.effects), dtype=bool)
-        for condition in conditions:
-            inside &= by_name[condition.feature].meets(condition)
-        return inside
+        return find_inside(conditions, self.columns)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +100,8 @@ class _Study:
         """The best conjunction, told of the side that reads naturally."""
         if not len(self.searched.effects):
             return ()
-        conditions = find_conjunction(self.searched.columns, self._compress(self.searched.effects))
+        columns = self.searched.columns
+        conditions = widen_gaps(find_conjunction(columns, self._compress(self.searched.effects)), columns)
         return self._turn(conditions) if len(conditions) == 1 else conditions
 
     def _compress(self, effects: Floats) -> Floats:
@@ -132,20 +130,29 @@ class _Study:
                 return None
             idle = [c for c in conditions if len(conditions) > 1 and not self._matters(c, conditions, rule)]
             if not idle:
-                return rule
+                return self._sharpen(rule)
             conditions = tuple(c for c in conditions if c != idle[-1])
         return None
+
+    def _sharpen(self, rule: Rule) -> Rule:
+        """The same rule with thresholds that agree with the inputs held back, too, where the search left them open.
+
+        It has been held against those already, so they may now tell 1024 from 2048 where the search saw neither.
+        """
+        effects = self._compress(self.held_back.effects)
+        conditions = sharpen(rule.conditions, self.searched.columns, self.held_back.columns, effects)
+        return self._hold(conditions) or rule
 
     def _hold(self, conditions: tuple[Condition, ...]) -> Rule | None:
         seen = self._compare(self.searched, self.searched.meets(conditions))
         inside = self.held_back.meets(conditions)
         if min(inside.sum(), (~inside).sum()) < LEAST_SIDE:
             return None
-        again = self._compare(self.held_back, inside)
+        kept = self._compare(self.held_back, inside) * math.copysign(1, seen)
         here, there = self.held_back.effects[inside], self.held_back.effects[~inside]
         p_value = _p_above(here, there) if seen > 0 else _p_above(there, here)
         difference = float(np.median(here) - np.median(there))
-        if p_value >= ALPHA or again / seen < LEAST_KEPT or math.copysign(1, seen) * difference < self.floor:
+        if p_value >= ALPHA or kept < LEAST_KEPT * abs(seen) or math.copysign(1, seen) * difference < self.floor:
             return None
         medians = float(np.median(here)), float(np.median(there))
         return Rule(conditions, *medians, int(inside.sum()), int((~inside).sum()), p_value)
