@@ -59,7 +59,7 @@ def make_study(
     Small inputs are noisier, as timers make them, and a few are hit by something else altogether.
     """
     rng = random.Random(seed)
-    inputs = [make_input(rng, largest) for _ in range(count)]
+    inputs: list[Input] = [make_input(rng, largest) for _ in range(count)]
     effects, noise = [], []
     for made in inputs:
         elements = made["elements of x"]

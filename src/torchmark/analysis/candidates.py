@@ -115,7 +115,7 @@ def make_pool(columns: Sequence[Column]) -> Pool:
     """All conditions that hold for some of the inputs and not for others; of those that hold for the same, one."""
     seen: dict[bytes, tuple[Candidate, Mask]] = {}
     everything = [pair for position, column in enumerate(columns) for pair in _candidates(column, position)]
-    for candidate, mask in sorted(everything, key=lambda pair: _order(pair[0])):
+    for candidate, mask in sorted(everything, key=lambda pair: order_to_read(pair[0])):
         if mask.any() and not mask.all():
             seen.setdefault(mask.tobytes(), (candidate, mask))
     kept = sorted(seen.values(), key=lambda pair: (pair[0].position, pair[0].stretch[1].value, pair[0].stretch[2]))
@@ -124,7 +124,8 @@ def make_pool(columns: Sequence[Column]) -> Pool:
     return Pool(tuple(candidate for candidate, _ in kept), holds)
 
 
-def _order(candidate: Candidate) -> tuple[bool, int, int]:
+def order_to_read(candidate: Candidate) -> tuple[bool, int, int]:
+    """What sorts candidates: those that read best first."""
     return candidate.is_number, candidate.position, candidate.effort
 
 
@@ -140,10 +141,10 @@ def _candidates(column: Column, position: int) -> Iterator[tuple[Candidate, Mask
 def _comparisons(column: Column) -> Iterator[tuple[Relation, Value, int]]:
     values = column.distinct(column.present)
     if column.is_text or column.is_truth or len(values) <= FEW_VALUES:
-        for value in values:
-            yield Relation.IS, value, 0
+        for index, value in enumerate(values):
+            yield Relation.IS, value, index
             if not column.is_truth:
-                yield Relation.IS_NOT, value, 0
+                yield Relation.IS_NOT, value, index
     if not (column.is_text or column.is_truth):
         gaps = list(itertools.pairwise(values))
         for index, (lo, hi) in enumerate(gaps):

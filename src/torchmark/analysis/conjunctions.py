@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from torchmark.analysis.candidates import Column, Mask, Pool, make_pool
+from torchmark.analysis.candidates import Column, Mask, Pool, make_pool, order_to_read
 from torchmark.model.rule import Condition
 
 Floats = NDArray[np.float64]
@@ -55,7 +55,7 @@ def find_conjunction(columns: Sequence[Column], effects: Floats) -> tuple[Condit
         if search.pays(best, chosen):
             chosen = best
         beam = search.keep(beam, explained)
-    return tuple(search.pool.candidates[i].condition for i in chosen)
+    return tuple(c.condition for c in sorted((search.pool.candidates[i] for i in chosen), key=order_to_read))
 
 
 class _Search:
@@ -76,7 +76,9 @@ class _Search:
         inside = np.array([self.inside(chosen) for chosen in beam], dtype=np.float32)
         counts = (inside @ self.pool.weights.T).astype(float)
         sums = ((inside * self.effects.astype(np.float32)) @ self.pool.weights.T).astype(float)
-        return self._explain(counts, sums)
+        # A condition that only leaves out an input or two is made for them, not found.
+        leaves_out = inside.sum(axis=1)[:, None] - counts
+        return np.where(leaves_out >= self.least, self._explain(counts, sums), -np.inf)
 
     def _explain(self, counts: Floats, sums: Floats) -> Floats:
         others = len(self.effects) - counts
@@ -119,13 +121,19 @@ class _Search:
                 position, relation, _ = self.pool.candidates[chosen[place]].stretch
                 alike = np.array([c.stretch[:2] == (position, relation) for c in self.pool.candidates])
                 explained = np.where(alike[None, :], self.extend([others]), -np.inf)
-                chosen = self.pick([others], explained)
+                if np.isfinite(explained).any():
+                    new = self.pick([others], explained)[-1]
+                    chosen = (*chosen[:place], new, *chosen[place + 1 :])
             if sorted(chosen) == sorted(before):
                 break
         return chosen
 
     def pays(self, longer: tuple[int, ...], shorter: tuple[int, ...]) -> bool:
         """Whether what the longer one explains beyond the shorter is worth its further conditions."""
+        for index in longer:
+            others = self.inside([i for i in longer if i != index])
+            if others.sum() - self.inside(longer).sum() < self.least:
+                return False
         further = len(longer) - len(shorter)
         before, after = (self.total - self.explained(chosen) for chosen in (shorter, longer))
         share = max(LEAST_CUT, 1 - math.exp(-LEAST_EVIDENCE / len(self.effects)))

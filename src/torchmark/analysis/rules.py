@@ -128,7 +128,7 @@ class _Study:
             rule = self._hold(conditions)
             if rule is None:
                 return None
-            idle = [c for c in conditions if len(conditions) > 1 and not self._matters(c, conditions, rule)]
+            idle = [c for c in conditions if len(conditions) > 1 and not self._matters(c, rule)]
             if not idle:
                 return self._sharpen(rule)
             conditions = tuple(c for c in conditions if c != idle[-1])
@@ -162,15 +162,21 @@ class _Study:
         effects = self._compress(table.effects)
         return float(np.median(effects[inside]) - np.median(effects[~inside]))
 
-    def _matters(self, condition: Condition, conditions: tuple[Condition, ...], rule: Rule) -> bool:
-        """Whether inputs that fail this condition alone differ from those inside, in the direction of the rule."""
-        others = self.held_back.meets([c for c in conditions if c != condition])
-        inside = self.held_back.meets(conditions)
+    def _matters(self, condition: Condition, rule: Rule) -> bool:
+        """Whether inputs that fail this condition alone differ from those inside, in the direction of the rule.
+
+        Where they are too few to tell, the search is believed as long as they do not speak against it.
+        """
+        inside = self.held_back.meets(rule.conditions)
+        others = self.held_back.meets([c for c in rule.conditions if c != condition])
         here, nearly = self.held_back.effects[inside], self.held_back.effects[others & ~inside]
         if not len(nearly):
             return False
-        p_value = _p_above(here, nearly) if rule.inside > rule.outside else _p_above(nearly, here)
-        return p_value < ALPHA_CONDITION
+        if rule.inside < rule.outside:
+            here, nearly = -here, -nearly
+        if math.comb(len(here) + len(nearly), len(here)) * ALPHA_CONDITION <= 1:
+            return float(np.median(here) - np.median(nearly)) >= self.floor
+        return _p_above(here, nearly) < ALPHA_CONDITION
 
 
 def _p_above(larger: Floats, smaller: Floats) -> float:
