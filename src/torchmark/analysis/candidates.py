@@ -97,6 +97,13 @@ class Pool:
 
     candidates: tuple[Candidate, ...]
     holds: Mask
+    present: Mask
+    """Which inputs have a value (features × inputs)."""
+
+    @functools.cached_property
+    def positions(self) -> list[int]:
+        """The feature that each condition is on."""
+        return [candidate.position for candidate in self.candidates]
 
     @functools.cached_property
     def weights(self) -> NDArray[np.float32]:
@@ -121,7 +128,8 @@ def make_pool(columns: Sequence[Column]) -> Pool:
     kept = sorted(seen.values(), key=lambda pair: (pair[0].position, pair[0].stretch[1].value, pair[0].stretch[2]))
     inputs = len(columns[0].values) if columns else 0
     holds = np.array([mask for _, mask in kept], dtype=bool).reshape(len(kept), inputs)
-    return Pool(tuple(candidate for candidate, _ in kept), holds)
+    present = np.array([column.present for column in columns], dtype=bool).reshape(len(columns), inputs)
+    return Pool(tuple(candidate for candidate, _ in kept), holds, present)
 
 
 def order_to_read(candidate: Candidate) -> tuple[bool, int, int]:
@@ -133,8 +141,9 @@ def _candidates(column: Column, position: int) -> Iterator[tuple[Candidate, Mask
     for relation, value, stretch in _comparisons(column):
         condition = Condition(column.name, relation, value)
         is_number = not (column.is_text or column.is_truth)
-        digits = count_digits(value) if is_number and not isinstance(value, str) else 0
-        effort = 3 * digits + _READABLE[relation]
+        effort = _READABLE[relation]
+        if relation in (Relation.ABOVE, Relation.AT_MOST) and not isinstance(value, str):
+            effort += count_digits(value)
         yield Candidate(condition, position, is_number, effort, (position, relation, stretch)), column.meets(condition)
 
 

@@ -76,8 +76,9 @@ class _Search:
         inside = np.array([self.inside(chosen) for chosen in beam], dtype=np.float32)
         counts = (inside @ self.pool.weights.T).astype(float)
         sums = ((inside * self.effects.astype(np.float32)) @ self.pool.weights.T).astype(float)
-        # A condition that only leaves out an input or two is made for them, not found.
-        leaves_out = inside.sum(axis=1)[:, None] - counts
+        # A condition that only leaves out an input or two is made for them, not found. Those without a value do not
+        # count: else "k2 is not 7" would stand for "dim is 3".
+        leaves_out = (inside @ self.pool.present.T.astype(np.float32))[:, self.pool.positions] - counts
         return np.where(leaves_out >= self.least, self._explain(counts, sums), -np.inf)
 
     def _explain(self, counts: Floats, sums: Floats) -> Floats:
@@ -130,14 +131,17 @@ class _Search:
 
     def pays(self, longer: tuple[int, ...], shorter: tuple[int, ...]) -> bool:
         """Whether what the longer one explains beyond the shorter is worth its further conditions."""
-        for index in longer:
-            others = self.inside([i for i in longer if i != index])
-            if others.sum() - self.inside(longer).sum() < self.least:
-                return False
+        if any(self._leaves_out(index, longer) < self.least for index in longer):
+            return False
         further = len(longer) - len(shorter)
         before, after = (self.total - self.explained(chosen) for chosen in (shorter, longer))
         share = max(LEAST_CUT, 1 - math.exp(-LEAST_EVIDENCE / len(self.effects)))
         return before - after >= further * LEAST_GAIN * self.total and after <= before * (1 - share) ** further
+
+    def _leaves_out(self, index: int, chosen: tuple[int, ...]) -> int:
+        """How many inputs have a value and meet all other conditions, but not this one."""
+        others = self.inside([i for i in chosen if i != index])
+        return int((others & self.pool.present[self.pool.positions[index]] & ~self.pool.holds[index]).sum())
 
     def keep(self, beam: Sequence[tuple[int, ...]], explained: Floats) -> list[tuple[int, ...]]:
         """What to extend next: the best, and only one of those that are much alike."""
