@@ -49,11 +49,9 @@ def find_rules(
     """
     assert len(effects) == len(noise)
     assert all(len(feature.values) == len(effects) for feature in features)
-    order = np.random.Generator(np.random.PCG64(SEED)).permutation(len(effects))
-    is_held = np.arange(len(effects)) % HELD_BACK == HELD_BACK - 1
     table = _Table([make_column(feature) for feature in features], np.asarray(effects, dtype=float))
     scale = max(float(np.median(noise)) if len(noise) else 0.0, floor)
-    study = _Study(table.take(order[~is_held]), table.take(order[is_held]), scale, floor, neutral)
+    study = _Study(*(table.take(part) for part in split(len(effects))), scale, floor, neutral)
     searched, held_back = len(study.searched.effects), len(study.held_back.effects)
     if held_back < LEAST_HELD_BACK:
         return RuleSearch((), searched, held_back, too_few=True)
@@ -66,6 +64,13 @@ def find_rules(
         rules.append(rule)
         study = study.without(rule.conditions)
     return RuleSearch(tuple(rules), searched, held_back)
+
+
+def split(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Which of so many inputs are searched and which are held back: always the same."""
+    order = np.random.Generator(np.random.PCG64(SEED)).permutation(count)
+    is_held = np.arange(count) % HELD_BACK == HELD_BACK - 1
+    return order[~is_held], order[is_held]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 # Digits that tell any two floats apart.
 MOST_DIGITS = 17
+# The least power of ten that floats have with all their digits.
+LEAST_POWER = -307
 
 
 def choose_threshold(lo: float, hi: float) -> float:
@@ -39,8 +41,8 @@ def _rounder_first(middle: float, lo: float, hi: float) -> Iterator[tuple[float,
         yield tuple(2**e for e in range(exponent - 1, exponent + 3) if e >= 0)
         leading = math.floor(math.log10(middle))
         integers = isinstance(lo, int) and isinstance(hi, int)
-        for digits in range(1, min(MOST_DIGITS, leading + 1) + 1 if integers else MOST_DIGITS + 1):
-            power = leading - digits + 1
+        least = max(0 if integers else LEAST_POWER, leading - MOST_DIGITS + 1)
+        for power in range(leading, least - 1, -1):
             below = math.floor(middle / 10.0**power)
             # From text, because 6 * 0.01 is not the float that is written 0.06.
             yield tuple(float(f"{n}e{power}") for n in (below - 1, below, below + 1, below + 2) if n > 0)
