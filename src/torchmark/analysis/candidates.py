@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from torchmark.analysis.thresholds import choose_threshold, count_digits
 from torchmark.model.rule import Condition, Feature, Relation, Value
 
 Mask = NDArray[np.bool_]
+Floats = NDArray[np.floating[Any]]
 
 # Up to so many different numbers, each is worth a condition of its own, such as "dim is 2".
 FEW_VALUES = 6

@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from torchmark.analysis.candidates import Column, Mask
+from torchmark.analysis.candidates import Column, Floats, Mask
 from torchmark.analysis.thresholds import choose_threshold
 from torchmark.model.rule import Condition, Relation
 
@@ -36,7 +35,7 @@ def widen_gaps(conditions: tuple[Condition, ...], columns: Sequence[Column]) -> 
 
 
 def sharpen(
-    conditions: tuple[Condition, ...], columns: Sequence[Column], more: Sequence[Column], effects: NDArray[np.float64]
+    conditions: tuple[Condition, ...], columns: Sequence[Column], more: Sequence[Column], effects: Floats
 ) -> tuple[Condition, ...]:
     """The same with thresholds put where `more` inputs, with these effects, split best: within the gaps of the first.
 
@@ -60,7 +59,7 @@ def _pairs(values: list[float]) -> list[tuple[float, float]]:
     return list(itertools.pairwise(values))
 
 
-def _error(effects: NDArray[np.float64], inside: Mask) -> float:
+def _error(effects: Floats, inside: Mask) -> float:
     """How far effects lie from the mean of their side, by their squares."""
     return sum(float(((side - side.mean()) ** 2).sum()) for side in (effects[inside], effects[~inside]) if len(side))
 
