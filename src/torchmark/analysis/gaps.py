@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from torchmark.analysis.candidates import Column, Floats, Mask
-from torchmark.analysis.thresholds import choose_threshold
+from torchmark.analysis.thresholds import choose_threshold, count_digits
 from torchmark.model.rule import Condition, Relation
 
 
@@ -39,7 +39,8 @@ def sharpen(
 ) -> tuple[Condition, ...]:
     """The same with thresholds put where `more` inputs, with these effects, split best: within the gaps of the first.
 
-    What holds for the inputs that conditions were made from does not change.
+    What holds for the inputs that conditions were made from does not change. A threshold stays as round as it is: where
+    it is a power of two, an input that speaks for an odd number is an outlier more often than not.
     """
     for condition in conditions:
         gap = _find_gap(condition, conditions, columns)
@@ -49,14 +50,13 @@ def sharpen(
         column = next(column for column in more if column.name == condition.feature)
         lo, hi = gap
         between = [v for v in column.distinct(others) if not isinstance(v, str) and lo < v < hi]
-        options = [_replace(conditions, condition, choose_threshold(*pair)) for pair in _pairs([lo, *between, hi])]
+        thresholds = [choose_threshold(*pair) for pair in itertools.pairwise([lo, *between, hi])]
+        roundest = min(count_digits(threshold) for threshold in thresholds)
+        thresholds = [threshold for threshold in thresholds if count_digits(threshold) == roundest]
+        options = [_replace(conditions, condition, threshold) for threshold in thresholds]
         errors = [_error(effects, find_inside(option, more)) for option in options]
         conditions = options[int(np.argmin(errors))]
     return conditions
-
-
-def _pairs(values: list[float]) -> list[tuple[float, float]]:
-    return list(itertools.pairwise(values))
 
 
 def _error(effects: Floats, inside: Mask) -> float:

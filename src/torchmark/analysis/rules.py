@@ -160,7 +160,7 @@ class _Study:
         here, there = self.held_back.effects[inside], self.held_back.effects[~inside]
         p_value = _p_above(here, there) if seen > 0 else _p_above(there, here)
         difference = float(np.median(here) - np.median(there))
-        if p_value >= ALPHA or kept < LEAST_KEPT * abs(seen) or math.copysign(1, seen) * difference < self.floor:
+        if not p_value < ALPHA or kept < LEAST_KEPT * abs(seen) or math.copysign(1, seen) * difference < self.floor:
             return None
         medians = float(np.median(here)), float(np.median(there))
         return Rule(conditions, *medians, int(inside.sum()), int((~inside).sum()), p_value)
