@@ -55,7 +55,7 @@ THIRD_PARTY = {
         "api/definitions.py",
         "fuzz/*",
     },
-    "numpy": {"fuzz/*", "analysis/rules.py"},
+    "numpy": {"fuzz/*", "analysis/candidates.py", "analysis/conjunctions.py", "analysis/gaps.py", "analysis/rules.py"},
     "scipy": {"analysis/rules.py"},
     "click": {"cli/*"},
     "rich": {"cli/*", "report/cells.py", "report/findings.py", "report/waiting.py"},

@@ -86,3 +86,5 @@ class RuleSearch:
     """and that they were held against."""
     candidate: tuple[Condition, ...] = ()
     """The first that did not hold up, if one was found at all."""
+    too_few: bool = False
+    """Whether there were too few inputs to hold anything against, so that nothing was looked for."""
