@@ -36,9 +36,7 @@ def make_fuzzer(name: str, options: Mapping[str, Any]) -> Fuzzer:
     else:
         found = OWN.get(name.replace("_", "-"))
         if found is None:
-            raise UsageError(
-                f"There is no fuzzer {name!r}. There are: {', '.join(OWN)}; yours are spelt FILE.py:NAME."
-            )
+            raise UsageError(f"There is no fuzzer {name!r}. There are: {', '.join(OWN)}; yours are spelt FILE.py:NAME.")
     if not callable(found):
         raise UsageError(f"{name!r} is neither a fuzzer nor a function that makes one: {found!r:.80}")
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -30,11 +30,13 @@ def load_inputs() -> tuple[ModuleType, ModuleType]:
     return fuzzers, inputs
 
 
-def load_rules() -> Callable[[Sequence[Feature], Sequence[float], Sequence[float]], RuleSearch]:
-    """What looks for rules. It loads scipy, which takes a second: for when all is measured."""
+def look_for_rules(
+    features: Sequence[Feature], effects: Sequence[float], noise: Sequence[float], neutral: float | None
+) -> RuleSearch:
+    """Look for rules. This loads scipy, which takes a second: for when all is measured."""
     from torchmark.analysis.rules import find_rules
 
-    return find_rules
+    return find_rules(features, effects, noise, neutral=neutral)
 
 
 def load_sdk() -> Sdk:

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from torchmark.analysis.contest import Contest, hold_contests
-from torchmark.cli.loading import load_rules
+from torchmark.cli.loading import look_for_rules
 from torchmark.cli.parameters import is_standard_output, write_json
 from torchmark.model.inputs import gather_features
 from torchmark.model.outcome import Failure
@@ -26,7 +26,7 @@ from torchmark.report.failures import describe_failure
 from torchmark.report.input_advance import InputAdvance
 from torchmark.report.progress import make_progress
 from torchmark.report.rules import word_search
-from torchmark.report.text import count
+from torchmark.report.text import count, one_line
 
 if TYPE_CHECKING:
     from torchmark.api.inputs import FuzzedResult
@@ -64,14 +64,15 @@ class Study:
         ]
         if not measured:
             return []
-        find_rules = load_rules()
         found = []
         for contest in hold_contests(self.stmts, measured):
             # Back in the order of inputs: what is held back must not depend on what came out.
             entries = sorted(contest.entries, key=lambda entry: entry.input.index)
             features = gather_features([entry.input for entry in entries])
             effects = [entry.ratio.log_ratio for entry in entries]
-            found.append((contest, find_rules(features, effects, [entry.noise for entry in entries])))
+            noise = [entry.noise for entry in entries]
+            neutral = None if contest.base is None else 0.0
+            found.append((contest, look_for_rules(features, effects, noise, neutral)))
         return found
 
 
@@ -115,7 +116,8 @@ def render(study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: 
     for position, (contest, search) in enumerate(contests, start=0 if len(study.stmts) == 1 else 1):
         letters = (name_statement(0), name_statement(position))
         lines += render_contest(contest, letters, width, top)
-        lines += [text for line in word_search(search, *_name_sides(contest, letters)) for text in wrap(line, width)]
+        base = None if contest.base is None else one_line(contest.base)
+        lines += [text for line in word_search(search, one_line(contest.stmt), base) for text in wrap(line, width)]
         lines.append("")
     worst = contests[0][0].entries[-1].input.index
     again = " ".join(["torchmark fuzz", *map(shlex.quote, study.stmts), *_spell(study.about), f"--only {worst}"])
@@ -129,11 +131,6 @@ def _introduce(study: Study) -> str:
     torch = f"; torch {environment.torch_version}" if environment is not None else ""
     options = ", ".join(f"{name} {value}" for name, value in study.about.items() if value is not None)
     return f"{number}: {options}{torch}"
-
-
-def _name_sides(contest: Contest, letters: tuple[str, str]) -> tuple[str, str | None]:
-    base, own = letters
-    return (own, base) if contest.base is not None else (own, None)
 
 
 def _spell(about: Mapping[str, Any]) -> list[str]:

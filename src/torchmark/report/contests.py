@@ -52,12 +52,12 @@ def sum_up(contest: Contest, letters: tuple[str, str]) -> str:
     a, b = letters
     number = len(contest.entries)
     if contest.base is None:
-        return f"In the middle it takes {middle} ns for each element; half of {count(number, 'input')} take {p25} to {p75}."
+        return f"In the middle it takes {middle} ns an element; half of {count(number, 'input')} take {p25} to {p75}."
     faster, slower = contest.count_notable()
     share = f"{math.expm1(NOTABLE) * 100:.0f} %"
     return (
-        f"In the middle {b} takes {middle} times as long as {a}; half of {count(number, 'input')} lie between {p25} and "
-        f"{p75}. {b} is faster by more than {share} on {faster} of them, slower on {slower}."
+        f"In the middle {b} takes {middle} times as long as {a}; half of {count(number, 'input')} lie between {p25} "
+        f"and {p75}. {b} is faster by more than {share} on {faster} of them, slower on {slower}."
     )
 
 
