@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torchmark.api.definitions import materialize as materialize
     from torchmark.api.functions import FunctionCount as FunctionCount
     from torchmark.api.functions import FunctionCounts as FunctionCounts
+    from torchmark.api.inputs import FuzzedResult as FuzzedResult
+    from torchmark.api.inputs import measure_inputs as measure_inputs
     from torchmark.api.measurement import Measurement as Measurement
     from torchmark.api.stats import CallgrindStats as CallgrindStats
     from torchmark.api.timer import Timer as Timer
@@ -49,8 +51,8 @@ if TYPE_CHECKING:
     from torchmark.fuzz.tensors import FuzzedTensor as FuzzedTensor
     from torchmark.measure.clock import timer as timer
     from torchmark.measure.threads import set_torch_threads as set_torch_threads
-    from torchmark.model.case import AutogradMode as AutogradMode
     from torchmark.model.case import AutoLabels as AutoLabels
+    from torchmark.model.case import AutogradMode as AutogradMode
     from torchmark.model.case import CompileMode as CompileMode
     from torchmark.model.case import RuntimeMode as RuntimeMode
     from torchmark.model.case import TimerArgs as TimerArgs
@@ -78,6 +80,7 @@ _HOMES = {
     "FunctionCounts": "api.functions",
     "FuzzedItem": "fuzz.fuzzer",
     "FuzzedParameter": "fuzz.parameters",
+    "FuzzedResult": "api.inputs",
     "FuzzedSparseTensor": "fuzz.sparse",
     "FuzzedTensor": "fuzz.tensors",
     "Fuzzer": "fuzz.fuzzer",
@@ -106,6 +109,7 @@ _HOMES = {
     "flatten": "define.tree",
     "join_stmts": "define.columns",
     "materialize": "api.definitions",
+    "measure_inputs": "api.inputs",
     "ordered_unique": "analysis.arrange",
     "parse_stmts": "define.columns",
     "run_benchmarks": "api.benchmarks",
