@@ -22,10 +22,12 @@ def dtype_size(dtype: torch.dtype) -> int:
     return torch.empty((), dtype=dtype, device="meta").element_size()
 
 
-def check_dtype(dtype: object) -> None:
-    """Refuse what cannot be filled at random."""
+def check_dtype(dtype: object, filled: bool = True) -> None:
+    """Refuse what is no dtype, and what cannot be filled at random unless it is filled by somebody else."""
     if not isinstance(dtype, torch.dtype):
         raise DefinitionError(f"A dtype is one of torch's, such as torch.float32, not {dtype!r}.")
+    if not filled:
+        return
     try:
         fill((1,), dtype, generator=torch.Generator())
     except (RuntimeError, NotImplementedError, TypeError):
@@ -84,11 +86,11 @@ def place_at_random(
         # So crowded that drawing again what is taken already would take long.
         return unravel(torch.randperm(total, device=device, generator=generator)[:nnz], size)
     # Single precision has 24 bits; beyond, some positions would never be drawn.
-    kind = torch.float32 if max(size) <= 2**24 else torch.float64
+    kind = torch.float32 if max(size, default=0) <= 2**24 else torch.float64
     drawn = torch.rand(len(size), nnz, dtype=kind, device=device, generator=generator)
     indices = (drawn * torch.tensor(list(size), device=device).unsqueeze(1).to(kind)).to(torch.long)
     # In more positions than can be counted through, two are hardly ever the same.
-    if indices.device.type == "meta" or total >= 2**62:
+    if total >= 2**62:
         return indices
     flat = torch.zeros(nnz, dtype=torch.long, device=device)
     for row, length in enumerate(size):
@@ -103,8 +105,8 @@ def place_at_random(
 
 def unravel(flat: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
     """Coordinates of positions that are counted through."""
-    rows = []
-    for length in reversed(size):
-        rows.append(flat % length)
-        flat = flat // length
-    return torch.stack(rows[::-1])
+    indices = torch.empty((len(size), len(flat)), dtype=torch.long, device=flat.device)
+    for row in reversed(range(len(size))):
+        indices[row] = flat % size[row]
+        flat = flat // size[row]
+    return indices

@@ -7,7 +7,7 @@ is input k of another, in which none does.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -155,6 +155,8 @@ class Fuzzer:
 
     def _draw(self, state: np.random.RandomState, seed: int) -> Draft:
         params = self._generate(state)
+        for tensor in self._tensors:
+            tensor.check_extent(params)
         return Draft(seed, params, tuple([tensor.draw_order(params, state) for tensor in self._tensors]))
 
     def _make(self, draft: Draft, entropy: Entropy) -> FuzzedItem:
@@ -198,7 +200,7 @@ class Fuzzer:
         rejected: dict[str, int] = {}
         for _ in range(DIAGNOSED):
             params = self._sample(state, kept)
-            breaches = [f"tensor {t.name!r}: {breach}" for t in self._tensors if (breach := t.find_breach(params))]
+            breaches = [f"tensor {t.name!r}: {breach}" for t in self._tensors for breach in t.find_breaches(params)]
             pairs = zip(self._constraints, self._predicates, strict=True)
             breaches += [f"the constraint {name_constraint(c)}" for c, f in pairs if refuses(f, params)]
             for breach in breaches:
@@ -225,7 +227,7 @@ class Fuzzer:
             if used not in known:
                 raise DefinitionError(f"{where} uses {used!r}, which is no parameter. There are: {', '.join(known)}.")
         for tensor in self._tensors:
-            for name in tensor.whole_names:
+            for name in find_sources(tensor.whole_names, known):
                 if not known[name].is_whole:
                     raise DefinitionError(
                         f"Tensor {tensor.name!r} uses {name!r} where a whole number is needed: {known[name]!r}."
@@ -249,6 +251,16 @@ def check_seed(seed: int | None) -> int:
     if not 0 <= number <= LARGEST_SEED:
         raise UsageError(f"A seed is a whole number from 0 to {LARGEST_SEED}, not {seed!r}.")
     return number
+
+
+def find_sources(names: Iterable[str], parameters: Mapping[str, FuzzedParameter]) -> Iterable[str]:
+    """Parameters, and all whose values these may take."""
+    found, waiting = dict.fromkeys(names), list(names)
+    while waiting:
+        new = [alias for alias in parameters[waiting.pop()].aliases if alias not in found]
+        found.update(dict.fromkeys(new))
+        waiting += new
+    return found
 
 
 def _unpack(values: Iterable[T | Iterable[T]], kind: type[T]) -> tuple[T, ...]:

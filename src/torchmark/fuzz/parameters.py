@@ -6,7 +6,8 @@ For a given state the values, and how many numbers are taken from the state, are
 from __future__ import annotations
 
 import bisect
-import math
+import numbers
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,8 +46,8 @@ class FuzzedParameter:
     """A named value that is drawn anew for each input.
 
     distribution: `"loguniform"` and `"uniform"` draw between `minval` and `maxval`, both included; uniform draws whole
-        numbers unless one of the bounds is a float, loguniform always does. A dictionary gives values with their
-        probabilities, which add up to one; a value may be a `ParameterAlias`.
+        numbers unless one of the bounds is a float, loguniform rounds down to one, or to `minval`. A dictionary gives
+        values with their probabilities, which add up to one; a value may be a `ParameterAlias`.
     strict: drawn once for each input, and kept when the other parameters are drawn again because a bound or a
         constraint was not met. So bounds on the size cannot make some numbers of dimensions rarer than was asked for.
 
@@ -65,14 +66,19 @@ class FuzzedParameter:
         distribution: str | Mapping[Any, float] | None = None,
         strict: bool = False,
     ) -> None:
+        if not isinstance(name, str):
+            raise DefinitionError(f"The name of a parameter is a text, not {name!r}.")
         self._name = name
         self._minval = minval
         self._maxval = maxval
         self._distribution = distribution
         self.strict = strict
         # Made once: drawing is what most of the time goes into.
-        self.sample: Draw = self._choose_draw()
-        """Draw a value, given a `numpy.random.RandomState`."""
+        self._draw: Draw = self._choose_draw()
+
+    def sample(self, state: np.random.RandomState) -> Any:
+        """Draw a value."""
+        return self._draw(state)
 
     @property
     def name(self) -> str:
@@ -94,8 +100,9 @@ class FuzzedParameter:
     def is_whole(self) -> bool:
         """Whether it is always a whole number, as sizes have to be, as far as it is not an alias."""
         if isinstance(self._distribution, Mapping):
-            return all(isinstance(choice, (int, np.integer, ParameterAlias)) for choice in self._distribution)
-        return self._distribution == "loguniform" or self._has_whole_bounds
+            drawn = (choice for choice, probability in self._distribution.items() if probability > 0)
+            return all(isinstance(choice, (int, np.integer, ParameterAlias)) for choice in drawn)
+        return self._has_whole_bounds or (self._distribution == "loguniform" and _is_whole(self._minval))
 
     @property
     def _has_whole_bounds(self) -> bool:
@@ -112,31 +119,40 @@ class FuzzedParameter:
         low, high = self._minval, self._maxval
         if low is None or high is None:
             raise self._fault(f'"{self._distribution}" needs minval and maxval')
-        if not low <= high or not math.isfinite(high - low):
+        if not low <= high or not abs(high - low) <= sys.float_info.max:
             raise self._fault(f"There is nothing between minval={low!r} and maxval={high!r}")
         return self._loguniform(low, high) if self._distribution == "loguniform" else self._uniform(low, high)
 
     def _loguniform(self, low: float, high: float) -> Draw:
         if low <= 0:
             raise self._fault(f'"loguniform" needs a minval above zero, not {low!r}')
-        log_low, log_high = np.log2(low), np.log2(high)
+        log_low, log_high = np.log2(float(low)), np.log2(float(high))
+        # Sizes are to be had from bounds like 1e6, too.
+        lowest, highest = (int(bound) if _is_whole(bound) else float(bound) for bound in (low, high))
 
         def draw(state: np.random.RandomState) -> float:
             value = int(2 ** state.uniform(log_low, log_high))
-            if value < low:
-                return low
-            return high if value > high else value
+            if value < lowest:
+                return lowest
+            return highest if value > highest else value
 
         return draw
 
     def _uniform(self, low: float, high: float) -> Draw:
         if self._has_whole_bounds:
             first, beyond = int(low), int(high) + 1
+            if first < -(2**63) or beyond > 2**63:
+                raise self._fault("Whole numbers are drawn from those of 64 bits", "Give one of the bounds as a float.")
             return lambda state: int(state.randint(first, beyond))
         return lambda state: state.uniform(low, high)
 
     def _choice(self, distribution: Mapping[Any, float]) -> Draw:
         probabilities = list(distribution.values())
+        for probability in probabilities:
+            if not isinstance(probability, numbers.Real):
+                raise self._fault(
+                    f"{probability!r} is no probability", "A distribution has values as keys, and their probabilities."
+                )
         if any(p < 0 for p in probabilities):
             raise self._fault("Probabilities cannot be negative")
         # Written so that what is not a number is refused, too.
@@ -148,8 +164,14 @@ class FuzzedParameter:
         # What RandomState.choice does, without doing all of it again for each draw.
         cumulated = np.cumsum(np.array(probabilities, dtype=np.double))
         cumulated /= cumulated[-1]
-        steps, choices = cumulated.tolist(), list(distribution)
+        # Numbers of numpy are not written in a way that all interpreters read.
+        choices = [choice.item() if isinstance(choice, np.generic) else choice for choice in distribution]
+        steps = cumulated.tolist()
         return lambda state: choices[bisect.bisect_right(steps, state.random_sample())]
 
     def _fault(self, problem: str, advice: str = "") -> DefinitionError:
         return DefinitionError(f"{problem}: parameter {self._name!r}. {advice}".rstrip())
+
+
+def _is_whole(bound: float | None) -> bool:
+    return bound is not None and bound == int(bound)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,9 @@ class FuzzedSparseTensor(FuzzedTensor):
             raise DefinitionError(f"nnz and density say the same thing: tensor {name!r}. Give one of them.")
         if isinstance(density, (int, float)) and not 0 <= density <= 1:
             raise DefinitionError(f"A density is from 0 to 1, not {density!r}: tensor {name!r}.")
+        if isinstance(nnz, int) and nnz < 0:
+            raise DefinitionError(f"nnz is a number of positions from 0, not {nnz!r}: tensor {name!r}.")
+        check_form(name, dtype, self._device, (coalesced,) if isinstance(coalesced, bool) else (True, False))
         self._nnz = nnz
         self._density = "density" if nnz is None and density is None else density
         self._coalesced = "coalesced" if coalesced is None else coalesced
@@ -89,19 +92,19 @@ class FuzzedSparseTensor(FuzzedTensor):
         size: Sequence[int] | int, dtype: torch.dtype, sparse_dim: int, nnz: int, is_coalesced: bool
     ) -> torch.Tensor:
         """A COO tensor with `nnz` distinct positions; one that is not coalesced has two values at each of them."""
-        lengths = [size] * sparse_dim if isinstance(size, int) else list(size)
+        lengths = [size] * sparse_dim if isinstance(size, (int, np.integer)) else list(size)
         if not 0 <= nnz <= prod(lengths[:sparse_dim]):
             raise DefinitionError(f"A size of {tuple(lengths[:sparse_dim])} has no room for {nnz} positions.")
         return make_sparse(lengths, dtype, sparse_dim, nnz, is_coalesced)
 
-    def find_breach(self, params: Params) -> str | None:
-        """The bound that these parameters do not keep, if there is one."""
-        breach = super().find_breach(params)
-        if breach is None:
-            size, sparse_dim, nnz, _ = self._find_form(params)
-            if not 0 <= nnz <= prod(size[:sparse_dim]):
-                return f"room for nnz={self._nnz!r} positions" if self._nnz is not None else "density"
-        return breach
+    def find_breaches(self, params: Params) -> list[str]:
+        """The bounds that these parameters do not keep."""
+        breaches = super().find_breaches(params)
+        size, sparse_dim, nnz, _ = self._find_form(params)
+        if not 0 <= nnz <= prod(size[:sparse_dim]):
+            given = f"density={self._density!r}" if self._nnz is None else f"nnz={self._nnz!r}"
+            breaches.append(f"{given}, for which there is no room")
+        return breaches
 
     def draw_order(self, params: Params, state: np.random.RandomState) -> Any:
         """Memory has no order to choose; nothing is drawn."""
@@ -120,8 +123,9 @@ class FuzzedSparseTensor(FuzzedTensor):
     def describe(self, params: Params, order: Any) -> dict[str, Any]:
         """What `make` would make, without making it."""
         form = self._find_form(params)
-        size, _, _, is_coalesced = form
-        return {**self._tell(params, form, torch.Size(size), is_coalesced), "size": size}
+        size, _, nnz, is_coalesced = form
+        # torch takes a tensor without any values for coalesced.
+        return {**self._tell(params, form, torch.Size(size), is_coalesced or nnz == 0), "size": size}
 
     def write(self, params: Params, order: Any) -> str:
         """Python that makes it, with the functions of `fuzz/filling.py` at hand."""
@@ -159,3 +163,16 @@ class FuzzedSparseTensor(FuzzedTensor):
             "is_hybrid": sparse_dim < len(size),
             "dtype": str(self._dtype),
         }
+
+
+def check_form(name: str, dtype: torch.dtype, device: torch.device, forms: Iterable[bool]) -> None:
+    """Refuse what torch makes no sparse tensors of, though it may make dense ones."""
+    # Devices that take long to get going behave as the CPU does.
+    place = device if device.type == "meta" else torch.device("cpu")
+    try:
+        for is_coalesced in forms:
+            make_sparse((2,), dtype, 1, 1, is_coalesced, place, Entropy(0).on(place))
+    except (RuntimeError, NotImplementedError):
+        raise DefinitionError(
+            f"torch cannot make sparse tensors of {dtype} on the device {place.type!r}: tensor {name!r}."
+        ) from None

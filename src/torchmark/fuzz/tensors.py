@@ -7,6 +7,7 @@ Python that makes it.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,11 @@ class Extent(NamedTuple):
     size: tuple[int, ...]
     steps: tuple[int, ...]
     allocated: tuple[int, ...]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is a part of what is allocated."""
+        return any(step != 1 for step in self.steps)
 
 
 def prod(values: Sequence[int], base: int = 1) -> int:
@@ -75,19 +81,16 @@ class FuzzedTensor:
                 f"roll_parameter is not supported: tensor {name!r}. torch.utils.benchmark takes it and does nothing "
                 "with it; leave it out, or roll the tensor in a tensor_constructor."
             )
-        if isinstance(size, str) or isinstance(steps, str):
-            raise DefinitionError(f"A size is a tuple, such as ({size!r},), not a text: tensor {name!r}.")
         if min_elements is not None and max_elements is not None and min_elements > max_elements:
             raise DefinitionError(
                 f"No tensor has at least {min_elements} and at most {max_elements} elements: tensor {name!r}."
             )
         if not 0 <= probability_contiguous <= 1:
             raise DefinitionError(f"A probability is from 0 to 1, not {probability_contiguous!r}: tensor {name!r}.")
-        if tensor_constructor is None:
-            check_dtype(dtype)
+        check_dtype(dtype, filled=tensor_constructor is None)
         self._name = name
-        self._size = tuple(size)
-        self._steps = tuple(steps or ())
+        self._size = check_lengths(name, "size", size, least=0)
+        self._steps = check_lengths(name, "steps", steps or (), least=1)
         self._probability_contiguous = probability_contiguous
         self._min_elements = min_elements
         self._max_elements = max_elements
@@ -97,6 +100,7 @@ class FuzzedTensor:
         self._element_bytes = dtype_size(dtype)
         self._cuda = cuda
         self._device = choose_device(name, cuda, device)
+        self._is_placed = device is not None
         self._tensor_constructor = tensor_constructor
 
     @property
@@ -143,20 +147,30 @@ class FuzzedTensor:
 
     def satisfies_constraints(self, params: Params) -> bool:
         """Whether the number of elements and what is allocated for them are within bounds."""
-        return self.find_breach(params) is None
+        return not self.find_breaches(params)
 
-    def find_breach(self, params: Params) -> str | None:
-        """The bound that these parameters do not keep, if there is one."""
+    def find_breaches(self, params: Params) -> list[str]:
+        """The bounds that these parameters do not keep."""
         extent = self.find_extent(params)
         elements = math.prod(extent.size)
+        breaches = []
         if self._max_elements is not None and elements > self._max_elements:
-            return f"max_elements={self._max_elements}"
+            breaches.append(f"max_elements={self._max_elements}")
         if self._min_elements is not None and elements < self._min_elements:
-            return f"min_elements={self._min_elements}"
+            breaches.append(f"min_elements={self._min_elements}")
         limit = self._max_allocation_bytes
         if limit is not None and math.prod(extent.allocated) * self._element_bytes > limit:
-            return f"max_allocation_bytes={limit}"
-        return None
+            breaches.append(f"max_allocation_bytes={limit}")
+        return breaches
+
+    def check_extent(self, params: Params) -> None:
+        """Refuse what no tensor can be like. Constraints may keep parameters from it, so it is not known before."""
+        dim, extent = self._get_dim(params), self.find_extent(params)
+        if dim < 0 or any(n < 0 for n in extent.size) or any(step < 1 for step in extent.steps):
+            raise DefinitionError(
+                f"No tensor has dim={dim}, size={extent.size} and steps={extent.steps}: tensor {self._name!r}. "
+                "Change the bounds of its parameters, or give a constraint."
+            )
 
     def find_extent(self, params: Params) -> Extent:
         """Its size and steps with these parameters."""
@@ -191,7 +205,7 @@ class FuzzedTensor:
             tensor = tensor.cuda()
         if is_shuffled(order):
             tensor = tensor.permute(tuple(order)).contiguous().permute(tuple(np.argsort(order)))
-        if extent.allocated != extent.size:
+        if extent.is_cut:
             tensor = tensor[tuple(slice(None, None, step) for step in extent.steps)]
         return tensor, {
             "numel": tensor.numel(),
@@ -206,7 +220,7 @@ class FuzzedTensor:
             return fill(size, self._dtype, self._device, entropy.on(self._device))
         with entropy.as_global(self.device):
             made = self._tensor_constructor(size=size, dtype=self._dtype, **params)
-        return made if self._cuda else made.to(self._device)
+        return made.to(self._device) if self._is_placed else made
 
     def describe(self, params: Params, order: Any) -> dict[str, Any]:
         """What `make` would make, without making it."""
@@ -232,9 +246,32 @@ class FuzzedTensor:
         if is_shuffled(order):
             there, back = tuple(map(int, order)), tuple(map(int, np.argsort(order)))
             text += f".permute({there}).contiguous().permute({back})"
-        if extent.allocated != extent.size:
+        if extent.is_cut:
             text += f"[{', '.join(f'::{step}' if step != 1 else ':' for step in extent.steps)}]"
         return text
+
+
+def check_lengths(tensor: str, argument: str, values: Sequence[object], least: int) -> tuple[str | int, ...]:
+    """Names, and whole numbers that are not too small."""
+    if isinstance(values, str):
+        raise DefinitionError(f"{argument} is a tuple, such as ({values!r},), not a text: tensor {tensor!r}.")
+    checked: list[str | int] = []
+    for value in values:
+        # numpy's whole numbers become Python's, which are written in a way that all interpreters read.
+        given = value if isinstance(value, str) else _as_whole(value)
+        if given is None or (isinstance(given, int) and given < least):
+            raise DefinitionError(
+                f"{argument} has whole numbers from {least}, or names of parameters, not {value!r}: tensor {tensor!r}."
+            )
+        checked.append(given)
+    return tuple(checked)
+
+
+def _as_whole(value: object) -> int | None:
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def choose_device(name: str, cuda: bool, device: torch.device | str | None) -> torch.device:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import keyword
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from torchmark.errors import DefinitionError
 from torchmark.fuzz import filling
 from torchmark.fuzz.sparse import FuzzedSparseTensor
 from torchmark.fuzz.tensors import FuzzedTensor
@@ -19,11 +21,20 @@ def write_input(
     seed: int, tensors: Sequence[FuzzedTensor], params: Mapping[str, Any], orders: Sequence[Any], names: Iterable[str]
 ) -> str:
     """Statements that make all tensors, and variables for the parameters that are named."""
+    for tensor in tensors:
+        if not _is_free(tensor.name):
+            raise DefinitionError(f"Python has no variable called {tensor.name!r}, or uses it here. Rename the tensor.")
     lines = [write_for_sparse()] if any(isinstance(t, FuzzedSparseTensor) for t in tensors) else []
-    lines += [f"{name} = {params[name]!r}" for name in names if name.isidentifier()]
+    lines += [f"{name} = {params[name]!r}" for name in names if _is_free(name)]
     lines.append(f"torch.manual_seed({seed})")
     lines += [tensor.write(params, order) for tensor, order in zip(tensors, orders, strict=True)]
     return "\n".join(lines)
+
+
+def _is_free(name: str) -> bool:
+    """Whether it can be the name of a variable, and is not needed for something else."""
+    taken = {"torch", *(function.__name__ for function in _FOR_SPARSE)}
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in taken
 
 
 @functools.cache
