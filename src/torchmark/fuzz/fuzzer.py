@@ -7,6 +7,7 @@ is input k of another, in which none does.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -197,21 +198,20 @@ class Fuzzer:
 
     def _explain_failure(self, state: np.random.RandomState, kept: dict[str, Any]) -> str:
         """Which condition is most in the way, of all that there are."""
-        rejected: dict[str, int] = {}
+        rejected: Counter[str | int] = Counter()
         for _ in range(DIAGNOSED):
             params = self._sample(state, kept)
-            breaches = [f"tensor {t.name!r}: {breach}" for t in self._tensors for breach in t.find_breaches(params)]
-            pairs = zip(self._constraints, self._predicates, strict=True)
-            breaches += [f"the constraint {name_constraint(c)}" for c, f in pairs if refuses(f, params)]
-            for breach in breaches:
-                rejected[breach] = rejected.get(breach, 0) + 1
+            rejected.update(f"tensor {t.name!r}: {breach}" for t in self._tensors for breach in t.find_breaches(params))
+            # By number: functions that are written in one line have the same name.
+            rejected.update(i for i, predicate in enumerate(self._predicates) if refuses(predicate, params))
         text = f"Failed to generate a set of valid parameters. {ATTEMPTS} attempts were all rejected."
         if not rejected:
             return text
-        worst = max(rejected, key=rejected.__getitem__)
+        ((worst, count),) = rejected.most_common(1)
+        cause = worst if isinstance(worst, str) else f"the constraint {name_constraint(self._constraints[worst])}"
         strict = [f"{name}={value!r}" for name, value in kept.items() if not isinstance(value, ParameterAlias)]
         held = f" {', '.join(strict)} had been drawn before that (strict)." if strict else ""
-        return f"{text} Most were rejected by {worst}: {rejected[worst] / DIAGNOSED:.0%} of them.{held}"
+        return f"{text} Most were rejected by {cause}: {count / DIAGNOSED:.0%} of them.{held}"
 
     def _check_names(self) -> None:
         """Every name that is used is a parameter's, and means one thing."""

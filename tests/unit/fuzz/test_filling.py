@@ -34,7 +34,7 @@ def test_whole_numbers_are_from_1_to_126(dtype: torch.dtype) -> None:
 
 
 def test_bool_is_either() -> None:
-    assert fill((100,), torch.bool, generator=seeded(0)).unique().tolist() == [False, True]
+    assert set(fill((100,), torch.bool, generator=seeded(0)).tolist()) == {False, True}
 
 
 @pytest.mark.parametrize("dtype", BITS, ids=str)
@@ -43,7 +43,7 @@ def test_an_element_has_all_its_bytes(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*quantize")
-@pytest.mark.parametrize("dtype", [torch.qint8, torch.float4_e2m1fn_x2, torch.bits8, torch.int4], ids=str)
+@pytest.mark.parametrize("dtype", [torch.qint8, torch.float4_e2m1fn_x2, torch.bits8], ids=str)
 def test_types_that_cannot_be_filled_are_refused(dtype: torch.dtype) -> None:
     with pytest.raises(DefinitionError, match=rf"{dtype} cannot be filled with random values\. Give"):
         check_dtype(dtype)

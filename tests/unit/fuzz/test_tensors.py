@@ -1,0 +1,238 @@
+"""Dense tensors: what is foretold of them is what torch says, and shares of memory orders are as asked for."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.sampling import assert_shares
+from torchmark import DefinitionError, FuzzedParameter, FuzzedTensor, Fuzzer
+from torchmark.fuzz.tensors import prod
+
+
+def make_varied(seed: int, device: str | None = None) -> Fuzzer:
+    """Small tensors of all kinds: without dimensions, without elements, of length one, with steps."""
+    return Fuzzer(
+        [
+            FuzzedParameter("dim", distribution={0: 0.1, 1: 0.2, 2: 0.2, 3: 0.3, 5: 0.2}),
+            [FuzzedParameter(f"k{i}", distribution={0: 0.05, 1: 0.35, 2: 0.3, 3: 0.3}) for i in range(4)],
+            [FuzzedParameter(f"s{i}", distribution={1: 0.7, 2: 0.2, 3: 0.1}) for i in range(4)],
+        ],
+        [
+            FuzzedTensor(
+                "x",
+                size=("k0", "k1", "k2", "k3"),
+                steps=("s0", "s1", "s2", "s3"),
+                probability_contiguous=0.4,
+                dim_parameter="dim",
+                device=device,
+            ),
+            FuzzedTensor("y", size=(2, "k0", 3), steps=(1, "s0"), device=device),
+        ],
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("device", [None, "meta"])
+def test_a_description_is_what_torch_says_of_the_tensor(device: str | None) -> None:
+    fuzzer = make_varied(5, device)
+    for index in range(400):
+        draft, item = fuzzer.draft(index), fuzzer[index]
+        for name, description in fuzzer.describe(draft).items():
+            tensor, properties = item.tensors[name], item.tensor_properties[name]
+            assert description["size"] == tuple(tensor.shape)
+            assert description["numel"] == tensor.numel() == properties["numel"]
+            assert description["is_contiguous"] == tensor.is_contiguous() == properties["is_contiguous"]
+            assert description["steps"] == properties["steps"]
+            assert description["order"] == tuple(properties["order"])
+            assert properties["dtype"] == str(tensor.dtype)
+
+
+def test_memory_has_the_order_that_was_drawn_and_steps_skip_in_it() -> None:
+    fuzzer = make_varied(6, "meta")
+    for index in range(200):
+        item = fuzzer[index]
+        for name, tensor in item.tensors.items():
+            order, steps = item.tensor_properties[name]["order"], item.tensor_properties[name]["steps"]
+            stride = 1
+            for dim in reversed([int(i) for i in order]):
+                length = tensor.shape[dim]
+                # Where there is at most one element, torch does not care.
+                assert 0 in tensor.shape or length == 1 or tensor.stride(dim) == stride * steps[dim]
+                stride *= length * steps[dim]
+
+
+def test_missing_sizes_and_steps_are_one() -> None:
+    fuzzer = Fuzzer(
+        [FuzzedParameter("dim", 3, 3, "uniform")], [FuzzedTensor("x", (2,), dim_parameter="dim", steps=(3,))], seed=0
+    )
+    item = fuzzer[0]
+    assert item.tensors["x"].shape == (2, 1, 1)
+    assert item.tensor_properties["x"]["steps"] == (3, 1, 1)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.3, 0.75, 1.0])
+def test_memory_is_in_order_as_often_as_asked_for(probability: float) -> None:
+    fuzzer = Fuzzer([], [FuzzedTensor("x", (2, 3, 4), probability_contiguous=probability)], seed=1)
+    orders = [tuple(map(int, fuzzer.draft(i).orders[0])) for i in range(2000)]
+    # All other orders are equally likely.
+    shares = dict.fromkeys(itertools.permutations(range(3)), (1 - probability) / 5)
+    assert_shares(orders, {**shares, (0, 1, 2): probability})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128, torch.int8])
+def test_bounds_on_elements_and_allocations_are_kept(dtype: torch.dtype) -> None:
+    fuzzer = Fuzzer(
+        [FuzzedParameter(name, 1, 64, "loguniform") for name in ("a", "b", "s", "t")],
+        [
+            FuzzedTensor(
+                "x",
+                ("a", "b"),
+                ("s", "t"),
+                min_elements=20,
+                max_elements=300,
+                max_allocation_bytes=4096,
+                dtype=dtype,
+                device="meta",
+            )
+        ],
+        seed=2,
+    )
+    bytes_each = torch.empty((), dtype=dtype).element_size()
+    for index in range(1000):
+        params = fuzzer.draft(index).params
+        assert 20 <= params["a"] * params["b"] <= 300
+        assert params["a"] * params["b"] * params["s"] * params["t"] * bytes_each <= 4096
+    assert fuzzer[0].tensors["x"].untyped_storage().nbytes() <= 4096
+
+
+def test_bounds_include_themselves() -> None:
+    exact = FuzzedTensor("x", (4, 5), (2,), min_elements=20, max_elements=20, max_allocation_bytes=160)
+    assert exact.satisfies_constraints({})
+    assert exact.find_breaches({}) == []
+    bounds: tuple[dict[str, Any], ...] = ({"min_elements": 21}, {"max_elements": 19}, {"max_allocation_bytes": 159})
+    for bound in bounds:
+        ((name, value),) = bound.items()
+        assert FuzzedTensor("x", (4, 5), (2,), **bound).find_breaches({}) == [f"{name}={value}"]
+
+
+def test_products_do_not_overflow() -> None:
+    assert prod((np.int64(2**62), 2**62), base=4) == 2**126
+    assert not FuzzedTensor("x", ("n", "n"), max_elements=2**31).satisfies_constraints({"n": 2**40})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"roll_parameter": "r"}, r"roll_parameter is not supported: tensor 'x'\. .* leave it out"),
+        ({"size": "n"}, r"size is a tuple, such as \('n',\), not a text: tensor 'x'\."),
+        ({"steps": "s"}, r"steps is a tuple, such as \('s',\), not a text"),
+        ({"size": (2.5,)}, r"size has whole numbers from 0, or names of parameters, not 2\.5: tensor 'x'\."),
+        ({"size": (-1,)}, "size has whole numbers from 0.*not -1"),
+        ({"size": (None,)}, "size has whole numbers"),
+        ({"steps": (0,)}, "steps has whole numbers from 1"),
+        ({"min_elements": 3, "max_elements": 2}, r"No tensor has at least 3 and at most 2 elements: tensor 'x'\."),
+        ({"probability_contiguous": 1.5}, r"A probability is from 0 to 1, not 1\.5: tensor 'x'\."),
+        ({"probability_contiguous": math.nan}, "A probability is from 0 to 1"),
+        ({"dtype": torch.bits8}, r"torch\.bits8 cannot be filled with random values"),
+        ({"dtype": "float32"}, "A dtype is one of torch's"),
+        ({"dtype": "float32", "tensor_constructor": torch.empty}, "A dtype is one of torch's"),
+        ({"device": "nowhere"}, r"'nowhere' is no device of torch's: tensor 'x'\."),
+        ({"device": 3.5}, r"3\.5 is no device"),
+        ({"device": "cpu", "cuda": True}, r"cuda=True and device='cpu' contradict each other: tensor 'x'\."),
+    ],
+)
+def test_what_no_tensor_can_be_made_from_is_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        FuzzedTensor("x", **{"size": (2,), **arguments})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"size": ()},
+        {"size": [0]},
+        {"size": (np.int64(3),), "steps": (np.int64(2),)},
+        {"min_elements": 2, "max_elements": 2},
+        {"probability_contiguous": 1},
+        {"dtype": torch.bits8, "tensor_constructor": torch.empty},
+        {"dtype": torch.float8_e4m3fn},
+        {"device": "cpu"},
+        {"device": torch.device("cpu")},
+        {"device": "cpu:0"},
+        {"device": torch.device("meta")},
+    ],
+)
+def test_what_a_tensor_can_be_made_from_is_accepted(arguments: dict[str, Any]) -> None:
+    tensor = Fuzzer([], [FuzzedTensor("x", **{"size": (2,), **arguments})], seed=0)[0].tensors["x"]
+    assert tensor.device.type == torch.device(arguments.get("device", "cpu")).type
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "message"),
+    [
+        ("n", -2, r"No tensor has dim=2, size=\(-\d, 3\) and steps=\(1, 1\): tensor 'x'\. Change"),
+        ("step", 0, r"size=\(1, 3\) and steps=\(0, 1\)"),
+        ("dim", -1, r"dim=-1, size=\(1,\)"),
+    ],
+)
+def test_a_length_below_zero_or_a_step_of_zero_is_refused_when_it_is_drawn(name: str, low: int, message: str) -> None:
+    def build(least: int, most: int) -> Fuzzer:
+        bounds = {"n": (1, 1), "step": (1, 1), "dim": (2, 2)} | {name: (least, most)}
+        parameters = [FuzzedParameter(key, *values, distribution="uniform") for key, values in bounds.items()]
+        tensor = FuzzedTensor("x", ("n", 3), ("step",), dim_parameter="dim")
+        return Fuzzer(parameters, [tensor], constraints=[lambda params: params[name] != 1 or most > 0], seed=0)
+
+    with pytest.raises(DefinitionError, match=message):
+        build(low, min(low + 1, 0) if name != "dim" else -1)[0]
+    assert build(1, 2)[0].tensors["x"].dim() >= 1
+
+
+def test_a_constraint_may_keep_lengths_above_zero() -> None:
+    parameters = [FuzzedParameter("n", -3, 3, "uniform")]
+    fuzzer = Fuzzer(parameters, [FuzzedTensor("x", ("n",))], constraints=[lambda n: n > 0], seed=0)
+    assert {fuzzer[i].tensors["x"].numel() for i in range(50)} == {1, 2, 3}
+
+
+def test_a_constructor_of_ones_own_gets_size_type_and_parameters() -> None:
+    calls: list[dict[str, Any]] = []
+
+    def construct(**given: Any) -> torch.Tensor:
+        calls.append(given)
+        return torch.zeros(given["size"], dtype=given["dtype"])
+
+    parameters = [FuzzedParameter("n", 4, 4, "uniform"), FuzzedParameter("other", 7, 7, "uniform")]
+    tensor = FuzzedTensor("x", ("n", 3), (2,), dtype=torch.int16, tensor_constructor=construct)
+    item = Fuzzer(parameters, [tensor], seed=0)[0]
+    assert calls == [{"size": (8, 3), "dtype": torch.int16, "n": 4, "other": 7}]
+    assert item.tensors["x"].shape == (4, 3)
+    assert not item.tensors["x"].any()
+
+
+def test_what_a_constructor_makes_stays_where_it_is_unless_a_device_is_named() -> None:
+    def construct(size: tuple[int, ...], dtype: torch.dtype, **_: Any) -> torch.Tensor:
+        return torch.empty(size, dtype=dtype, device="meta")
+
+    def construct_here(size: tuple[int, ...], dtype: torch.dtype, **_: Any) -> torch.Tensor:
+        return torch.empty(size, dtype=dtype)
+
+    elsewhere = FuzzedTensor("x", (2,), tensor_constructor=construct)
+    moved = FuzzedTensor("y", (2,), tensor_constructor=construct_here, device="meta")
+    item = Fuzzer([], [elsewhere, moved], seed=0)[0]
+    assert {tensor.device.type for tensor in item.tensors.values()} == {"meta"}
+
+
+def test_the_default_constructor_is_there_for_constructors_of_ones_own() -> None:
+    def construct(size: tuple[int, ...], dtype: torch.dtype, **params: Any) -> torch.Tensor:
+        return FuzzedTensor.default_tensor_constructor(size, dtype, **params) + 1
+
+    parameters = [FuzzedParameter("n", 1, 16, "loguniform")]
+    plain = Fuzzer(parameters, [FuzzedTensor("x", ("n",))], seed=0)
+    custom = Fuzzer(parameters, [FuzzedTensor("x", ("n",), tensor_constructor=construct)], seed=0)
+    for ours, theirs in zip(custom.take(3), plain.take(3), strict=True):
+        assert torch.equal(ours.tensors["x"], theirs.tensors["x"] + 1)
