@@ -5,6 +5,7 @@ A claim that stops failing for the reference is a test that shows nothing any mo
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import time
@@ -389,6 +390,86 @@ def folders_of_pythons_own_modules_are_normalised(benchmark: Any) -> None:
     table = function_counts(benchmark, (1, "/tmp/Python-3.11.7/./Modules/gcmodule.c:collect [/usr/lib/libpython.so]"))
     stats = benchmark.CallgrindStats(benchmark.TaskSpec("x", "pass"), 1, True, table, table, table, table, None)
     assert next(iter(stats.as_standardized().stats())).function == "Modules/gcmodule.c:collect"
+
+
+# --- Fuzzers ----------------------------------------------------------------------------------------------
+
+
+@claim(AssertionError, "not normalized")
+def probabilities_that_add_up_are_accepted(benchmark: Any) -> None:
+    benchmark.FuzzedParameter("n", distribution={1: 0.5, 2: 0.5})
+
+
+@claim(pytest.fail.Exception, "DID NOT RAISE")
+def probabilities_that_do_not_add_up_are_refused(benchmark: Any) -> None:
+    with pytest.raises(AssertionError, match="not normalized"):
+        benchmark.FuzzedParameter("n", distribution={1: 0.5, 2: 0.4})
+
+
+@claim(AssertionError)
+def taking_inputs_leaves_random_numbers_of_torch_alone(benchmark: Any) -> None:
+    before = torch.get_rng_state()
+    try:
+        next(benchmark.Fuzzer([], [benchmark.FuzzedTensor("x", (2,))], seed=0).take(1))
+        assert torch.equal(torch.get_rng_state(), before)
+    finally:
+        torch.set_rng_state(before)
+
+
+@claim(TypeError, "'>' not supported")
+def constraints_get_parameters_by_name(benchmark: Any) -> None:
+    numbers = [benchmark.FuzzedParameter("n", 1, 4, "uniform")]
+    with torch.random.fork_rng():
+        for _, _, params in benchmark.Fuzzer(numbers, [], constraints=[lambda n: n > 2], seed=0).take(9):
+            assert params["n"] > 2
+
+
+@claim(pytest.fail.Exception, "DID NOT RAISE")
+def an_argument_that_does_nothing_is_refused(benchmark: Any) -> None:
+    with pytest.raises(ValueError, match="roll_parameter"):
+        benchmark.FuzzedTensor("x", (2,), roll_parameter="n")
+
+
+@claim(AssertionError)
+def complex_numbers_have_two_parts(benchmark: Any) -> None:
+    assert benchmark.utils.fuzzer.dtype_size(torch.complex64) == 8
+
+
+@claim(RuntimeError, "out of bounds")
+def tensors_of_bool_can_be_fuzzed(benchmark: Any) -> None:
+    with torch.random.fork_rng():
+        next(benchmark.Fuzzer([], [benchmark.FuzzedTensor("x", (2,), dtype=torch.bool)], seed=0).take(1))
+
+
+@claim(AssertionError)
+def both_operands_have_steps_of_their_own(benchmark: Any) -> None:
+    binary = importlib.import_module(f"{benchmark.__name__}.op_fuzzers.binary")
+    with patch.object(benchmark.FuzzedParameter, "_check_distribution", lambda _, given: given, create=True):
+        _, y = binary.BinaryOpFuzzer(seed=0)._tensors
+    assert y._steps == ("y_step_0", "y_step_1", "y_step_2")
+
+
+def make_sparse(benchmark: Any, called: str, **names: str) -> torch.Tensor:
+    """Half of ten by ten."""
+    tensors = importlib.import_module(f"{benchmark.__name__}.utils.sparse_fuzzer")
+    parameters = [
+        benchmark.FuzzedParameter(called, 0.5, 0.5, "uniform"),
+        benchmark.FuzzedParameter("coalesced", 1, 1, "uniform"),
+    ]
+    with torch.random.fork_rng():
+        item = next(benchmark.Fuzzer(parameters, [tensors.FuzzedSparseTensor("x", (10, 10), **names)], seed=0).take(1))
+    tensor: torch.Tensor = item[0]["x"]
+    return tensor
+
+
+@claim(AssertionError)
+def a_sparse_tensor_has_the_density_that_was_asked_for(benchmark: Any) -> None:
+    assert make_sparse(benchmark, "density")._nnz() == 50
+
+
+@claim(KeyError, "density")
+def a_density_has_the_name_that_it_was_given(benchmark: Any) -> None:
+    assert make_sparse(benchmark, "share", density="share")._nnz() == 50
 
 
 # --- C++ --------------------------------------------------------------------------------------------------
