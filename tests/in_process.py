@@ -35,7 +35,7 @@ class LentWorker:
 
 def make_program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Program:
     """What runs the program with shared workers, and gives what a process of its own would have left."""
-    for module in ("cli.cmd_count", "cli.timing", "runner.lab"):
+    for module in ("cli.cmd_count", "cli.timing", "runner.lab", "api.inputs"):
         monkeypatch.setattr(f"torchmark.{module}.Worker", LentWorker)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -54,6 +54,7 @@ THIRD_PARTY = {
         "api/copies.py",
         "api/definitions.py",
         "fuzz/*",
+        "api/fuzzers.py",
     },
     "numpy": {"fuzz/*", "analysis/candidates.py", "analysis/conjunctions.py", "analysis/gaps.py", "analysis/rules.py"},
     "scipy": {"analysis/rules.py"},

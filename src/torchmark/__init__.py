@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from torchmark.fuzz.tensors import FuzzedTensor as FuzzedTensor
     from torchmark.measure.clock import timer as timer
     from torchmark.measure.threads import set_torch_threads as set_torch_threads
-    from torchmark.model.case import AutoLabels as AutoLabels
     from torchmark.model.case import AutogradMode as AutogradMode
+    from torchmark.model.case import AutoLabels as AutoLabels
     from torchmark.model.case import CompileMode as CompileMode
     from torchmark.model.case import RuntimeMode as RuntimeMode
     from torchmark.model.case import TimerArgs as TimerArgs

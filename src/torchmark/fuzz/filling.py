@@ -52,6 +52,21 @@ def fill(
     return torch.rand(size, dtype=dtype, device=device, generator=generator)
 
 
+def write_fill(size: Sequence[int], dtype: torch.dtype, device: torch.device) -> str:
+    """Python that does what `fill` does after `torch.manual_seed`.
+
+    >>> write_fill((2, 3), torch.int8, torch.device("cpu"))
+    "torch.randint(1, 127, (2, 3), dtype=torch.int8, device='cpu')"
+    """
+    where = f"device={str(device)!r}"
+    if not (dtype.is_floating_point or dtype.is_complex):
+        low, high = (0, 2) if dtype == torch.bool else (1, 127)
+        return f"torch.randint({low}, {high}, {tuple(size)}, dtype={dtype}, {where})"
+    if torch.finfo(dtype).bits < 16:
+        return f"torch.rand({tuple(size)}, dtype=torch.float32, {where}).to({dtype})"
+    return f"torch.rand({tuple(size)}, dtype={dtype}, {where})"
+
+
 def make_sparse(
     size: Sequence[int],
     dtype: torch.dtype,

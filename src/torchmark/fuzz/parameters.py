@@ -85,6 +85,14 @@ class FuzzedParameter:
         """What tensors and constraints call it."""
         return self._name
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Functions that are made here cannot be pickled; they can be made again.
+        return {name: value for name, value in vars(self).items() if name != "_draw"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._draw = self._choose_draw()
+
     def __repr__(self) -> str:
         bounds = "" if self._minval is None else f", {self._minval!r}, {self._maxval!r}"
         strict = ", strict=True" if self.strict else ""

@@ -11,8 +11,9 @@ import torch
 
 from torchmark.errors import DefinitionError
 from torchmark.fuzz.entropy import Entropy
+from torchmark.fuzz.extents import prod
 from torchmark.fuzz.filling import make_sparse
-from torchmark.fuzz.tensors import FuzzedTensor, Params, prod
+from torchmark.fuzz.tensors import FuzzedTensor, Params
 
 # What a product with a density like 0.1, which is a little more than a tenth, may be too large by.
 ROUNDING_DIGITS = 6

@@ -1,8 +1,9 @@
 """Names that scripts import from `torch.utils.benchmark.utils.fuzzer`."""
 
+from torchmark.fuzz.extents import prod
 from torchmark.fuzz.filling import dtype_size
 from torchmark.fuzz.fuzzer import Fuzzer
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
-from torchmark.fuzz.tensors import FuzzedTensor, prod
+from torchmark.fuzz.tensors import FuzzedTensor
 
 __all__ = ["FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias", "dtype_size", "prod"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -355,3 +356,9 @@ def test_rejections_are_counted() -> None:
     always = make_small()
     list(always.take(5))
     assert always.rejection_rate == 0.0
+
+
+def test_fuzzers_can_be_pickled() -> None:
+    fuzzer = UnaryOpFuzzer(3, preset="small")
+    again = pickle.loads(pickle.dumps(fuzzer))
+    assert list(again.parameters(3)) == list(fuzzer.parameters(3))

@@ -12,7 +12,7 @@ import torch
 
 from tests.sampling import assert_shares
 from torchmark import DefinitionError, FuzzedParameter, FuzzedTensor, Fuzzer
-from torchmark.fuzz.tensors import prod
+from torchmark.fuzz.extents import prod
 
 
 def make_varied(seed: int, device: str | None = None) -> Fuzzer:
