@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, positive, show_progress
+from examples.running import UntilInterrupted, name_time, positive, show_progress
 from examples.verdicts import FEWEST, Judgement, Verdict, judge
 
 SIDES = ("base", "head")
@@ -99,13 +100,15 @@ def judge_all(timings: Sequence[Timing], threshold: float) -> tuple[dict[Input, 
 def print_report(timings: Sequence[Timing], threshold: float, test_variance: bool) -> None:
     """A line for each input from the fastest head to the slowest, and how many of each kind there are."""
     judged, failed = judge_all(timings, threshold)
-    print(f"{'input':<9} {'x, y':<36} {'head/base':>9}   {'interval':<13}   {'noise':>6}   verdict\n{'-' * 93}")
+    columns = f"{'base':>8}   {'head/base':>9}   {'interval':<13}   {'noise':>6}   verdict"
+    print(f"{'input':<8} {'x, y':<28} {columns}\n{'-' * 96}")
     for of, judgement in sorted(judged.items(), key=lambda pair: pair[1].ratio):
         interval = f"{judgement.low:.3f}-{judgement.high:.3f}"
         shown = f"{judgement.ratio:>9.3f}   {interval:<13}   {judgement.noise:>6.1%}   {judgement.verdict.value}"
-        print(f"{of.name:<9} {of.tensors:<36} {shown}")
+        print(f"{of.name:<8} {of.tensors:<28} {name_time(judgement.base_s):>8}   {shown}")
     for of, reason in failed.items():
-        print(f"{of.name:<9} {of.tensors:<36} failed, {reason}")
+        print(f"{of.name:<8} {of.tensors:<28} {'failed':>8}")
+        print(textwrap.fill(reason, 96, initial_indent="  ", subsequent_indent="  "))
     verdicts = [judgement.verdict for judgement in judged.values()]
     counts = [f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict]
     print(f"\n{', '.join(counts)}, {len(failed)} failed.  ~ is not contiguous.")

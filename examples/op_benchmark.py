@@ -7,7 +7,6 @@ is checked for every input.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, name_order, name_shape, name_steps, positive, show_progress
+from examples.running import UntilInterrupted, name_order, name_shape, name_steps, name_time, positive, show_progress
 
 DTYPES = (torch.float32, torch.int32)
 OPERATORS: dict[str, type[benchmark.UnaryOpFuzzer | benchmark.BinaryOpFuzzer]] = {
@@ -107,17 +106,11 @@ def print_extremes(stmt: str, results: Sequence[Result]) -> None:
 
 def _print_result(result: Result) -> None:
     faster = "int32" if result.int_s < result.float_s else "float32"
-    times = [_show_time(seconds) for seconds in (result.float_s, result.int_s)]
+    times = [name_time(seconds) for seconds in (result.float_s, result.int_s)]
     head = f"{result.ratio:>6.2f}x   {faster:<7}  {times[0]:>9}   {times[1]:>9}"
     for name, shape, order, steps in result.tensors:
         print(f"{head:<41}   {name}: {shape:<24}   {order:<9}   {steps}".rstrip())
         head = ""
-
-
-def _show_time(seconds: float) -> str:
-    unit, scale = benchmark.select_unit(seconds)
-    digits = 2 - math.floor(math.log10(seconds / scale))
-    return f"{seconds / scale:.{max(digits, 0)}f} {unit}"
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
+import torchmark as benchmark
+
 INTERRUPTED = 130
 
 
@@ -67,6 +69,17 @@ def name_steps(steps: Sequence[int]) -> str:
     ('', '1 4')
     """
     return " ".join(map(str, steps)) if any(step != 1 for step in steps) else ""
+
+
+def name_time(seconds: float) -> str:
+    """Three figures and a unit.
+
+    >>> name_time(1.234e-5), name_time(0.9876)
+    ('12.3 us', '988 ms')
+    """
+    unit, scale = benchmark.select_unit(seconds)
+    value = seconds / scale
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
 
 
 def positive(text: str) -> int:

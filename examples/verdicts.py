@@ -26,6 +26,7 @@ class Verdict(enum.Enum):
 class Judgement(NamedTuple):
     """The time of head in relation to that of base, and how much of that is chance."""
 
+    base_s: float
     ratio: float
     """The median over replicates: below 1 where head is faster."""
     low: float
@@ -56,7 +57,9 @@ def judge(base: Sequence[float], head: Sequence[float], threshold: float) -> Jud
     verdict = Verdict.UNCHANGED
     if not low <= 0 <= high and abs(middle) > max(math.log1p(threshold), noise):
         verdict = Verdict.REGRESSED if middle > 0 else Verdict.IMPROVED
-    return Judgement(math.exp(middle), math.exp(low), math.exp(high), math.expm1(noise), verdict)
+    return Judgement(
+        statistics.median(base), math.exp(middle), math.exp(low), math.exp(high), math.expm1(noise), verdict
+    )
 
 
 def _enclose(values: Sequence[float]) -> tuple[float, float]:
