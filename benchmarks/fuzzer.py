@@ -169,12 +169,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         rates = [f"{args.n / statistics.median(values):,.0f} /s" for values in (peer, own)]
         print(f"| {task.name} | {rates[0]} | {rates[1]} | {compare(peer, own)} |")
     each = statistics.median(seconds[tasks[-1].name, PEER]) / args.n
-    print("\n| one input | torchmark, by index | the stream of torch.utils.benchmark up to there |")
+    print(f"\n| {NEIGHBOURS} inputs from | torchmark, by index | {PEER}, by all before, from the rate above |")
     print("| --- | ---: | ---: |")
     for index, own_s in measure_access(tasks[-1].own, 50 * args.repetitions).items():
-        print(
-            f"| `fuzzer[{index}]` and the {NEIGHBOURS - 1} behind it | {own_s * 1e6:.0f} us | {each * (index + 1):.3g} s, from the rate above |"
-        )
+        print(f"| `fuzzer[{index}]` | {own_s * 1e6:.0f} us each | {each * (index + 1):.3g} s |")
 
 
 if __name__ == "__main__":
