@@ -115,7 +115,7 @@ def write_row(result: Result, file: TextIO) -> None:
     where: list[Any] = [result.name, result.device, measurement.num_threads]
     shape = "x".join(map(str, result.shape))
     numel = torch.Size(result.shape).numel()
-    times = [seconds * 1e6 for seconds in (measurement.mean, measurement.median, measurement.iqr)]
+    times = [round(seconds * 1e6, 4) for seconds in (measurement.mean, measurement.median, measurement.iqr)]
     row = [*where, numel, shape, result.contiguous, name_dim(result.dim), *times]
     csv.writer(file, lineterminator="\n").writerow(row)
     file.flush()
