@@ -19,6 +19,7 @@ from typing import NamedTuple
 import torchmark as benchmark
 from examples.running import UntilInterrupted, name_time, positive, show_progress
 from examples.verdicts import FEWEST, Judgement, Verdict, judge
+from torchmark.report.failures import sum_up_failure
 
 SIDES = ("base", "head")
 OPS: dict[str, tuple[str, type[benchmark.UnaryOpFuzzer | benchmark.BinaryOpFuzzer]]] = {
@@ -77,9 +78,7 @@ def measure_in_turns(
             if result.measurement is not None:
                 yield Timing(of, side, result.measurement.median)
             else:
-                failure = result.failures[0]
-                last = (failure.traceback or "").strip().rsplit("\n", 1)[-1]
-                yield Timing(of, side, None, f"{failure.message} {last}".strip())
+                yield Timing(of, side, None, sum_up_failure(result.failures[0]))
 
 
 def judge_all(timings: Sequence[Timing], threshold: float) -> tuple[dict[Input, Judgement], dict[Input, str]]:
