@@ -1,6 +1,7 @@
-"""Which inputs got faster or slower from one build of torch to another: `python -m examples.end_to_end`.
+"""Which inputs get faster or slower with another build of torch: `python -m examples.end_to_end`.
 
-Both builds measure the same random inputs, in turns, in several rounds. A build is an interpreter that has torch:
+Both builds measure the same random inputs, in turns, in several rounds. A build is an
+interpreter that has torch:
 
   python -m examples.end_to_end --base old/bin/python --head new/bin/python
 
@@ -10,6 +11,7 @@ With --test-variance one build is on both sides. Whatever is reported then is a 
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 import sys
 import textwrap
@@ -17,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, name_time, positive, show_progress
+from examples.running import UntilInterrupted, duration, name_time, positive, seed, show_progress
 from examples.verdicts import FEWEST, Judgement, Verdict, judge
 from torchmark.report.failures import sum_up_failure
 
@@ -30,6 +32,7 @@ OPS: dict[str, tuple[str, type[benchmark.UnaryOpFuzzer | benchmark.BinaryOpFuzze
     "sum": ("x.sum(dim=0)", benchmark.UnaryOpFuzzer),
     "sort": ("x.sort(dim=-1)", benchmark.UnaryOpFuzzer),
 }
+DEFAULT_OPS = ("add", "exp", "sum")
 
 
 class Input(NamedTuple):
@@ -53,7 +56,7 @@ class Timing(NamedTuple):
 
 def make_inputs(ops: Sequence[str], n: int, seed: int, preset: str) -> Iterator[Input]:
     """The first inputs of each operator, by index: input 7 is the same whether or not 6 is asked for."""
-    for op in ops:
+    for op in dict.fromkeys(ops):
         stmt, fuzzer_class = OPS[op]
         fuzzer = fuzzer_class(seed=seed, preset=preset)
         for index in range(n):
@@ -69,10 +72,13 @@ def measure_in_turns(
     inputs: Sequence[Input], pythons: Sequence[str], replicates: int, min_run_time: float
 ) -> Iterator[Timing]:
     """All inputs on both sides, round after round; who is first changes, so that it favours nobody."""
-    schedule = [(turn, of) for turn in range(replicates) for of in inputs]
-    definition = {(f"round {turn}", of.name): benchmark.TimerArgs(of.stmt, of.setup) for turn, of in schedule}
+    definition = {
+        (f"round {turn}", of.name): benchmark.TimerArgs(of.stmt, of.setup)
+        for turn in range(replicates)
+        for of in inputs
+    }
     sides = [benchmark.run_benchmarks(definition, python=python, min_run_time=min_run_time) for python in pythons]
-    for place, (turn, of) in enumerate(schedule):
+    for turn, (place, of) in itertools.product(range(replicates), enumerate(inputs)):
         for side in (0, 1) if (turn + place) % 2 == 0 else (1, 0):
             result = next(sides[side])
             if result.measurement is not None:
@@ -113,7 +119,7 @@ def print_report(timings: Sequence[Timing], threshold: float, test_variance: boo
     print(f"\n{', '.join(counts)}, {len(failed)} failed.  ~ is not contiguous.")
     if test_variance:
         alarms = len(verdicts) - verdicts.count(Verdict.UNCHANGED)
-        print(f"Both sides are the same build: {alarms} false alarms in {len(verdicts)} inputs.")
+        print(f"Both sides are the same build. False alarms: {alarms} of {len(verdicts)} inputs.")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -125,13 +131,20 @@ def make_parser() -> argparse.ArgumentParser:
     add("--base", metavar="PYTHON", help="the interpreter to compare with")
     add("--head", metavar="PYTHON", help="the interpreter that may be faster or slower")
     add("--test-variance", action="store_true", help="one build on both sides: --base, or the running interpreter")
-    add("--ops", nargs="+", choices=OPS, default=["add", "exp", "sum"], help="what to measure (default: add exp sum)")
+    add(
+        "--ops",
+        nargs="+",
+        choices=OPS,
+        default=DEFAULT_OPS,
+        metavar="OP",
+        help=f"{', '.join(OPS)} (default: {' '.join(DEFAULT_OPS)})",
+    )
     add("-n", type=positive, help="inputs for each operator (default: 10; 3 with --quick)")
     add("--preset", choices=("small", "medium", "large"), default="small", help=f"how large {default}")
     add("--replicates", type=positive, default=5, metavar="R", help=f"rounds, at least {FEWEST} {default}")
     add("--threshold", type=float, default=5.0, metavar="PERCENT", help=f"smaller changes are none {default}")
-    add("--min-run-time", type=float, metavar="S", help="seconds for each (default: 0.1; 0.02 with --quick)")
-    add("--seed", type=int, default=0, help=f"another seed gives other inputs {default}")
+    add("--min-run-time", type=duration, metavar="S", help="seconds for each (default: 0.1; 0.02 with --quick)")
+    add("--seed", type=seed, default=0, help=f"another seed gives other inputs {default}")
     add("--quick", action="store_true", help="fewer inputs, measured more briefly")
     return parser
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, name_order, positive, show_progress
+from examples.running import UntilInterrupted, name_order, positive, seed, show_progress
 
 SHOWN = 15
 KI = 1024
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure as many pairs as were asked for, and print where the extremes are."""
     parser = argparse.ArgumentParser(prog="python -m examples.fuzzer", description=__doc__)
     parser.add_argument("-n", type=positive, help="how many pairs (default: 250; 60 with --quick)")
-    parser.add_argument("--seed", type=int, default=0, help="another seed gives other pairs (default: %(default)s)")
+    parser.add_argument("--seed", type=seed, default=0, help="another seed gives other pairs (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="fewer pairs, each measured more briefly")
     args = parser.parse_args(argv)
 

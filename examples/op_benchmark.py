@@ -14,7 +14,17 @@ import numpy as np
 import torch
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, name_order, name_shape, name_steps, name_time, positive, show_progress
+from examples.running import (
+    UntilInterrupted,
+    duration,
+    name_order,
+    name_shape,
+    name_steps,
+    name_time,
+    positive,
+    seed,
+    show_progress,
+)
 
 DTYPES = (torch.float32, torch.int32)
 OPERATORS: dict[str, type[benchmark.UnaryOpFuzzer | benchmark.BinaryOpFuzzer]] = {
@@ -115,16 +125,14 @@ def _print_result(result: Result) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options, with what --quick stands for put in where nothing was said."""
-    parser = argparse.ArgumentParser(
-        prog="python -m examples.op_benchmark",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = argparse.ArgumentParser(prog="python -m examples.op_benchmark", description=__doc__)
     presets = ("small", "medium", "large", "reference")
     parser.add_argument("-n", type=positive, help="inputs for each operator (default: 100; 25 with --quick)")
     parser.add_argument("--preset", choices=presets, help="how large (default: reference; small with --quick)")
-    parser.add_argument("--min-run-time", type=float, help="seconds for each (default: 1; 0.02 with --quick)")
-    parser.add_argument("--seed", type=int, default=0, help="another seed gives other inputs (default: %(default)s)")
+    parser.add_argument(
+        "--min-run-time", type=duration, metavar="S", help="seconds for each (default: 1; 0.02 with --quick)"
+    )
+    parser.add_argument("--seed", type=seed, default=0, help="another seed gives other inputs (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller inputs, measured more briefly")
     args = parser.parse_args(argv)
     args.n = args.n or (25 if args.quick else 100)

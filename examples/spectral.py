@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 import torch
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, positive, show_progress
+from examples.running import UntilInterrupted, duration, positive, seed, show_progress
 
 THREADS = (1, 4, 16)
 HEADER = "benchmark,device,num_threads,numel,shape,contiguous,dim,mean (us),median (us),iqr (us)"
@@ -123,18 +123,23 @@ def write_row(result: Result, file: TextIO) -> None:
 
 def make_parser(devices: Sequence[str]) -> argparse.ArgumentParser:
     """All options; `devices` are those that are there."""
-    parser = argparse.ArgumentParser(
-        prog="python -m examples.spectral", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(prog="python -m examples.spectral", description=__doc__)
     add, names = parser.add_argument, list(TRANSFORMS)
     presets = ("small", "medium", "large", "reference")
-    add("--device", nargs="+", choices=("cpu", "cuda"), default=devices, help="default: those that are there")
-    add("--bench", nargs="+", choices=names, default=names, help="which transforms (default: all)")
-    add("--seed", type=int, default=0, help="another seed gives other inputs (default: %(default)s)")
+    add(
+        "--device",
+        nargs="+",
+        choices=("cpu", "cuda"),
+        default=devices,
+        metavar="NAME",
+        help="cpu, cuda (default: what is there)",
+    )
+    add("--bench", nargs="+", choices=names, default=names, metavar="NAME", help=f"{', '.join(names)} (default: all)")
+    add("--seed", type=seed, default=0, help="another seed gives other inputs (default: %(default)s)")
     add("--samples", type=positive, help="inputs for each transform (default: 10; 6 with --quick)")
     add("--probability-regular", type=float, default=0.5, metavar="P", help="of each length (default: %(default)s)")
     add("--preset", choices=presets, help="how large (default: reference; small with --quick)")
-    add("--min-run-time", type=float, metavar="S", help="seconds for each (default: 1; 0.02 with --quick)")
+    add("--min-run-time", type=duration, metavar="S", help="seconds for each (default: 1; 0.02 with --quick)")
     add("-o", "--output", metavar="CSV", help="where to write every result, as soon as it is there")
     add("--quick", action="store_true", help="fewer and smaller inputs, measured more briefly")
     return parser

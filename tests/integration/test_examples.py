@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from examples import compare, end_to_end, fuzzer, op_benchmark, spectral
 from examples.end_to_end import Input, Timing
 from examples.verdicts import Verdict, judge
 from tests.shared_workers import DEBIAN
-from torchmark import FuzzedItem, Measurement, TaskSpec, UnaryOpFuzzer
+from torchmark import BenchmarkResult, FuzzedItem, Measurement, TaskSpec, UnaryOpFuzzer
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 100
@@ -158,7 +159,16 @@ def test_threads_are_those_that_there_are_cores_for(monkeypatch: pytest.MonkeyPa
     assert spectral.choose_threads("cuda") == (1,)
 
 
-@pytest.mark.parametrize("arguments", [["--probability-regular", "1.5"], ["--samples", "0"], ["--bench", "dct"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--probability-regular", "1.5"],
+        ["--samples", "0"],
+        ["--bench", "dct"],
+        ["--seed", "-1"],
+        ["--min-run-time", "-1"],
+    ],
+)
 def test_spectral_refuses_what_it_cannot_do(arguments: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         spectral.main(arguments)
@@ -183,7 +193,7 @@ def test_two_interpreters_measure_the_same_inputs(
     assert "\nadd 0 " in out
     assert "  head: AttributeError: module 'torch' has no attribute 'func'\n" in out
     assert ", 1 failed." in out
-    assert "false alarms" not in out
+    assert "False alarms" not in out
 
 
 A, B, C = (Input(f"add {i}", "x + y", "", "4x4 4x4") for i in range(3))
@@ -202,7 +212,20 @@ def test_a_report_goes_from_faster_to_slower_and_counts(capsys: pytest.CaptureFi
     assert "2.000   1.980-2.010       1.0%   regressed" in out
     assert "  head: It fails." in out
     assert "0 improved, 1 regressed, 1 unchanged, 1 failed." in out
-    assert "1 false alarms in 2 inputs" in out
+    assert "False alarms: 1 of 2 inputs" in out
+
+
+def test_each_input_has_either_build_first_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    def give(definition: dict[Any, Any], **_: Any) -> Iterator[BenchmarkResult]:
+        yield from (BenchmarkResult(MagicMock(), measured(1.0)) for _ in definition)
+
+    monkeypatch.setattr("torchmark.run_benchmarks", give)
+    for inputs in ([A, B], [A, B, C]):
+        timings = list(end_to_end.measure_in_turns(inputs, ["old", "new"], 4, 0.1))
+        assert len(timings) == 8 * len(inputs)
+        for of in inputs:
+            sides = [timing.side for timing in timings if timing.of == of]
+            assert sides in ([0, 1, 1, 0] * 2, [1, 0, 0, 1] * 2)
 
 
 def test_what_an_interrupt_left_without_replicates_is_not_judged() -> None:
