@@ -11,7 +11,6 @@ With --test-variance one build is on both sides. Whatever is reported then is a 
 from __future__ import annotations
 
 import argparse
-import itertools
 import shutil
 import sys
 import textwrap
@@ -71,20 +70,21 @@ def make_inputs(ops: Sequence[str], n: int, seed: int, preset: str) -> Iterator[
 def measure_in_turns(
     inputs: Sequence[Input], pythons: Sequence[str], replicates: int, min_run_time: float
 ) -> Iterator[Timing]:
-    """All inputs on both sides, round after round; who is first changes, so that it favours nobody."""
-    definition = {
-        (f"round {turn}", of.name): benchmark.TimerArgs(of.stmt, of.setup)
-        for turn in range(replicates)
-        for of in inputs
-    }
-    sides = [benchmark.run_benchmarks(definition, python=python, min_run_time=min_run_time) for python in pythons]
-    for turn, (place, of) in itertools.product(range(replicates), enumerate(inputs)):
-        for side in (0, 1) if (turn + place) % 2 == 0 else (1, 0):
-            result = next(sides[side])
-            if result.measurement is not None:
-                yield Timing(of, side, result.measurement.median)
-            else:
-                yield Timing(of, side, None, sum_up_failure(result.failures[0]))
+    """All inputs on both sides, round after round; who is first changes, so that it favours nobody.
+
+    Each round has workers of its own. Two workers of the same build differ by several percent on small operators, and
+    each stays as it is for as long as it lives: with one for all rounds that would be taken for a change.
+    """
+    definition = {of.name: benchmark.TimerArgs(of.stmt, of.setup) for of in inputs}
+    for turn in range(replicates):
+        sides = [benchmark.run_benchmarks(definition, python=python, min_run_time=min_run_time) for python in pythons]
+        for place, of in enumerate(inputs):
+            for side in (0, 1) if (turn + place) % 2 == 0 else (1, 0):
+                result = next(sides[side])
+                if result.measurement is not None:
+                    yield Timing(of, side, result.measurement.median)
+                else:
+                    yield Timing(of, side, None, sum_up_failure(result.failures[0]))
 
 
 def judge_all(timings: Sequence[Timing], threshold: float) -> tuple[dict[Input, Judgement], dict[Input, str]]:
@@ -141,11 +141,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add("-n", type=positive, help="inputs for each operator (default: 10; 3 with --quick)")
     add("--preset", choices=("small", "medium", "large"), default="small", help=f"how large {default}")
-    add("--replicates", type=positive, default=5, metavar="R", help=f"rounds, at least {FEWEST} {default}")
+    add("--replicates", type=positive, metavar="R", help=f"rounds, at least {FEWEST} (default: 5; 3 with --quick)")
     add("--threshold", type=float, default=5.0, metavar="PERCENT", help=f"smaller changes are none {default}")
     add("--min-run-time", type=duration, metavar="S", help="seconds for each (default: 0.1; 0.02 with --quick)")
     add("--seed", type=seed, default=0, help=f"another seed gives other inputs {default}")
-    add("--quick", action="store_true", help="fewer inputs, measured more briefly")
+    add("--quick", action="store_true", help="fewer inputs and rounds, measured more briefly")
     return parser
 
 
@@ -162,6 +162,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for python in (args.base, args.head):
         if shutil.which(python) is None:
             parser.error(f"there is no interpreter {python}")
+    args.replicates = args.replicates or (3 if args.quick else 5)
     if args.replicates < FEWEST:
         parser.error(f"noise is what differs between replicates: at least {FEWEST} are needed")
     args.n = args.n or (3 if args.quick else 10)

@@ -17,6 +17,7 @@ import torch
 from examples import compare, end_to_end, fuzzer, op_benchmark, spectral
 from examples.end_to_end import Input, Timing
 from examples.verdicts import Verdict, judge
+from tests.in_process import LentWorker
 from tests.shared_workers import DEBIAN
 from torchmark import BenchmarkResult, FuzzedItem, Measurement, TaskSpec, UnaryOpFuzzer
 
@@ -187,7 +188,8 @@ def test_two_interpreters_measure_the_same_inputs(
 ) -> None:
     # Debian's torch is of before torch.func.
     monkeypatch.setitem(end_to_end.OPS, "newer", ("torch.func.vmap", UnaryOpFuzzer))
-    options = ["--quick", "--ops", "add", "newer", "-n", "1", "--replicates", "2", "--min-run-time", "0.001"]
+    options = ["--quick", "--ops", "add", "newer", "-n", "1", "--min-run-time", "0.001"]
+    monkeypatch.setattr("torchmark.runner.lab.Worker", LentWorker)
     assert end_to_end.main(["--base", sys.executable, "--head", DEBIAN, *options]) == 0
     out = read(capsys)
     assert "\nadd 0 " in out
@@ -229,7 +231,7 @@ def test_each_input_has_either_build_first_in_turns(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_an_interrupt_left_without_replicates_is_not_judged() -> None:
-    timings = [*time_both(A, [1.0, 1.0], [1.0, 1.0]), Timing(A, 0, 9.0), *time_both(B, [1.0], [1.0])]
+    timings = [*time_both(A, [1.0] * 3, [1.0] * 3), Timing(A, 0, 9.0), *time_both(B, [1.0] * 2, [1.0] * 2)]
     judged, failed = end_to_end.judge_all(timings, 0.05)
     assert (list(judged), failed) == ([A], {})
     assert judged[A].ratio == 1
@@ -263,13 +265,21 @@ def test_a_slow_spell_that_both_builds_share_hides_no_change() -> None:
     assert judgement.noise == pytest.approx(0)
 
 
+def test_three_replicates_have_to_be_further_apart_than_five() -> None:
+    # Ratios from 1.08 to 1.15, which are as far apart as the replicates of head.
+    head = [1.08, 1.10, 1.15, 1.10, 1.10]
+    assert judge([1.0] * 5, head, 0.05).verdict is Verdict.REGRESSED
+    assert judge([1.0] * 3, head[:3], 0.05).verdict is Verdict.UNCHANGED
+    assert judge([1.0] * 3, [1.3 * t for t in head[:3]], 0.05).verdict is Verdict.REGRESSED
+
+
 def test_one_replicate_out_of_many_may_disagree() -> None:
     assert judge(STEADY * 2, [*[1.2] * 9, 0.9], 0.05).verdict is Verdict.REGRESSED
 
 
-@pytest.mark.parametrize(("base", "head"), [([1.0], [1.0]), ([1.0, 1.0], [1.0])])
+@pytest.mark.parametrize(("base", "head"), [([1.0] * 2, [1.0] * 2), ([1.0] * 4, [1.0] * 3)])
 def test_a_judgement_needs_pairs(base: list[float], head: list[float]) -> None:
-    with pytest.raises(ValueError, match="same number of replicates, at least 2"):
+    with pytest.raises(ValueError, match="same number of replicates, at least 3"):
         judge(base, head, 0.05)
 
 
@@ -280,7 +290,7 @@ def test_a_judgement_needs_pairs(base: list[float], head: list[float]) -> None:
         (["--base", sys.executable], "two interpreters are needed"),
         (["--base", "a", "--head", "b", "--test-variance"], "give --base or --head, not both"),
         (["--base", sys.executable, "--head", "/nonexistent"], "there is no interpreter /nonexistent"),
-        (["--test-variance", "--replicates", "1"], "at least 2 are needed"),
+        (["--test-variance", "--replicates", "2"], "at least 3 are needed"),
     ],
 )
 def test_end_to_end_says_what_it_needs(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
