@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -172,8 +173,11 @@ def check_form(name: str, dtype: torch.dtype, device: torch.device, forms: Itera
         raise DefinitionError(f"torch cannot coalesce sparse tensors on the meta device: tensor {name!r}.")
     # Devices that take long to get going behave as the CPU does.
     try:
-        for is_coalesced in forms:
-            # A single position would be taken for coalesced as it is.
-            make_sparse((4,), dtype, 1, 2, is_coalesced, generator=torch.Generator())
+        with warnings.catch_warnings():
+            # torch says once in each process that it does not check what it is given.
+            warnings.simplefilter("ignore")
+            for is_coalesced in forms:
+                # A single position would be taken for coalesced as it is.
+                make_sparse((4,), dtype, 1, 2, is_coalesced, generator=torch.Generator())
     except (RuntimeError, NotImplementedError):
         raise DefinitionError(f"torch cannot make sparse tensors of {dtype}: tensor {name!r}.") from None

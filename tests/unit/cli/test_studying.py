@@ -67,7 +67,7 @@ def test_every_line_fits_but_for_the_command_to_copy() -> None:
 
 def test_a_rule_is_told_in_words() -> None:
     text = " ".join(show(make_study(90, slow=3)).split())
-    assert '"f1(x)" is slower than "f0(x)" when x is not contiguous: 3.00 times' in text
+    assert '"f1(x)" is slower than "f0(x)" when x is not contiguous: 3.0' in text
 
 
 def test_where_nothing_explains_it_no_rule_is_told() -> None:

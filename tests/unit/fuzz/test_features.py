@@ -23,7 +23,7 @@ def test_sizes_beyond_the_last_dimension_and_what_aliases_stand_for_explain_noth
     fuzzer = BinaryOpFuzzer(0, preset="small")
     for index in range(20):
         features = outline(fuzzer, index).features
-        dim = features["dim"]
+        dim = int(features["dim"])
         assert [f"k{i}" in features for i in range(3)] == [i < dim for i in range(3)]
         assert [f"y_step_{i}" in features for i in range(3)] == [i < dim for i in range(3)]
         assert not any("any" in name or "pow2" in name or name == "random_value" for name in features)
