@@ -78,8 +78,8 @@ def test_noise_makes_no_rule() -> None:
     # With all features and other seeds: none in 2000 studies of 60 inputs, 2000 of 100 and 1500 of 200.
     for seed in range(300):
         features, effects, noise, _ = make_study(seed, 60)
-        # Every second feature, to be quick.
-        assert find_rules(features[::2], effects, noise).rules == ()
+        # Every third feature, to be quick.
+        assert find_rules(features[::3], effects, noise).rules == ()
 
 
 def test_an_effect_below_the_floor_makes_no_rule() -> None:
