@@ -26,8 +26,8 @@ LEAST_SHARE = 0.03
 LEAST_GAIN = 0.05
 # And as a share of what was unexplained without it: from 0.9 to 0.95 is a lot, from 0.1 to 0.15 is not.
 LEAST_CUT = 0.2
-# And in likelihood (inputs times the logarithm of what remains). On simulated noise of 60 to 200 inputs, the best single
-# condition of 23 features gains 6 in the median, 16 in one study of twenty, and more than 20 in one or two of a hundred.
+# And in likelihood (inputs times the logarithm of what remains). On simulated noise of 60 to 200 inputs, the best
+# single condition gains 6 in the median, 16 in one study of twenty, and more than 20 in one or two of a hundred.
 LEAST_EVIDENCE = 20.0
 # Conjunctions are equally good if they are as near in likelihood (the same scale) as the ends of a 95 % interval.
 EQUAL = 4.0
