@@ -26,13 +26,13 @@ LEAST_SHARE = 0.03
 LEAST_GAIN = 0.05
 # And as a share of what was unexplained without it: from 0.9 to 0.95 is a lot, from 0.1 to 0.15 is not.
 LEAST_CUT = 0.2
-# And in likelihood (inputs times the logarithm of what remains). The best of thousands of conditions on noise, of which
-# some hundred are independent, gains about 12, rarely 20.
+# And in likelihood (inputs times the logarithm of what remains). On simulated noise of 60 to 200 inputs, the best
+# single condition gains 6 in the median, 16 in one study of twenty, and more than 20 in one or two of a hundred.
 LEAST_EVIDENCE = 20.0
 # Conjunctions are equally good if they are as near in likelihood (the same scale) as the ends of a 95 % interval.
 EQUAL = 4.0
-# As a share of all, what is unexplained counts as at least this: the last digits are those of single precision.
-ROUNDING = 1e-4
+# As a share of all, what is unexplained counts as at least this: sums are rounded.
+ROUNDING = 1e-6
 # Of equally good ones, so many are compared by how they read.
 MOST_EQUAL = 1000
 
@@ -73,20 +73,18 @@ class _Search:
 
     def extend(self, beam: Sequence[tuple[int, ...]]) -> Floats:
         """What each of these explains together with each condition (conjunctions × conditions)."""
-        # Single precision is enough for sums of some hundred numbers, and twice as fast.
-        inside = np.array([self.inside(chosen) for chosen in beam], dtype=np.float32)
-        counts = inside @ self.pool.weights.T
-        sums = (inside * self.effects.astype(np.float32)) @ self.pool.weights.T
+        inside = np.array([self.inside(chosen) for chosen in beam], dtype=float)
+        counts, sums = self.pool.add_up(inside), self.pool.add_up(inside * self.effects)
         # A condition that only leaves out an input or two is made for them, not found. Those without a value do not
         # count: else "k2 is not 7" would stand for "dim is 3".
-        leaves_out = (inside @ self.pool.present.T.astype(np.float32))[:, self.pool.positions] - counts
+        leaves_out = np.einsum("bi,fi->bf", inside, self.pool.present)[:, self.pool.positions] - counts
         return self._explain(counts, sums, leaves_out)
 
     def _explain(self, counts: Floats, sums: Floats, leaves_out: Floats) -> Floats:
         others = len(self.effects) - counts
         enough = (counts >= self.least) & (others >= self.least) & (leaves_out >= self.least)
         # Effects add up to zero, so the sum of those outside is that of those inside, negated.
-        explained = sums * sums / np.where(enough, counts * others, np.float32(1))
+        explained = sums * sums / np.where(enough, counts * others, 1.0)
         explained *= len(self.effects)
         explained[~enough] = -np.inf
         return explained

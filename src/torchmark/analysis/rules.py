@@ -15,7 +15,7 @@ from torchmark.analysis.conjunctions import find_conjunction
 from torchmark.analysis.gaps import find_inside, sharpen, widen_gaps
 from torchmark.model.rule import Condition, Feature, Relation, Rule, RuleSearch
 
-# Differences below 3 % are left alone: placement of code and of memory alone makes as much between equal statements.
+# Differences below 3 % are left alone: a choice of what is worth a sentence, not a measured limit.
 FLOOR = math.log(1.03)
 # Chance of a rule where there is none: one study in a thousand, and the floor makes it rarer still.
 ALPHA = 0.001
