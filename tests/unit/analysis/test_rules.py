@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.made_inputs import Input, make_study
@@ -90,10 +91,12 @@ def test_an_effect_below_the_floor_makes_no_rule() -> None:
         assert find_rules(features, effects, noise, floor=0.01).rules[0].conditions == (NOT_CONTIGUOUS,)
 
 
-def test_what_is_seen_in_the_search_alone_is_a_candidate_and_no_rule() -> None:
+def test_what_is_seen_in_the_search_alone_is_a_candidate_and_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     effect = shift_if(2, lambda made: made["dtype"] == "int32")
     features, effects, noise, inputs = make_study(0, 200, effect, outliers=0)
-    held = set(split(len(inputs))[1].tolist())
+    held = range(2, len(inputs), 3)
+    sides = np.setdiff1d(np.arange(len(inputs)), held), np.array(held)
+    monkeypatch.setattr("torchmark.analysis.rules.split", lambda effects: sides)
     flat = [0.0 if index in held else effect for index, effect in enumerate(effects)]
     search = find_rules(features, flat, noise)
     assert search.rules == ()
@@ -132,6 +135,14 @@ def test_equal_effects_and_features_that_tell_nothing_make_no_rule(values: tuple
     assert find_rules([feature], [1.0] * 60, [0.0] * 60) == RuleSearch((), 40, 20)
     assert find_rules([], [1.0, 2.0] * 30, [0.0] * 60) == RuleSearch((), 40, 20)
     assert find_rules([feature, feature], [1.0, 2.0, 1.0] * 20, [0.0] * 60).rules == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 100])
+def test_of_every_three_effects_in_order_one_is_held_back(count: int) -> None:
+    effects = np.random.default_rng(0).permutation(count).astype(float)
+    searched, held_back = split(effects.tolist())
+    assert sorted([*searched, *held_back]) == list(range(count))
+    assert sorted(effects[held_back] // 3) == list(range(count // 3))
 
 
 def test_the_same_inputs_give_the_same_rules() -> None:
