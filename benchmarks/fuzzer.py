@@ -28,7 +28,7 @@ from benchmarks.timer import PEER, compare
 
 INDICES = (0, 10**6)
 # One input is larger than another: so many neighbours take turns.
-NEIGHBOURS = 20
+NEIGHBOURS = 500
 CHECKED = 50
 
 
