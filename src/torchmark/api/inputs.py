@@ -7,7 +7,7 @@ import dataclasses
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.errors import UsageError
@@ -114,9 +114,16 @@ def choose_place(python: str | None) -> Place:
 
 
 def race_on(
-    inputs: Iterable[FuzzedInput], job: RaceJob, python: str | None, timeout_s: float
+    inputs: Iterable[FuzzedInput],
+    job: RaceJob,
+    python: str | None,
+    timeout_s: float,
+    tell_waiting: Callable[[], None] = lambda: None,
 ) -> Iterator[FuzzedResult]:
-    """Carry a job out on each of the inputs, after the code that makes them."""
+    """Carry a job out on each of the inputs, after the code that makes them.
+
+    `tell_waiting` is called before it waits for another run of torchmark on this machine.
+    """
     spec = (
         own_worker(os.environ, counting=False)
         if python is None
@@ -125,8 +132,10 @@ def race_on(
     with contextlib.closing(Worker(spec)) as worker, contextlib.closing(Turns()) as turns:
         worker.pin(choose_cores()[-job.threads :])
         for one in inputs:
-            while not turns.claim():
-                time.sleep(LOOKING_INTERVAL_S)
+            if not turns.claim():
+                tell_waiting()
+                while not turns.claim():
+                    time.sleep(LOOKING_INTERVAL_S)
             try:
                 result = _race(worker, one, job, timeout_s)
             finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
@@ -51,9 +52,8 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option(
     "--fuzzer",
     "name",
-    default="unary",
     metavar="NAME",
-    help="unary (x), binary (x, y), spectral, sparse-unary, sparse-binary, or yours: FILE.py:NAME (unary).",
+    help="unary, binary, spectral, sparse-unary, sparse-binary, or FILE.py:NAME (unary; binary if a text has y).",
 )
 @click.option(
     "--preset",
@@ -75,7 +75,7 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @json_option
 def command(
     stmts: tuple[str, ...],
-    name: str,
+    name: str | None,
     preset: str | None,
     number: int | None,
     seed: int | None,
@@ -111,7 +111,7 @@ def command(
     # As `python -m` does, so that a fuzzer or a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     fuzzers, inputs = load_inputs()
-    options = FuzzerOptions(name, preset, seed, dtypes, device)
+    options = FuzzerOptions(name or choose_fuzzer((*stmts, setup)), preset, seed, dtypes, device)
     made = options.make(fuzzers)
     indices = only if only is not None else range(DEFAULT_INPUTS if number is None else number)
     run_time = inputs.RUN_TIME_S if min_run_time is None else min_run_time
@@ -121,11 +121,25 @@ def command(
     study = Study(stmts, len(indices), about)
     try:
         outlines = outline_all(inputs.outline, made, indices)
-        follow(study, inputs.race_on(outlines, job, python, timeout), quiet=quiet)
+        follow(study, inputs.race_on(outlines, job, python, timeout, tell_waiting), quiet=quiet)
     finally:
         # Also after an interrupt: what has been measured is not lost.
         report(study, top, json_file, with_code=only is not None)
     return INPUT_FAILED if study.failures else 0
+
+
+def choose_fuzzer(texts: Sequence[str]) -> str:
+    """One that makes what the texts use: two operands if there is a `y`.
+
+    >>> choose_fuzzer(["x + y", "torch.add(x, y)"]), choose_fuzzer(["x.yield_()", "yy = x"])
+    ('binary', 'unary')
+    """
+    return "binary" if any(re.search(r"(?<![\w.])y(?!\w)", text) for text in texts) else "unary"
+
+
+def tell_waiting() -> None:
+    """Say why nothing happens."""
+    click.echo("Waiting for another run of torchmark here.", err=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ import click
 from torchmark.analysis.contest import Contest, hold_contests
 from torchmark.cli.loading import look_for_rules
 from torchmark.cli.parameters import is_standard_output, write_json
+from torchmark.model.environment import Environment
 from torchmark.model.inputs import gather_features
 from torchmark.model.outcome import Failure
 from torchmark.model.rule import RuleSearch
@@ -54,6 +55,11 @@ class Study:
     def failures(self) -> list[tuple[int, Failure]]:
         """By the number of the input."""
         return [(result.index, result.failure) for result in self.results if result.failure is not None]
+
+    @property
+    def environment(self) -> Environment | None:
+        """What it was measured in."""
+        return next((result.environment for result in self.results if result.environment is not None), None)
 
     def contests(self) -> list[tuple[Contest, RuleSearch]]:
         """Each statement against the first, and what explains it."""
@@ -127,8 +133,7 @@ def render(study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: 
 def _introduce(study: Study) -> str:
     measured = sum(result.failure is None for result in study.results)
     number = count(measured, "input") if measured == study.total else f"{measured} of {count(study.total, 'input')}"
-    environment = next((r.environment for r in study.results if r.environment is not None), None)
-    torch = f"; torch {environment.torch_version}" if environment is not None else ""
+    torch = "" if study.environment is None else f"; torch {study.environment.torch_version}"
     options = ", ".join(f"{name} {value}" for name, value in study.about.items() if value is not None)
     return f"{number}: {options}{torch}"
 
@@ -160,6 +165,7 @@ def as_json(study: Study, contests: Sequence[tuple[Contest, RuleSearch]]) -> dic
         "stmts": list(study.stmts),
         "about": dict(study.about),
         "asked_for": study.total,
+        "environment": None if study.environment is None else dataclasses.asdict(study.environment),
         "inputs": [_plain_result(result) for result in study.results],
         "contests": [_plain_contest(*pair) for pair in contests],
     }

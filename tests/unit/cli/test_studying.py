@@ -119,6 +119,7 @@ def test_json_has_raw_times_ratios_and_rules() -> None:
     assert (plain["schema"], plain["schema_version"]) == ("torchmark.fuzz", 1)
     assert plain["inputs"][0]["measurements"][1]["raw_times"] == [pytest.approx(1e-5)] * 8
     assert plain["inputs"][0]["code"] == "x = 0"
+    assert plain["environment"] is None
     assert plain["inputs"][90]["failure"] == {"kind": "raised", "text": "Traceback\nValueError: no"}
     (contest,) = plain["contests"]
     assert contest["slower"] == 45
