@@ -81,7 +81,7 @@ class RuleSearch:
 
     rules: tuple[Rule, ...]
     searched: int
-    """Inputs that rules were looked for in,"""
+    """Inputs that rules were looked for in, in each turn,"""
     held_back: int
     """and that they were held against."""
     candidate: tuple[Condition, ...] = ()
