@@ -18,7 +18,7 @@ from torchmark.errors import DefinitionError, UsageError
 from torchmark.fuzz.constraints import Predicate, adapt, name_constraint, refuses
 from torchmark.fuzz.entropy import Entropy
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
-from torchmark.fuzz.tensors import FuzzedTensor
+from torchmark.fuzz.tensors import FuzzedTensor, is_overridden
 from torchmark.fuzz.writing import write_input
 
 T = TypeVar("T")
@@ -88,7 +88,9 @@ class Fuzzer:
         names = [p.name for p in self._parameters]
         self._predicates: tuple[Predicate, ...] = tuple(adapt(c, names) for c in self._constraints)
         self._samples = [(p.name, p.sample, p.strict) for p in self._parameters]
-        self._aliasing = tuple(p.name for p in self._parameters if p.aliases)
+        # A subclass with a `sample` of its own may give an alias, too.
+        own = (p.name for p in self._parameters if p.aliases or is_overridden(p, FuzzedParameter, "sample"))
+        self._aliasing = tuple(own)
         self._rejections = 0
         self._total_generated = 0
 
@@ -201,17 +203,26 @@ class Fuzzer:
         rejected: Counter[str | int] = Counter()
         for _ in range(DIAGNOSED):
             params = self._sample(state, kept)
-            rejected.update(f"tensor {t.name!r}: {breach}" for t in self._tensors for breach in t.find_breaches(params))
+            for t in self._tensors:
+                # A subclass may reject for reasons of its own.
+                breaches = t.find_breaches(params) or ["satisfies_constraints"] * (not t.satisfies_constraints(params))
+                rejected.update(f"tensor {t.name!r}: {breach}" for breach in breaches)
             # By number: functions that are written in one line have the same name.
             rejected.update(i for i, predicate in enumerate(self._predicates) if refuses(predicate, params))
         text = f"Failed to generate a set of valid parameters. {ATTEMPTS} attempts were all rejected."
         if not rejected:
             return text
-        ((worst, count),) = rejected.most_common(1)
-        cause = worst if isinstance(worst, str) else f"the constraint {name_constraint(self._constraints[worst])}"
+        causes = [
+            f"{cause if isinstance(cause, str) else self._name_constraint(cause)}: {count / DIAGNOSED:.0%} of them"
+            # What rejects all of them is enough to know; otherwise two may exclude each other.
+            for cause, count in rejected.most_common(1 if max(rejected.values()) == DIAGNOSED else 2)
+        ]
         strict = [f"{name}={value!r}" for name, value in kept.items() if not isinstance(value, ParameterAlias)]
         held = f" {', '.join(strict)} had been drawn before that (strict)." if strict else ""
-        return f"{text} Most were rejected by {cause}: {count / DIAGNOSED:.0%} of them.{held}"
+        return f"{text} Most were rejected by {'; then by '.join(causes)}.{held}"
+
+    def _name_constraint(self, number: int) -> str:
+        return f"the constraint {name_constraint(self._constraints[number])}"
 
     def _check_names(self) -> None:
         """Every name that is used is a parameter's, and means one thing."""

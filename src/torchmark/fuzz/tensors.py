@@ -34,7 +34,7 @@ class FuzzedTensor:
     device: where the content is drawn. With `cuda=True` it is drawn on the CPU and copied, as `torch.utils.benchmark`
         does, so that the values are the same as there.
     tensor_constructor: makes the tensor before it is shuffled and cut; called with `size=`, `dtype=` and all
-        parameters.
+        parameters. A subclass may have it as its `default_tensor_constructor`.
     """
 
     def __init__(
@@ -65,6 +65,13 @@ class FuzzedTensor:
             )
         if not 0 <= probability_contiguous <= 1:
             raise DefinitionError(f"A probability is from 0 to 1, not {probability_contiguous!r}: tensor {name!r}.")
+        if hasattr(self, "_make_tensor"):
+            raise DefinitionError(
+                f"{type(self).__name__} has a _make_tensor, which is never called here: tensor {name!r}. Have a "
+                "default_tensor_constructor instead, or a make."
+            )
+        if tensor_constructor is None and is_overridden(self, FuzzedTensor, "default_tensor_constructor"):
+            tensor_constructor = self.default_tensor_constructor
         check_dtype(dtype, filled=tensor_constructor is None)
         self._name = name
         self._size = check_lengths(name, "size", size, least=0)
@@ -227,6 +234,11 @@ class FuzzedTensor:
         if extent.is_cut:
             text += f"[{', '.join(f'::{step}' if step != 1 else ':' for step in extent.steps)}]"
         return text
+
+
+def is_overridden(of: object, root: type, method: str) -> bool:
+    """Whether the class of an object has another method in the place of the one of `root`."""
+    return getattr(type(of), method) is not getattr(root, method)
 
 
 def choose_device(name: str, cuda: bool, device: torch.device | str | None) -> torch.device:

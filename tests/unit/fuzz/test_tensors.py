@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pytest
 import torch
 
 from tests.sampling import assert_shares
-from torchmark import DefinitionError, FuzzedParameter, FuzzedTensor, Fuzzer
+from torchmark import DefinitionError, FuzzedParameter, FuzzedTensor, Fuzzer, UsageError
 from torchmark.fuzz.extents import prod
+from torchmark.fuzz.tensors import Params
 
 
 def make_varied(seed: int, device: str | None = None) -> Fuzzer:
@@ -236,3 +238,41 @@ def test_the_default_constructor_is_there_for_constructors_of_ones_own() -> None
     custom = Fuzzer(parameters, [FuzzedTensor("x", ("n",), tensor_constructor=construct)], seed=0)
     for ours, theirs in zip(custom.take(3), plain.take(3), strict=True):
         assert torch.equal(ours.tensors["x"], theirs.tensors["x"] + 1)
+
+
+class Sevens(FuzzedTensor):
+    @staticmethod
+    def default_tensor_constructor(size: Sequence[int], dtype: torch.dtype, **kwargs: Any) -> torch.Tensor:
+        return torch.full(tuple(size), kwargs["n"] + 7, dtype=dtype)
+
+
+class Odd(FuzzedTensor):
+    def satisfies_constraints(self, params: Params) -> bool:
+        return bool(params["n"] % 2)
+
+
+class Unheard(FuzzedTensor):
+    def _make_tensor(self, params: Params, state: np.random.RandomState) -> None:
+        raise NotImplementedError
+
+
+def test_a_subclass_may_have_a_default_constructor_of_its_own() -> None:
+    fuzzer = Fuzzer([FuzzedParameter("n", 4, 4, "uniform")], [Sevens("x", ("n",))], seed=0)
+    (taken,) = fuzzer.take(1)
+    for item in (taken, fuzzer[0]):
+        assert item.tensors["x"].tolist() == [11.0] * 4
+    with pytest.raises(DefinitionError, match="cannot be written"):
+        fuzzer.write(fuzzer.draft(0))
+
+
+def test_a_subclass_may_reject_parameters_and_is_named_when_it_rejects_all() -> None:
+    fuzzer = Fuzzer([FuzzedParameter("n", 1, 9, "uniform")], [Odd("x", ("n",))], seed=0)
+    assert {params["n"] % 2 for params in fuzzer.parameters(20)} == {1}
+    never = Fuzzer([FuzzedParameter("n", 4, 4, "uniform")], [Odd("x", ("n",))], seed=0)
+    with pytest.raises(UsageError, match=r"tensor 'x': satisfies_constraints: 100% of them"):
+        never.draft(0)
+
+
+def test_a_method_that_would_never_be_called_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="Unheard has a _make_tensor"):
+        Unheard("x", (2,))
