@@ -86,7 +86,7 @@ def make_sparse(
             second = fill(values.shape, dtype, device, generator)
         values = torch.cat([values, second], 0)
         indices = torch.cat([indices, indices], 1)
-    made = torch.sparse_coo_tensor(indices, values, tuple(size))
+    made = torch.sparse_coo_tensor(indices, values, tuple(size), device=values.device)
     return made.coalesce() if is_coalesced else made
 
 

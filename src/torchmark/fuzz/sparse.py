@@ -14,7 +14,7 @@ from torchmark.errors import DefinitionError
 from torchmark.fuzz.entropy import Entropy
 from torchmark.fuzz.extents import prod
 from torchmark.fuzz.filling import make_sparse
-from torchmark.fuzz.tensors import FuzzedTensor, Params
+from torchmark.fuzz.tensors import FuzzedTensor, Params, is_overridden
 
 # What a product with a density like 0.1, which is a little more than a tenth, may be too large by.
 ROUNDING_DIGITS = 6
@@ -63,14 +63,19 @@ class FuzzedSparseTensor(FuzzedTensor):
             raise DefinitionError(f"nnz and density say the same thing: tensor {name!r}. Give one of them.")
         if isinstance(density, (int, float)) and not 0 <= density <= 1:
             raise DefinitionError(f"A density is from 0 to 1, not {density!r}: tensor {name!r}.")
-        if isinstance(nnz, int) and nnz < 0:
-            raise DefinitionError(f"nnz is a number of positions from 0, not {nnz!r}: tensor {name!r}.")
+        wholes: dict[str, object] = {"nnz": nnz, "sparse_dim": sparse_dim}
+        for argument, value in wholes.items():
+            if not (value is None or isinstance(value, str) or (isinstance(value, (int, np.integer)) and value >= 0)):
+                raise DefinitionError(
+                    f"{argument} is a whole number from 0, or the name of a parameter, not {value!r}: tensor {name!r}."
+                )
         check_form(name, dtype, self._device, (coalesced,) if isinstance(coalesced, bool) else (True, False))
         self._nnz = nnz
         self._density = "density" if nnz is None and density is None else density
         self._coalesced = "coalesced" if coalesced is None else coalesced
         self._falls_back = coalesced is None
         self._sparse_dim = sparse_dim
+        self._has_own_constructor = is_overridden(self, FuzzedSparseTensor, "sparse_tensor_constructor")
 
     @property
     def whole_names(self) -> tuple[str, ...]:
@@ -103,6 +108,8 @@ class FuzzedSparseTensor(FuzzedTensor):
         """The bounds that these parameters do not keep."""
         breaches = super().find_breaches(params)
         size, sparse_dim, nnz, _ = self._find_form(params)
+        if sparse_dim < 0:
+            return [*breaches, f"sparse_dim={sparse_dim}, which is below zero"]
         if not 0 <= nnz <= prod(size[:sparse_dim]):
             given = f"density={self._density!r}" if self._nnz is None else f"nnz={self._nnz!r}"
             breaches.append(f"{given}, for which there is no room")
@@ -117,7 +124,11 @@ class FuzzedSparseTensor(FuzzedTensor):
         form = self._find_form(params)
         size, sparse_dim, nnz, is_coalesced = form
         device = self._device
-        tensor = make_sparse(size, self._dtype, sparse_dim, nnz, is_coalesced, device, entropy.on(device))
+        if self._has_own_constructor:
+            with entropy.as_global(self.device):
+                tensor = self.sparse_tensor_constructor(size, self._dtype, sparse_dim, nnz, is_coalesced)
+        else:
+            tensor = make_sparse(size, self._dtype, sparse_dim, nnz, is_coalesced, device, entropy.on(device))
         if self._cuda and tensor.device.type == "cpu":
             tensor = tensor.cuda()
         return tensor, self._tell(params, form, tensor.size(), tensor.is_coalesced())
@@ -131,6 +142,11 @@ class FuzzedSparseTensor(FuzzedTensor):
 
     def write(self, params: Params, order: Any) -> str:
         """Python that makes it, with the functions of `fuzz/filling.py` at hand."""
+        if self._has_own_constructor:
+            raise DefinitionError(
+                f"Tensor {self._name!r} is made by a function of yours (sparse_tensor_constructor), which cannot be "
+                "written as text for another process."
+            )
         size, sparse_dim, nnz, is_coalesced = self._find_form(params)
         given = f"{size}, {self._dtype}, {sparse_dim}, {nnz}, {is_coalesced}, {str(self._device)!r}"
         copied = f".to({str(self.device)!r})" if self.device != self._device else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -102,7 +103,9 @@ def test_parameters_called_density_and_coalesced_are_used_without_being_named() 
         ({"nnz": 1, "density": 0.5}, r"nnz and density say the same thing: tensor 'x'\. Give one of them\."),
         ({"density": 1.5}, r"A density is from 0 to 1, not 1\.5: tensor 'x'\."),
         ({"density": -0.5}, "A density is from 0 to 1"),
-        ({"nnz": -1}, r"nnz is a number of positions from 0, not -1: tensor 'x'\."),
+        ({"nnz": -1}, r"nnz is a whole number from 0, or the name of a parameter, not -1: tensor 'x'\."),
+        ({"nnz": 2.5}, r"nnz is a whole number from 0, .* not 2\.5"),
+        ({"density": 0.5, "sparse_dim": -1}, "sparse_dim is a whole number from 0, .* not -1"),
         ({"dtype": torch.float8_e4m3fn}, r"cannot make sparse tensors of torch\.float8_e4m3fn: tensor 'x'\."),
         ({"dtype": torch.uint16}, r"cannot make sparse tensors of torch\.uint16"),
         ({"device": "meta"}, r"cannot coalesce sparse tensors on the meta device: tensor 'x'\."),
@@ -119,6 +122,7 @@ def test_what_no_sparse_tensor_can_be_made_from_is_refused(arguments: dict[str, 
     [
         {"nnz": 0},
         {"nnz": 20},
+        {"nnz": np.int64(2), "sparse_dim": np.int64(1)},
         {"density": 1},
         {"density": 0},
         {"density": 0.5, "dtype": torch.uint16, "coalesced": False},
@@ -135,10 +139,11 @@ def test_what_a_sparse_tensor_can_be_made_from_is_accepted(arguments: dict[str, 
     [
         ({"nnz": 21}, "'x': nnz=21, for which there is no room: 100%"),
         ({"density": "much"}, "density='much', for which"),
+        ({"density": 0.5, "sparse_dim": "below"}, "sparse_dim=-1, which is below zero: 100%"),
     ],
 )
-def test_more_positions_than_there_are_is_explained(arguments: dict[str, Any], message: str) -> None:
-    parameters = [FuzzedParameter("much", 1.1, 2.0, "uniform")]
+def test_a_form_that_no_tensor_has_is_explained(arguments: dict[str, Any], message: str) -> None:
+    parameters = [FuzzedParameter("much", 1.1, 2.0, "uniform"), FuzzedParameter("below", -1, -1, "uniform")]
     with pytest.raises(UsageError, match=message):
         Fuzzer(parameters, [FuzzedSparseTensor("x", (4, 5), **arguments)], seed=0).draft(0)
 
@@ -152,3 +157,29 @@ def test_the_constructor_stands_alone() -> None:
     assert construct((4, 4), torch.int32, 1, 4, False)._values().shape == (8, 4)
     with pytest.raises(DefinitionError, match=r"A size of \(4, 4\) has no room for 17 positions\."):
         construct((4, 4), torch.float32, 2, 17, True)
+
+
+class Diagonal(FuzzedSparseTensor):
+    @staticmethod
+    def sparse_tensor_constructor(
+        size: Sequence[int] | int, dtype: torch.dtype, sparse_dim: int, nnz: int, is_coalesced: bool
+    ) -> torch.Tensor:
+        assert not isinstance(size, int)
+        return torch.diag(torch.rand(min(size), dtype=dtype)).to_sparse()
+
+
+def test_a_subclass_may_have_a_constructor_of_its_own() -> None:
+    fuzzer = Fuzzer([], [Diagonal("x", (4, 5), density=0.1)], seed=0)
+    before = torch.get_rng_state()
+    assert fuzzer[0].tensors["x"].shape == (4, 4)
+    assert torch.equal(fuzzer[0].tensors["x"].to_dense(), fuzzer[0].tensors["x"].to_dense())
+    assert torch.equal(before, torch.get_rng_state())
+    with pytest.raises(DefinitionError, match="cannot be written"):
+        fuzzer.write(fuzzer.draft(0))
+
+
+def test_the_default_device_changes_nothing() -> None:
+    plain = make_varied(3)[5].tensors["x"]
+    with torch.device("meta"):
+        made = make_varied(3)[5].tensors["x"]
+    assert torch.equal(made.to_dense(), plain.to_dense())
