@@ -18,9 +18,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, duration, name_time, positive, seed, show_progress
+from examples.running import UntilInterrupted, duration, name_time, percentage, positive, run, seed, show_progress
 from examples.verdicts import FEWEST, Judgement, Verdict, judge
-from torchmark.report.failures import sum_up_failure
 
 SIDES = ("base", "head")
 OPS: dict[str, tuple[str, type[benchmark.UnaryOpFuzzer | benchmark.BinaryOpFuzzer]]] = {
@@ -84,7 +83,7 @@ def measure_in_turns(
                 if result.measurement is not None:
                     yield Timing(of, side, result.measurement.median)
                 else:
-                    yield Timing(of, side, None, sum_up_failure(result.failures[0]))
+                    yield Timing(of, side, None, result.failures[0].message)
 
 
 def judge_all(timings: Sequence[Timing], threshold: float) -> tuple[dict[Input, Judgement], dict[Input, str]]:
@@ -117,6 +116,8 @@ def print_report(timings: Sequence[Timing], threshold: float, test_variance: boo
     verdicts = [judgement.verdict for judgement in judged.values()]
     counts = [f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict]
     print(f"\n{', '.join(counts)}, {len(failed)} failed.  ~ is not contiguous.")
+    if left := len({timing.of for timing in timings}) - len(judged) - len(failed):
+        print(f"Inputs that are not judged, because they have been through fewer than {FEWEST} rounds: {left}.")
     if test_variance:
         alarms = len(verdicts) - verdicts.count(Verdict.UNCHANGED)
         print(f"Both sides are the same build. False alarms: {alarms} of {len(verdicts)} inputs.")
@@ -142,7 +143,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("-n", type=positive, help="inputs for each operator (default: 10; 3 with --quick)")
     add("--preset", choices=("small", "medium", "large"), default="small", help=f"how large {default}")
     add("--replicates", type=positive, metavar="R", help=f"rounds, at least {FEWEST} (default: 5; 3 with --quick)")
-    add("--threshold", type=float, default=5.0, metavar="PERCENT", help=f"smaller changes are none {default}")
+    add("--threshold", type=percentage, default=5.0, metavar="PERCENT", help=f"smaller changes are none {default}")
     add("--min-run-time", type=duration, metavar="S", help="seconds for each (default: 0.1; 0.02 with --quick)")
     add("--seed", type=seed, default=0, help=f"another seed gives other inputs {default}")
     add("--quick", action="store_true", help="fewer inputs and rounds, measured more briefly")
@@ -190,4 +191,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run(main)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, name_order, positive, seed, show_progress
+from examples.running import UntilInterrupted, name_order, positive, run, seed, show_progress
 
 SHOWN = 15
 KI = 1024
@@ -91,10 +91,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         for result in measure_all(fuzzer, n, 0.02 if args.quick else 0.1):
             results.append(result)
             show_progress(len(results), n)
-    print(f"{len(results)} pairs. Average attempts per valid config: {1 / (1 - fuzzer.rejection_rate):.1f}")
+    kept = 1 - fuzzer.rejection_rate
+    print(f"{len(results)} pairs." + (f" Average attempts per valid config: {1 / kept:.1f}" if kept else ""))
     print_ranking(results)
     return measuring.exit_code
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run(main)

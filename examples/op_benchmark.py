@@ -22,6 +22,7 @@ from examples.running import (
     name_steps,
     name_time,
     positive,
+    run,
     seed,
     show_progress,
 )
@@ -159,4 +160,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run(main)

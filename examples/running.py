@@ -1,13 +1,17 @@
-"""What the examples share: how far a long loop is, an interrupt that keeps what was measured, and texts for tensors."""
+"""What the examples share: how far a long loop is, an interrupt that keeps what was measured, and texts for tensors.
+
+And a reader that has read enough, such as `head`, which is no reason for a traceback.
+"""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import torchmark as benchmark
 
@@ -35,6 +39,18 @@ class UntilInterrupted:
         self.exit_code = INTERRUPTED
         print("\nInterrupted. This is what was measured until then.", file=sys.stderr)
         return True
+
+
+def run(main: Callable[[], int]) -> NoReturn:
+    """Run a program to its end, or until nobody reads what it prints."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would try once more to print the rest as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    raise SystemExit(code)
 
 
 def show_progress(done: int, total: int, what: str = "") -> None:
@@ -97,6 +113,14 @@ def duration(text: str) -> float:
     if not 0 <= seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
     return seconds
+
+
+def percentage(text: str) -> float:
+    """An option that is a share, as a number of percent."""
+    percent = float(text)
+    if not 0 <= percent < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of percent from 0")
+    return percent
 
 
 def seed(text: str) -> int:

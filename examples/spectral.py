@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 import torch
 
 import torchmark as benchmark
-from examples.running import UntilInterrupted, duration, positive, seed, show_progress
+from examples.running import UntilInterrupted, duration, positive, run, seed, show_progress
 
 THREADS = (1, 4, 16)
 HEADER = "benchmark,device,num_threads,numel,shape,contiguous,dim,mean (us),median (us),iqr (us)"
@@ -194,4 +194,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run(main)

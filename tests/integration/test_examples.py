@@ -77,6 +77,19 @@ def test_an_interrupt_shows_what_was_measured(
     assert "Interrupted" in errors
 
 
+def test_a_reader_that_has_read_enough_is_no_failure() -> None:
+    code = "from examples.running import run; run(lambda: print('first\\n' * 100_000) or 0)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "first\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
 def measured(seconds: float, **labels: Any) -> Measurement:
     return Measurement(1, [seconds], TaskSpec("x", "pass", **labels))
 
@@ -230,11 +243,13 @@ def test_each_input_has_either_build_first_in_turns(monkeypatch: pytest.MonkeyPa
             assert sides in ([0, 1, 1, 0] * 2, [1, 0, 0, 1] * 2)
 
 
-def test_what_an_interrupt_left_without_replicates_is_not_judged() -> None:
+def test_what_an_interrupt_left_without_replicates_is_not_judged(capsys: pytest.CaptureFixture[str]) -> None:
     timings = [*time_both(A, [1.0] * 3, [1.0] * 3), Timing(A, 0, 9.0), *time_both(B, [1.0] * 2, [1.0] * 2)]
     judged, failed = end_to_end.judge_all(timings, 0.05)
     assert (list(judged), failed) == ([A], {})
     assert judged[A].ratio == 1
+    end_to_end.print_report(timings, 0.05, test_variance=False)
+    assert "Inputs that are not judged, because they have been through fewer than 3 rounds: 1." in read(capsys)
 
 
 STEADY = [1.00, 1.01, 0.99, 1.00, 1.01]
@@ -291,6 +306,7 @@ def test_a_judgement_needs_pairs(base: list[float], head: list[float]) -> None:
         (["--base", "a", "--head", "b", "--test-variance"], "give --base or --head, not both"),
         (["--base", sys.executable, "--head", "/nonexistent"], "there is no interpreter /nonexistent"),
         (["--test-variance", "--replicates", "2"], "at least 3 are needed"),
+        (["--test-variance", "--threshold", "-100"], "-100 is no number of percent from 0"),
     ],
 )
 def test_end_to_end_says_what_it_needs(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ PROBABILITY_CONTIGUOUS = 0.75
 
 
 class UnaryOpFuzzer(Fuzzer):
-    """Inputs `x` of one to three dimensions, some with steps, a quarter of them not contiguous.
+    """Inputs `x` of one to three dimensions, some with steps; a quarter of those with several are shuffled in memory.
 
     preset: "small", "medium" or "large"; by default up to 32 Mi elements, as in `torch.utils.benchmark`.
     device: where the content is drawn; see `FuzzedTensor`.
