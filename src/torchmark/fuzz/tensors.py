@@ -68,7 +68,7 @@ class FuzzedTensor:
         if hasattr(self, "_make_tensor"):
             raise DefinitionError(
                 f"{type(self).__name__} has a _make_tensor, which is never called here: tensor {name!r}. Have a "
-                "default_tensor_constructor instead, or a make."
+                "default_tensor_constructor instead."
             )
         if tensor_constructor is None and is_overridden(self, FuzzedTensor, "default_tensor_constructor"):
             tensor_constructor = self.default_tensor_constructor
