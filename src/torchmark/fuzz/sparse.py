@@ -195,5 +195,6 @@ def check_form(name: str, dtype: torch.dtype, device: torch.device, forms: Itera
             for is_coalesced in forms:
                 # A single position would be taken for coalesced as it is.
                 make_sparse((4,), dtype, 1, 2, is_coalesced, generator=torch.Generator())
-    except (RuntimeError, NotImplementedError):
-        raise DefinitionError(f"torch cannot make sparse tensors of {dtype}: tensor {name!r}.") from None
+    except (RuntimeError, NotImplementedError) as error:
+        # Which may have other reasons than the type, such as a mode in which tensors are not real.
+        raise DefinitionError(f"torch cannot make sparse tensors of {dtype}: tensor {name!r}.") from error
