@@ -576,7 +576,7 @@ def entries_are_whole(folder: Path) -> int:
 def test_processes_that_build_the_same_and_are_killed_leave_no_broken_entry(tmp_path: Path) -> None:
     make_stub_torch(tmp_path / "torch")
     chance = random.Random(7)
-    for _ in range(5):
+    for _ in range(3):
         with other_process(tmp_path) as one, other_process(tmp_path) as two:
             for process in (one, two):
                 assert process.stdout is not None

@@ -33,12 +33,11 @@ def shift_if(ratio: float, holds: Callable[[Input], bool]) -> Callable[[Input, f
 def test_a_planted_conjunction_is_found_exactly() -> None:
     effect = sleep_if(lambda made: not made["x is contiguous"] and is_above(made, "k0", 1024))
     exact = 0
-    for seed in range(12):
+    for seed in range(6):
         search = study(seed, effect)
         assert len(search.rules) <= 1
         exact += [rule.conditions for rule in search.rules] == [(NOT_CONTIGUOUS, Condition("k0", Relation.ABOVE, 1024))]
-    # Now and then there is no input near the threshold, or an outlier.
-    assert exact >= 11
+    assert exact == 6
 
 
 def test_something_large_on_a_few_is_told_before_something_small_on_most() -> None:
