@@ -144,10 +144,10 @@ def race_on(
 
 
 def _race(worker: Worker, one: FuzzedInput, job: RaceJob, timeout_s: float) -> FuzzedResult:
-    setup = f"{one.code}\n{job.setup}"
-    times = race(worker, dataclasses.replace(job, setup=setup), timeout_s=timeout_s)
+    times = race(worker, dataclasses.replace(job, making=one.code), timeout_s=timeout_s)
     if isinstance(times, Failure):
         return FuzzedResult(one, failure=times, environment=worker.environment)
+    setup = f"{one.code}\n{job.setup}"
     tasks = [TaskSpec(stmt, setup, description=word_input(one), num_threads=job.threads) for stmt in job.stmts]
     measurements = tuple(make_measurement(*pair) for pair in zip(times, tasks, strict=True))
     return FuzzedResult(one, measurements, environment=worker.environment)
