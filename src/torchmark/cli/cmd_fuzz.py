@@ -118,6 +118,7 @@ def command(
     job = RaceJob(stmts, setup, inputs.choose_place(python), threads, run_time)
     about = options.spell(made[0][1].seed)
     about |= {"setup": setup or None, "threads": threads if threads > 1 else None, "python": python}
+    about |= {"min-run-time": min_run_time, "timeout": None if timeout == DEFAULT_TIMEOUT_S else timeout}
     study = Study(stmts, len(indices), about)
     try:
         outlines = outline_all(inputs.outline, made, indices)
