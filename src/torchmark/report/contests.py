@@ -51,6 +51,10 @@ def sum_up(contest: Contest, letters: tuple[str, str]) -> str:
     middle, p25, p75 = (show_ratio(contest.quantile(q)) for q in (0.5, 0.25, 0.75))
     a, b = letters
     number = len(contest.entries)
+    if number == 1:
+        return (
+            f"It takes {middle} ns an element." if contest.base is None else f"{b} takes {middle} times as long as {a}."
+        )
     if contest.base is None:
         return f"In the middle it takes {middle} ns an element; half of {count(number, 'input')} take {p25} to {p75}."
     faster, slower = contest.count_notable()

@@ -56,6 +56,10 @@ def test_the_extremes_are_shown_with_their_inputs_and_what_lies_between() -> Non
     assert "--only 6" in text
 
 
+def test_one_input_has_no_middle() -> None:
+    assert "B takes 1.00 times as long as A.\n" in show(make_study(1))
+
+
 def test_few_inputs_are_all_shown_once() -> None:
     lines = show(make_study(3), top=5).splitlines()
     assert sum("#" in line for line in lines) == 3
