@@ -97,7 +97,8 @@ def report(study: Study, top: int, json_file: IO[str] | None, *, with_code: bool
     if json_file is not None:
         write_json(as_json(study, contests), json_file)
     if not is_standard_output(json_file):
-        for line in render(study, contests, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, top):
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        for line in render(study, contests, width, top, chosen=with_code):
             click.echo(line)
         if with_code:
             for result in study.results:
@@ -106,8 +107,13 @@ def report(study: Study, top: int, json_file: IO[str] | None, *, with_code: bool
         click.echo(line, err=True)
 
 
-def render(study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: int, top: int) -> list[str]:
-    """All that is to be read: which statements, the extremes, what explains them, how to go on."""
+def render(
+    study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: int, top: int, *, chosen: bool = False
+) -> list[str]:
+    """All that is to be read: which statements, the extremes, what explains them, how to go on.
+
+    Of inputs that were `chosen` one by one nobody expects a rule.
+    """
     if not any(contest.entries for contest, _ in contests):
         return ["No input has elements to compare the time with: give two statements."] if contests else []
     lines = [*list_statements(study.stmts, width), *wrap(_introduce(study), width), ""]
@@ -115,8 +121,10 @@ def render(study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: 
         letters = (name_statement(0), name_statement(position))
         lines += render_contest(contest, letters, width, top)
         base = None if contest.base is None else one_line(contest.base)
-        lines += [text for line in word_search(search, one_line(contest.stmt), base) for text in wrap(line, width)]
-        lines.append("")
+        words = [] if chosen and search.too_few else word_search(search, one_line(contest.stmt), base)
+        lines += [*(text for line in words for text in wrap(line, width)), ""]
+    if chosen:
+        return lines[:-1]
     worst = contests[0][0].entries[-1].input.index
     return [*lines, "See how an input is made, and measure it again:", f"  {_spell_again(study, worst)}"]
 
