@@ -22,7 +22,7 @@ from torchmark.model.outcome import Failure
 from torchmark.model.rule import RuleSearch
 from torchmark.model.times import Times
 from torchmark.report.cells import wrap
-from torchmark.report.contests import list_statements, name_statement, render_contest
+from torchmark.report.contests import list_statements, name_sides, name_statement, render_contest
 from torchmark.report.failures import describe_failure
 from torchmark.report.input_advance import InputAdvance
 from torchmark.report.input_failures import is_hopeless, word_failures
@@ -120,8 +120,8 @@ def render(
     for position, (contest, search) in enumerate(contests, start=0 if len(study.stmts) == 1 else 1):
         letters = (name_statement(0), name_statement(position))
         lines += render_contest(contest, letters, width, top)
-        base = None if contest.base is None else one_line(contest.base)
-        words = [] if chosen and search.too_few else word_search(search, one_line(contest.stmt), base)
+        base, stmt = name_sides(contest, letters)
+        words = [] if chosen and search.too_few else word_search(search, stmt, base)
         lines += [*(text for line in words for text in wrap(line, width)), ""]
     if chosen:
         return lines[:-1]

@@ -70,12 +70,19 @@ def test_every_line_fits_but_for_the_command_to_copy() -> None:
     for width in (40, 60, 80, 120):
         *lines, command = show(make_study(9), width).splitlines()
         assert command.startswith("  torchmark fuzz 'f0(x)' 'f1(x)'")
-        assert all(len(line) <= max(width, 55) for line in lines)
+        assert all(len(line) <= width or line.startswith("See how") for line in lines)
+        assert ("95 %" in lines[4]) == (width >= 60)
 
 
 def test_a_rule_is_told_in_words() -> None:
     text = " ".join(show(make_study(90, slow=3)).split())
     assert '"f1(x)" is slower than "f0(x)" when x is not contiguous: 3.0' in text
+
+
+def test_a_rule_on_long_statements_names_them_by_their_letters() -> None:
+    study = make_study(90, slow=3)
+    study.stmts = ("f0(x)", "f1(\nx)")
+    assert '"B" is slower than "A" when x is not contiguous: 3.0' in " ".join(show(study).split())
 
 
 def test_where_nothing_explains_it_no_rule_is_told() -> None:
