@@ -29,6 +29,7 @@ DEFAULT_INPUTS = 200
 DEFAULT_PRESET = "small"
 # As large as those of torch.utils.benchmark.
 FULL = "full"
+WAITING = "Waiting for another run of torchmark here."
 
 
 class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -147,8 +148,9 @@ def choose_fuzzer(texts: Sequence[str]) -> str:
 
 
 def tell_waiting() -> None:
-    """Say why nothing happens."""
-    click.echo("Waiting for another run of torchmark here.", err=True)
+    """Say why nothing happens, below the bar if there is one."""
+    with contextlib.suppress(OSError):
+        click.echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
 
 
 @dataclasses.dataclass(frozen=True)
