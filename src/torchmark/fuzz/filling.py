@@ -6,6 +6,7 @@ and torch, and what Python 3.9 has.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import torch
@@ -29,7 +30,10 @@ def check_dtype(dtype: object, filled: bool = True) -> None:
     if not filled:
         return
     try:
-        fill((1,), dtype, generator=torch.Generator())
+        with warnings.catch_warnings():
+            # Of types that are going out of use; that they cannot be used is told in other words.
+            warnings.simplefilter("ignore")
+            fill((1,), dtype, generator=torch.Generator())
     except (RuntimeError, NotImplementedError, TypeError):
         raise DefinitionError(
             f"{dtype} cannot be filled with random values. Give a tensor_constructor that makes such tensors."
