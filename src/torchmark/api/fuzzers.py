@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from torchmark.errors import DefinitionError, UsageError
+from torchmark.errors import TorchmarkError, UsageError
+from torchmark.fuzz.features import outline
 from torchmark.fuzz.fuzzer import Fuzzer
 from torchmark.fuzz.operators import BinaryOpFuzzer, UnaryOpFuzzer
 from torchmark.fuzz.sparse_operators import BinaryOpSparseFuzzer, UnaryOpSparseFuzzer
 from torchmark.fuzz.spectral import SpectralOpFuzzer
+from torchmark.model.inputs import FuzzedInput
+
+T = TypeVar("T")
+
+# Folders whose lines say nothing about a mistake in a file of the user's.
+NOT_THEIRS = (os.path.dirname(importlib.__file__), os.path.dirname(os.path.dirname(__file__)))
 
 OWN: Mapping[str, Callable[..., Fuzzer]] = {
     "unary": UnaryOpFuzzer,
@@ -32,6 +43,11 @@ def make_fuzzer(name: str, options: Mapping[str, Any]) -> Fuzzer:
     if ":" in name:
         found = _look_up(name)
         if isinstance(found, Fuzzer):
+            if options:
+                raise UsageError(
+                    f"{name!r} is a fuzzer as it is: {', '.join(options)} cannot be chosen. "
+                    "Leave that out, or name a function that makes fuzzers of such options."
+                )
             return found
     else:
         found = OWN.get(name.replace("_", "-"))
@@ -40,12 +56,44 @@ def make_fuzzer(name: str, options: Mapping[str, Any]) -> Fuzzer:
     if not callable(found):
         raise UsageError(f"{name!r} is neither a fuzzer nor a function that makes one: {found!r:.80}")
     try:
-        made = found(**options)
+        inspect.signature(found).bind(**options)
     except TypeError as error:
-        raise UsageError(f"{name!r} does not take these options ({', '.join(options)}): {error}") from error
+        given = ", ".join(options) or "none"
+        raise UsageError(f"{name!r} does not take these options ({given}): {error}.") from error
+    except ValueError:
+        pass  # some functions written in C do not tell
+    made = run_code(f"{name!r} makes no fuzzer", lambda: found(**options))
     if not isinstance(made, Fuzzer):
         raise UsageError(f"{name!r} made {made!r:.80}, which is no fuzzer.")
     return made
+
+
+def outline_all(made: Sequence[tuple[str | None, Fuzzer]], indices: Iterable[int]) -> Iterator[FuzzedInput]:
+    """Inputs of fuzzers by the names of their types of elements; if there are several, each has its turn."""
+    for index in indices:
+        name, fuzzer = made[index % len(made)]
+        # Constraints are functions of the user's.
+        one = run_code(f"Input {index} cannot be made", partial(outline, fuzzer, index))
+        yield one if name is None or len(made) == 1 else replace(one, features={"dtype": name, **one.features})
+
+
+def run_code(trouble: str, code: Callable[[], T]) -> T:
+    """Call what may be the user's code. If it fails, that is told as `trouble`, with the place."""
+    try:
+        return code()
+    except TorchmarkError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{trouble}: {type(error).__name__}: {error}{_locate(error)}.") from error
+
+
+def _locate(error: BaseException) -> str:
+    """The user's own last line, if any; a syntax error tells its place itself."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith(("<frozen", *NOT_THEIRS))]
+    if not theirs or isinstance(error, SyntaxError):
+        return ""
+    return f" ({Path(theirs[-1].filename).name}, line {theirs[-1].lineno})"
 
 
 def find_dtype(name: str) -> torch.dtype:
@@ -64,12 +112,12 @@ def find_dtype(name: str) -> torch.dtype:
 
 def _look_up(name: str) -> Any:
     where, _, attribute = name.rpartition(":")
-    try:
-        module = _load_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except (UsageError, DefinitionError):
-        raise
-    except Exception as error:
-        raise UsageError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not where or not attribute:
+        raise UsageError(f"{name!r} is not FILE.py:NAME or MODULE:NAME.")
+    module = run_code(
+        f"{where} cannot be loaded",
+        lambda: _load_file(Path(where)) if where.endswith(".py") else importlib.import_module(where),
+    )
     if not hasattr(module, attribute):
         raise UsageError(f"{where} has no {attribute!r}.")
     return getattr(module, attribute)

@@ -122,7 +122,7 @@ def race_on(
 ) -> Iterator[FuzzedResult]:
     """Carry a job out on each of the inputs, after the code that makes them.
 
-    `tell_waiting` is called before it waits for another run of torchmark on this machine.
+    `tell_waiting` is called before it waits for another run of torchmark on this machine for the first time.
     """
     spec = (
         own_worker(os.environ, counting=False)
@@ -131,11 +131,13 @@ def race_on(
     )
     with contextlib.closing(Worker(spec)) as worker, contextlib.closing(Turns()) as turns:
         worker.pin(choose_cores()[-job.threads :])
+        told = False
         for one in inputs:
-            if not turns.claim():
-                tell_waiting()
-                while not turns.claim():
-                    time.sleep(LOOKING_INTERVAL_S)
+            while not turns.claim():
+                if not told:
+                    tell_waiting()
+                    told = True
+                time.sleep(LOOKING_INTERVAL_S)
             try:
                 result = _race(worker, one, job, timeout_s)
             finally:
@@ -144,10 +146,10 @@ def race_on(
 
 
 def _race(worker: Worker, one: FuzzedInput, job: RaceJob, timeout_s: float) -> FuzzedResult:
-    setup = f"{one.code}\n{job.setup}"
-    times = race(worker, dataclasses.replace(job, setup=setup), timeout_s=timeout_s)
+    times = race(worker, dataclasses.replace(job, making=one.code), timeout_s=timeout_s)
     if isinstance(times, Failure):
         return FuzzedResult(one, failure=times, environment=worker.environment)
+    setup = f"{one.code}\n{job.setup}"
     tasks = [TaskSpec(stmt, setup, description=word_input(one), num_threads=job.threads) for stmt in job.stmts]
     measurements = tuple(make_measurement(*pair) for pair in zip(times, tasks, strict=True))
     return FuzzedResult(one, measurements, environment=worker.environment)

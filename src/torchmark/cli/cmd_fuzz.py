@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from torchmark.cli.loading import load_inputs
-from torchmark.cli.parameters import MOST_THREADS, Seconds, check_folder, json_option
+from torchmark.cli.parameters import MOST_THREADS, Seconds, check_folder, json_option, output_aside
 from torchmark.cli.studying import Study, follow, report
 from torchmark.errors import UsageError
-from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import RaceJob
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
 
 INPUT_FAILED = 1
 MOST_INPUTS = 1_000_000
+LONGEST_NUMBER = 18
 DEFAULT_INPUTS = 200
 DEFAULT_PRESET = "small"
 # As large as those of torch.utils.benchmark.
 FULL = "full"
+WAITING = "Waiting for another run of torchmark here."
 
 
 class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Numbers of inputs separated by commas."""
+    """Numbers of inputs separated by commas, each once."""
 
     name = "K[,K...]"
 
@@ -44,7 +46,9 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         parts = value.split(",")
         if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
             self.fail(f"{value!r} is not a list of inputs by their numbers, such as 17 or 3,17.", param, ctx)
-        return tuple(int(part) for part in parts)
+        if max(map(len, parts)) > LONGEST_NUMBER:
+            self.fail("Inputs have no numbers of so many digits.", param, ctx)
+        return tuple(dict.fromkeys(int(part) for part in parts))
 
 
 @click.command("fuzz")
@@ -96,7 +100,8 @@ def command(
     Each STMT is Python in which the tensors of a fuzzer are variables: x, and y if there are two; so are parameters,
     such as dim or k0. Statements take turns on each input, which has a process of its own. You see the inputs with the
     smallest and the largest ratio of times, and a rule that tells them apart, if there is one that holds up on inputs
-    that were held back. One statement alone is compared with its number of elements.
+    that were held back. One statement alone is compared with its number of elements. Statements that begin with a dash
+    come last, after --.
 
     \b
     torchmark fuzz "torch.add(x, y)" "x + y" --fuzzer binary -n 200
@@ -112,16 +117,21 @@ def command(
     sys.path.insert(0, os.getcwd())
     fuzzers, inputs = load_inputs()
     options = FuzzerOptions(name or choose_fuzzer((*stmts, setup)), preset, seed, dtypes, device)
-    made = options.make(fuzzers)
+    # What the user's code prints is none of the results.
+    with output_aside():
+        made = options.make(fuzzers)
     indices = only if only is not None else range(DEFAULT_INPUTS if number is None else number)
     run_time = inputs.RUN_TIME_S if min_run_time is None else min_run_time
     job = RaceJob(stmts, setup, inputs.choose_place(python), threads, run_time)
     about = options.spell(made[0][1].seed)
     about |= {"setup": setup or None, "threads": threads if threads > 1 else None, "python": python}
+    about |= {"min-run-time": min_run_time, "timeout": None if timeout == DEFAULT_TIMEOUT_S else timeout}
     study = Study(stmts, len(indices), about)
     try:
-        outlines = outline_all(inputs.outline, made, indices)
-        follow(study, inputs.race_on(outlines, job, python, timeout, tell_waiting), quiet=quiet)
+        outlines = fuzzers.outline_all(made, indices)
+        results = inputs.race_on(outlines, job, python, timeout, tell_waiting)
+        with output_aside(), contextlib.closing(results):
+            follow(study, results, quiet=quiet)
     finally:
         # Also after an interrupt: what has been measured is not lost.
         report(study, top, json_file, with_code=only is not None)
@@ -138,8 +148,9 @@ def choose_fuzzer(texts: Sequence[str]) -> str:
 
 
 def tell_waiting() -> None:
-    """Say why nothing happens."""
-    click.echo("Waiting for another run of torchmark here.", err=True)
+    """Say why nothing happens, below the bar if there is one."""
+    with contextlib.suppress(OSError):
+        click.echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,13 +189,3 @@ class FuzzerOptions:
             "dtype": self.dtypes,
             "device": self.device,
         }
-
-
-def outline_all(
-    outline: Any, made: Sequence[tuple[str | None, Fuzzer]], indices: Sequence[int]
-) -> Iterator[FuzzedInput]:
-    """The inputs; of several types of elements, each has its turn."""
-    for index in indices:
-        name, fuzzer = made[index % len(made)]
-        one = outline(fuzzer, index)
-        yield one if len(made) == 1 else dataclasses.replace(one, features={"dtype": name, **one.features})

@@ -22,9 +22,10 @@ from torchmark.model.outcome import Failure
 from torchmark.model.rule import RuleSearch
 from torchmark.model.times import Times
 from torchmark.report.cells import wrap
-from torchmark.report.contests import list_statements, name_statement, render_contest
+from torchmark.report.contests import list_statements, name_sides, name_statement, render_contest
 from torchmark.report.failures import describe_failure
 from torchmark.report.input_advance import InputAdvance
+from torchmark.report.input_failures import is_hopeless, word_failures
 from torchmark.report.progress import make_progress
 from torchmark.report.rules import word_search
 from torchmark.report.text import count, one_line
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
 SCHEMA = "torchmark.fuzz"
 SCHEMA_VERSION = 1
 DEFAULT_WIDTH = 80
-# Statements that fail on so many inputs from the first on, all in the same way, will fail on the others too.
-HOPELESS = 10
-# The numbers of so many inputs that failed are told.
-NUMBERS_SHOWN = 8
 
 
 @dataclasses.dataclass
@@ -88,73 +85,65 @@ def follow(study: Study, results: Iterable[FuzzedResult], *, quiet: bool) -> Non
         for result in results:
             study.results.append(result)
             progress.take((result.input, result.failure))
-            if _is_hopeless(study):
+            if is_hopeless([failure for _, failure in study.failures], len(study.results), study.total):
                 break
 
 
-def _is_hopeless(study: Study) -> bool:
-    failures = [failure for _, failure in study.failures]
-    if len(failures) < min(HOPELESS, study.total) or len(failures) < len(study.results):
-        return False
-    return len({(failure.kind, failure.message) for failure in failures}) == 1
-
-
 def report(study: Study, top: int, json_file: IO[str] | None, *, with_code: bool) -> None:
-    """Write and show what there is."""
+    """Write and show what there is; if nothing was tried, files stay as they are."""
+    if not study.results:
+        return
     contests = study.contests()
     if json_file is not None:
         write_json(as_json(study, contests), json_file)
     if not is_standard_output(json_file):
-        for line in render(study, contests, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, top):
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        for line in render(study, contests, width, top, chosen=with_code):
             click.echo(line)
         if with_code:
             for result in study.results:
                 click.echo(f"\n# Input {result.index}: {result.describe()}\n{result.code}")
-    for line in word_failures(study):
+    for line in word_failures(study.failures, len(study.results), study.total):
         click.echo(line, err=True)
 
 
-def render(study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: int, top: int) -> list[str]:
-    """All that is to be read: which statements, the extremes, what explains them, how to go on."""
-    if not contests:
-        return []
+def render(
+    study: Study, contests: Sequence[tuple[Contest, RuleSearch]], width: int, top: int, *, chosen: bool = False
+) -> list[str]:
+    """All that is to be read: which statements, the extremes, what explains them, how to go on.
+
+    Of inputs that were `chosen` one by one nobody expects a rule.
+    """
+    if not any(contest.entries for contest, _ in contests):
+        return ["No input has elements to compare the time with: give two statements."] if contests else []
     lines = [*list_statements(study.stmts, width), *wrap(_introduce(study), width), ""]
     for position, (contest, search) in enumerate(contests, start=0 if len(study.stmts) == 1 else 1):
         letters = (name_statement(0), name_statement(position))
         lines += render_contest(contest, letters, width, top)
-        base = None if contest.base is None else one_line(contest.base)
-        lines += [text for line in word_search(search, one_line(contest.stmt), base) for text in wrap(line, width)]
-        lines.append("")
+        base, stmt = name_sides(contest, letters)
+        words = [] if chosen and search.too_few else word_search(search, stmt, base)
+        lines += [*(text for line in words for text in wrap(line, width)), ""]
+    if chosen:
+        return lines[:-1]
     worst = contests[0][0].entries[-1].input.index
-    again = " ".join(["torchmark fuzz", *map(shlex.quote, study.stmts), *_spell(study.about), f"--only {worst}"])
-    return [*lines, "See how an input is made, and measure it again:", f"  {again}"]
+    return [*lines, "See how an input is made, and measure it again:", f"  {_spell_again(study, worst)}"]
 
 
 def _introduce(study: Study) -> str:
     measured = sum(result.failure is None for result in study.results)
     number = count(measured, "input") if measured == study.total else f"{measured} of {count(study.total, 'input')}"
     torch = "" if study.environment is None else f"; torch {study.environment.torch_version}"
-    options = ", ".join(f"{name} {value}" for name, value in study.about.items() if value is not None)
+    options = ", ".join(f"{name} {one_line(str(value))}" for name, value in study.about.items() if value is not None)
     return f"{number}: {options}{torch}"
 
 
-def _spell(about: Mapping[str, Any]) -> list[str]:
-    return [f"--{name} {shlex.quote(str(value))}" for name, value in about.items() if value is not None]
-
-
-def word_failures(study: Study) -> list[str]:
-    """What went wrong, each kind once, with the inputs it went wrong on."""
-    lines: list[str] = []
-    by_text: dict[str, list[int]] = {}
-    for index, failure in study.failures:
-        by_text.setdefault(describe_failure(failure), []).append(index)
-    for text, indices in by_text.items():
-        shown = ", ".join(map(str, indices[:NUMBERS_SHOWN])) + (", ..." if len(indices) > NUMBERS_SHOWN else "")
-        lines += [f"Failed on {count(len(indices), 'input')} ({shown}):", text]
-    tried = len(study.results)
-    if tried < study.total and _is_hopeless(study):
-        lines.append(f"The other {study.total - tried} were not tried: the first {tried} all failed in the same way.")
-    return lines
+def _spell_again(study: Study, index: int) -> str:
+    options = [f"--{name} {shlex.quote(str(value))}" for name, value in study.about.items() if value is not None]
+    stmts = [shlex.quote(stmt) for stmt in study.stmts]
+    if any(stmt.startswith("-") for stmt in study.stmts):
+        # They would be taken for options.
+        return " ".join(["torchmark fuzz", *options, f"--only {index}", "--", *stmts])
+    return " ".join(["torchmark fuzz", *stmts, *options, f"--only {index}"])
 
 
 def as_json(study: Study, contests: Sequence[tuple[Contest, RuleSearch]]) -> dict[str, Any]:

@@ -27,14 +27,14 @@ def parse_text(text: str, name: str) -> ast.Module:
         return ast.parse(text, name)
 
 
-def run_setup(setup: str, namespace: dict[str, Any]) -> SourceFile:
-    """Run a setup at the top level of a module: what it assigns is in `namespace` afterwards.
+def run_setup(setup: str, namespace: dict[str, Any], name: str = "<setup>") -> SourceFile:
+    """Run a setup at the top level of a module: what it assigns is in `namespace` afterwards; errors call it `name`.
 
     What is given must live as long as what the setup defines, or tracebacks lose their lines. It is known to them from
     before the setup runs, so that they have the lines of a setup that fails, too.
     """
-    tree = parse_text(setup, "<setup>")
-    source = open_source(setup, "")
+    tree = parse_text(setup, name)
+    source = open_source("", setup, name)
     with warned_already():
         code = compile(tree, source.name, "exec", dont_inherit=True)
     exec(code, namespace)

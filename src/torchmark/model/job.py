@@ -78,6 +78,8 @@ class TimeJob:
 class RaceJob:
     """Time several statements in turns, on the same variables: what `setup` makes, once, is global to all of them.
 
+    `making` runs before it. It is not the user's own text, so lines of the setup are counted without it.
+
     In each round every statement runs one block, in an order that is drawn anew. Rounds go on until each statement has
     run for `min_run_time_s`, and for at most `max_run_time_s` in all, but there are never fewer than six.
     """
@@ -89,6 +91,7 @@ class RaceJob:
     min_run_time_s: float = 0.02
     max_run_time_s: float = 10.0
     givens: tuple[Given, ...] = ()
+    making: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,12 +7,16 @@ import string
 from collections.abc import Sequence
 
 from torchmark.analysis.contest import NOTABLE, Contest, Entry
-from torchmark.report.cells import cut, pad, wrap
+from torchmark.report.cells import cut, measure, pad, wrap
 from torchmark.report.inputs import word_input
 from torchmark.report.text import count, one_line
 from torchmark.report.units import format_time
 
 LEAST_INPUT_WIDTH = 16
+# Statements longer than this make a sentence hard to read.
+LONGEST_NAME = 48
+# Which column gives way where there is little room.
+INTERVAL = 1
 
 
 def name_statement(position: int) -> str:
@@ -30,15 +34,29 @@ def list_statements(stmts: Sequence[str], width: int) -> list[str]:
     return [cut(f"{name_statement(i)}  {one_line(stmt)}", width) for i, stmt in enumerate(stmts)]
 
 
+def name_sides(contest: Contest, letters: tuple[str, str]) -> tuple[str | None, str]:
+    """The other side and the statement for a sentence: as they are, or by their letters if that would be too long."""
+    a, b = letters
+    texts = [contest.stmt] if contest.base is None else [contest.stmt, contest.base]
+    if any(len(text.splitlines()) > 1 or measure(text) > LONGEST_NAME for text in texts):
+        return None if contest.base is None else a, b
+    return contest.base, contest.stmt
+
+
 def render_contest(contest: Contest, letters: tuple[str, str], width: int, top: int) -> list[str]:
     """The extremes as a table, and a sentence on the rest. `letters` stand for the other side and the statement."""
     if not contest.entries:
         return ["Nothing was measured."]
-    rows = [_cells(entry, per_element=contest.base is None) for entry in contest.entries]
-    low, high = rows[:top], rows[max(top, len(rows) - top) :]
-    hidden = len(rows) - len(low) - len(high)
-    widths = [max(len(row[i]) for row in (*low, *high, _titles(contest, letters))) for i in range(len(rows[0]))]
-    lines = [_line(_titles(contest, letters), widths, width)]
+    entries = contest.entries
+    shown = [*entries[:top], *entries[max(top, len(entries) - top) :]]
+    hidden = len(entries) - len(shown)
+    rows = [_titles(contest, letters), *(_cells(entry, per_element=contest.base is None) for entry in shown)]
+    widths = _widths(rows)
+    if sum(widths[:-1]) + 2 * len(widths[:-1]) + LEAST_INPUT_WIDTH > width:
+        rows = [row[:INTERVAL] + row[INTERVAL + 1 :] for row in rows]
+        widths = _widths(rows)
+    titles, low, high = rows[0], rows[1 : top + 1], rows[top + 1 :]
+    lines = [_line(titles, widths, width)]
     lines += [_line(row, widths, width) for row in low]
     if hidden:
         lines.append(pad("...", widths[0], right=True) + f"  {count(hidden, 'input')} between these")
@@ -51,6 +69,10 @@ def sum_up(contest: Contest, letters: tuple[str, str]) -> str:
     middle, p25, p75 = (show_ratio(contest.quantile(q)) for q in (0.5, 0.25, 0.75))
     a, b = letters
     number = len(contest.entries)
+    if number == 1:
+        return (
+            f"It takes {middle} ns an element." if contest.base is None else f"{b} takes {middle} times as long as {a}."
+        )
     if contest.base is None:
         return f"In the middle it takes {middle} ns an element; half of {count(number, 'input')} take {p25} to {p75}."
     faster, slower = contest.count_notable()
@@ -70,6 +92,10 @@ def show_ratio(ratio: float) -> str:
     if not math.isfinite(ratio) or ratio >= 100:
         return f"{ratio:.0f}"
     return f"{ratio:.2f}" if 0.1 <= ratio < 10 else f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2g}"
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
 def _titles(contest: Contest, letters: tuple[str, str]) -> list[str]:

@@ -29,8 +29,12 @@ def sum_up_failure(failure: Failure) -> str:
 
     >>> sum_up_failure(Failure(FailureKind.RAISED, "It fails when it is run once.", "Traceback\\n...\\nNameError: x"))
     'It fails when it is run once. NameError: x'
+    >>> sum_up_failure(Failure(FailureKind.RAISED, 'File "<stmt>", line 1\\n  f(\\nSyntaxError: never closed'))
+    'SyntaxError: never closed'
     """
-    message = next((line.strip() for line in failure.message.splitlines() if line.strip()), "")
+    lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
+    # A syntax error begins with the place and ends with what is wrong there.
+    message = "" if not lines else lines[-1] if lines[0].startswith('File "') else lines[0]
     raised = [line.strip() for line in (failure.traceback or "").splitlines() if line.strip()]
     # A traceback ends with what was raised; what a compiler says does not end with the error.
     if raised and failure.kind is not FailureKind.NOT_COMPILED and raised[-1] not in failure.message:

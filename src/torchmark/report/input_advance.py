@@ -8,6 +8,7 @@ from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Failure
 from torchmark.report.advance import draw_bar, word_rate
 from torchmark.report.failures import sum_up_failure
+from torchmark.report.input_failures import sort_of
 from torchmark.report.inputs import word_input
 from torchmark.report.planning import format_duration
 from torchmark.report.text import count
@@ -24,7 +25,7 @@ class InputAdvance:
         self.failed = 0
         self._clock = clock
         self._start = clock()
-        self._last = ""
+        self._told: set[tuple[str, str, str]] = set()
 
     @property
     def elapsed_s(self) -> float:
@@ -32,17 +33,17 @@ class InputAdvance:
         return self._clock() - self._start
 
     def add(self, event: Tried) -> str | None:
-        """Note that an input is done; the words for a failure, if it is one, but not for the same as before."""
+        """Note that an input is done; the words for a failure, if it is the first of its sort."""
         one, failure = event
         self.done += 1
         if failure is None:
             return None
         self.failed += 1
-        words = sum_up_failure(failure)
-        if words == self._last:
+        sort = sort_of(failure)
+        if sort in self._told:
             return None
-        self._last = words
-        return f"Failed: input {one.index} ({word_input(one)}): {words}"
+        self._told.add(sort)
+        return f"Failed: input {one.index} ({word_input(one)}): {sum_up_failure(failure)}"
 
     def describe(self) -> str:
         """One line for a log."""

@@ -9,13 +9,17 @@ from torchmark.model.inputs import FuzzedInput
 
 
 def word_input(one: FuzzedInput) -> str:
-    """All tensors of an input.
+    """All tensors of an input, and their type if that is one of its features.
 
     >>> tensor = {"size": (64, 3), "steps": (1, 2), "order": (1, 0)}
     >>> word_input(FuzzedInput(7, {}, {"x": tensor, "y": {"size": (3,)}}, ""))
     'x 64x3 every 1,2 order 1,0; y 3'
+    >>> word_input(FuzzedInput(7, {"dtype": "int8"}, {"x": {"size": (3,)}}, ""))
+    'int8 x 3'
     """
-    return "; ".join(word_tensor(name, tensor) for name, tensor in one.tensors.items())
+    tensors = "; ".join(word_tensor(name, tensor) for name, tensor in one.tensors.items())
+    # Told only where inputs differ in it.
+    return f"{one.features['dtype']} {tensors}" if "dtype" in one.features else tensors
 
 
 def word_tensor(name: str, tensor: Mapping[str, Any]) -> str:

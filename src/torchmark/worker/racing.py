@@ -34,6 +34,8 @@ WARM_UP_RUNS = 3
 WARM_UP_SHARE = 0.1
 # The order of statements is the same whenever a job is done again.
 ORDER_SEED = 0
+# What tracebacks call the code that makes an input.
+INPUT_NAME = "<input>"
 
 Now = Callable[[], float]
 
@@ -60,7 +62,7 @@ def race(job: RaceJob, namespace: dict[str, Any]) -> Raced:
         stack.callback(gc.enable if gc.isenabled() else gc.disable)
         gc.disable()
         # Functions of the setup need their source while statements call them.
-        _source = run_setup(job.setup, namespace)
+        _sources = run_setup(job.making, namespace, INPUT_NAME), run_setup(job.setup, namespace)
         clock, collecting = choose_clock(), gc.isenabled()
         timers = []
         for position, stmt in enumerate(job.stmts, start=1):

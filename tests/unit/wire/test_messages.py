@@ -41,7 +41,7 @@ ALL: list[messages.Message] = [
     TimeJob("x", "y", PLACE, watch_compiler=True),
     CompileJob("x", "y", PLACE, "inductor", "max-autotune", 2, (Given("w", "pickle", 4),)),
     TimeJob("x", "y", PLACE, 2, 0.5, 1.5, givens=(Given("w", "pickle", 4),)),
-    RaceJob(("x", "y"), "z", PLACE, 2, 0.5, 1.5, (Given("w", "pickle", 4),)),
+    RaceJob(("x", "y"), "z", PLACE, 2, 0.5, 1.5, (Given("w", "pickle", 4),), "w = 1"),
 ]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import gc
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -181,6 +182,16 @@ def test_a_traceback_tells_which_statement_failed_and_where() -> None:
 def test_a_setup_that_fails_is_told_as_such() -> None:
     text = fail("pass", setup="a = 1\nb = a / 0")
     assert text.startswith('Traceback (most recent call last):\n  File "<setup>", line 2, in <module>\n    b = a / 0\n')
+
+
+def test_what_makes_an_input_runs_before_the_setup_and_does_not_shift_its_lines() -> None:
+    making = dataclasses.replace(job("x", setup="x / y"), making="x = 1\ny = 0")
+    with pytest.raises(ZeroDivisionError) as caught:
+        race(making, {})
+    assert 'File "<setup>", line 1, in <module>\n    x / y\n' in user_traceback(caught.value)
+    with pytest.raises(NameError) as missing:
+        race(dataclasses.replace(making, making="x = 1\ny = none"), {})
+    assert 'File "<input>", line 2, in <module>\n    y = none\n' in user_traceback(missing.value)
 
 
 @pytest.mark.parametrize(
