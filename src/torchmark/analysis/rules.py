@@ -12,11 +12,12 @@ from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
 from torchmark.analysis.candidates import Column, Floats, Mask, make_column
 from torchmark.analysis.conjunctions import find_conjunction
+from torchmark.analysis.contest import NOTABLE
 from torchmark.analysis.gaps import find_inside, sharpen, widen_gaps
 from torchmark.model.rule import Condition, Feature, Relation, Rule, RuleSearch
 
 # Differences below 3 % are left alone: a choice of what is worth a sentence, not a measured limit.
-FLOOR = math.log(1.03)
+FLOOR = NOTABLE
 # One input in so many is held back, each in one of as many turns.
 HELD_BACK = 3
 # Effects like this are looked for first, a third more time or less; then those above noise. Else something small on

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import os
-import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +14,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from torchmark.define.discovery import import_file
 from torchmark.errors import TorchmarkError, UsageError
 from torchmark.fuzz.features import outline
 from torchmark.fuzz.fuzzer import Fuzzer
@@ -126,12 +125,4 @@ def _look_up(name: str) -> Any:
 def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise UsageError(f"There is no file {os.fspath(path)!r}.")
-    spec = importlib.util.spec_from_file_location(f"_torchmark_fuzzer_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # So that the file can import what lies beside it, and its classes can be found.
-    sys.path.insert(0, os.fspath(path.resolve().parent))
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return import_file(os.fspath(path.resolve()))

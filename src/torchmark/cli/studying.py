@@ -69,7 +69,7 @@ class Study:
             return []
         found = []
         for contest in hold_contests(self.stmts, measured):
-            # Back in the order of inputs: what is held back must not depend on what came out.
+            # In the order of inputs again, which is also that in which features come up.
             entries = sorted(contest.entries, key=lambda entry: entry.input.index)
             features = gather_features([entry.input for entry in entries])
             effects = [entry.ratio.log_ratio for entry in entries]

@@ -76,7 +76,7 @@ class _Source:
         faults: list[Fault] = []
         with gather(path) as gathered:
             try:
-                module = _import_file(path) if self.is_file else importlib.import_module(_qualify(self.name))
+                module = import_file(path) if self.is_file else importlib.import_module(_qualify(self.name))
                 check = _read_check(module) if check is None else check
                 definitions = getattr(module, DEFINITIONS, None)
                 if isinstance(definitions, Mapping):
@@ -159,7 +159,7 @@ def _find_files(name: str) -> list[Path]:
     return files
 
 
-def _import_file(path: str) -> ModuleType:
+def import_file(path: str) -> ModuleType:
     """Run a file as a module of its own, which finds what lies beside it."""
     module = ModuleType(f"torchmark_suite_{next(_numbers)}")
     module.__file__ = path

@@ -94,19 +94,9 @@ class FuzzedTensor:
         return self._name
 
     @property
-    def dtype(self) -> torch.dtype:
-        """The type of its elements."""
-        return self._dtype
-
-    @property
     def device(self) -> torch.device:
         """Where it is."""
         return torch.device("cuda") if self._cuda and self._device.type == "cpu" else self._device
-
-    @property
-    def dim_parameter(self) -> str | None:
-        """The parameter that says how many dimensions it has."""
-        return self._dim_parameter
 
     @property
     def whole_names(self) -> tuple[str, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+from torchmark.analysis.contest import NOTABLE
 from torchmark.model.rule import Condition, Relation, Rule, RuleSearch
 from torchmark.report.text import count
 
 # Effects nearer to zero are called equal speed: half of the 3 % that the sides of a rule differ by, so that at most one
 # of them is.
-EQUAL = math.log(1.03) / 2
+EQUAL = NOTABLE / 2
 
 # Where a name says what is, so that "not" can be put behind it.
 _VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", " have ": " do not have "}
