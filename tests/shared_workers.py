@@ -6,12 +6,33 @@ import contextlib
 import os
 import threading
 from collections.abc import Collection
+from pathlib import Path
 
 from torchmark.errors import TorchmarkError
 from torchmark.runner.pool import get_worker
 from torchmark.runner.spec import WorkerSpec, other_worker, own_worker
 
 DEBIAN = "/usr/bin/python3"
+
+# Whoever is not among them and needs such a worker starts one of its own.
+SHARING = {
+    "integration/test_cli.py",
+    "integration/test_count_command.py",
+    "integration/test_counting.py",
+    "integration/test_cpp.py",
+    "integration/test_export.py",
+    "integration/test_fuzz_command.py",
+    "integration/test_other_interpreter.py",
+    "integration/test_profiles.py",
+    "integration/test_run.py",
+    "integration/test_worker_faults.py",
+    "tests/test_readme.py",
+}
+
+
+def shares_workers(file: str | os.PathLike[str]) -> bool:
+    """Whether the tests of a file are among those that share workers, and so have to run in one process."""
+    return "/".join(Path(file).parts[-2:]) in SHARING
 
 
 def specify(fixture: str) -> WorkerSpec:
@@ -21,9 +42,16 @@ def specify(fixture: str) -> WorkerSpec:
     return own_worker(os.environ, simulate=fixture == "simulating_worker")
 
 
+STARTER = "starts workers ahead"
+"""The name of the thread that does so: what it makes meanwhile is no test's doing."""
+
+_begun: set[str] = set()
+
+
 def start_ahead(fixtures: Collection[str]) -> None:
-    """Start workers one after the other while tests that need none run: most of those leave a core idle."""
-    workers = [get_worker(specify(fixture)) for fixture in fixtures]
+    """Start workers, once each and one after the other, while tests that need none run: many leave a core idle."""
+    workers = [get_worker(specify(fixture)) for fixture in fixtures if fixture not in _begun]
+    _begun.update(fixtures)
 
     def start_all() -> None:
         for worker in workers:
@@ -31,4 +59,4 @@ def start_ahead(fixtures: Collection[str]) -> None:
             with contextlib.suppress(TorchmarkError):
                 worker.start()
 
-    threading.Thread(target=start_all, daemon=True).start()
+    threading.Thread(target=start_all, name=STARTER, daemon=True).start()

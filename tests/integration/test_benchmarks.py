@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import glob
-import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.shared_workers import STARTER
 from torchmark import BenchmarkResult, GroupedSetup, GroupedStmts, run_benchmarks
 from torchmark.model.outcome import FailureKind
+from torchmark.runner import compiling, worker
+from torchmark.runner.folders import make_scratch
 
 SETUP = GroupedSetup("x = torch.ones(4)")
 SCRIPTED = GroupedStmts("y = x + 1", setup=SETUP, signature="f(x) -> y", torchscript=True)
 RUN_TIME_S = 0.001
 
 
-def scratch_folders() -> set[str]:
-    return set(glob.glob(f"{tempfile.gettempdir()}/torchmark-{os.getpid():010}-*"))
-
-
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    before = scratch_folders()
-    yield
-    assert scratch_folders() <= before
+def scratch_folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """Those that a test makes. None is left when it ends."""
+    made = []
+
+    def make() -> Path:
+        path = make_scratch()
+        if threading.current_thread().name != STARTER:
+            made.append(path)
+        return path
+
+    monkeypatch.setattr(worker, "make_scratch", make)
+    monkeypatch.setattr(compiling, "make_scratch", make)
+    yield made
+    assert [path for path in made if path.exists()] == []
 
 
 def run(benchmarks: object, **options: object) -> list[BenchmarkResult]:
@@ -98,10 +107,10 @@ def test_other_interpreters_run_what_they_can() -> None:
     assert "has no torch.compile" in compiled.failures[0].message
 
 
-def test_results_that_nobody_takes_leave_nothing_behind() -> None:
+def test_results_that_nobody_takes_leave_nothing_behind(scratch_folders: list[Path]) -> None:
     results = run_benchmarks({"a": SCRIPTED, "b": GroupedStmts("1")}, min_run_time=RUN_TIME_S)
     next(results)
-    assert scratch_folders()
+    assert any(path.exists() for path in scratch_folders)
     results.close()  # type: ignore[attr-defined]
 
 
