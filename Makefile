@@ -12,8 +12,9 @@ BENCH ?= standard
 bench: $(READY) bench-tools
 	@$(BIN)/torchmark run $(BENCH)
 
+# In the order of files: those that take long come first, and many small ones fill what is left.
 test: $(READY) tools
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 # What is needed of the system: Valgrind and a compiler for benchmarks; for tests, also another compiler, and a second
 # Python with a torch and its headers.

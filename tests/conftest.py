@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.in_process import Program, make_program
+from tests.shared_workers import shares_workers
 
 # A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
 settings.register_profile("torchmark", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("torchmark")
+
+
+class WorkersStaySchedule(LoadScopeScheduling):  # type: ignore[misc]
+    """Files go to whichever process is free; those that share workers go to one of them, together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "shared workers" if shares_workers(file) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkersStaySchedule:
+    """For `pytest -n 2`. Without `-n`, one process runs everything in the same order."""
+    return WorkersStaySchedule(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,10 +40,15 @@ def interrupts() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests neither find what a developer has compiled nor fill the cache with what they compile."""
+def folders_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests neither find what a developer has compiled nor fill the cache with what they compile.
+
+    And they wait for no run beside them: runs that take turns do so by files in the folder for temporary ones.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("tmp")))
+        patch.setattr(tempfile, "tempdir", None)
         yield
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.shared_workers import specify, start_ahead
+from tests.shared_workers import shares_workers, specify, start_ahead
 from tests.stub_python import make_stub_python
 from torchmark.runner.pool import get_worker
 from torchmark.runner.spec import own_worker
@@ -21,11 +21,13 @@ UNDER_VALGRIND = {
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
-def workers_started_ahead(request: pytest.FixtureRequest, cache_of_their_own: None) -> None:
-    """Those that tests of this run will need."""
-    needed = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
-    start_ahead([fixture for fixture, telling in UNDER_VALGRIND.items() if telling & needed])
+@pytest.fixture(scope="module", autouse=True)
+def workers_started_ahead(request: pytest.FixtureRequest, folders_of_their_own: None) -> None:
+    """With the first file that shares workers, all that such files will need."""
+    if shares_workers(request.path):
+        sharing = [item for item in request.session.items if shares_workers(item.path)]
+        needed = {name for item in sharing for name in getattr(item, "fixturenames", ())}
+        start_ahead([fixture for fixture, telling in UNDER_VALGRIND.items() if telling & needed])
 
 
 @pytest.fixture(scope="session")
