@@ -14,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.in_process import Program, make_program
 from tests.shared_workers import shares_workers
+from torchmark.runner.pool import close_workers
 
 # A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
 settings.register_profile("torchmark", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -43,13 +44,17 @@ def interrupts() -> None:
 def folders_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests neither find what a developer has compiled nor fill the cache with what they compile.
 
-    And they wait for no run beside them: runs that take turns do so by files in the folder for temporary ones.
+    And they wait for no run beside them: runs that take turns do so by files in the folder for temporary ones. Its name
+    has the same length each time, and so have the variables of workers: their heaps are alike, whoever runs the tests.
     """
-    with pytest.MonkeyPatch.context() as patch:
+    temporary = tempfile.TemporaryDirectory(prefix="tests-of-torchmark-", ignore_cleanup_errors=True)
+    with temporary as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("tmp")))
+        patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", None)
         yield
+        # At exit they would look for folders that are gone.
+        close_workers()
 
 
 @pytest.fixture(autouse=True)

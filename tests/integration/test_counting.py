@@ -131,8 +131,10 @@ def test_layouts_differ_and_only_what_depends_on_addresses_is_to_blame(counting_
     assert max(totals(counts)) < 1.01 * min(totals(counts))
     noisy = find_noisy(counts.layouts)
     assert noisy
-    # Allocators, and what compares and copies memory as it happens to be aligned.
-    assert all(any(word in label.lower() for word in ("alloc", "free", "mem")) for label in noisy), noisy
+    # Allocators, which some builds of Python have inside of what calls them, and what compares and copies memory as it
+    # happens to be aligned.
+    expected = ("alloc", "free", "mem", "gc_del")
+    assert [label for label in noisy if not any(word in label.lower() for word in expected)] == []
 
 
 def test_calls_are_counted_exactly(counting_worker: Worker) -> None:

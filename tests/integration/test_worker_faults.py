@@ -212,9 +212,16 @@ def test_an_interrupt_of_an_interrupt_costs_the_worker_and_nothing_else(monkeypa
         worker.close()
 
 
+# More than what fits into a set for `select`, which is also more than a user may usually open before asking for it.
+MANY_FILES = """
+import os, resource
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+files = [os.open("/dev/null", 0) for _ in range(1100)]
+"""
 ODD_PARENTS = {
     "whose standard streams are closed": "import os; os.closerange(0, 3)",
-    "that has many open files": "import os; files = [os.open('/dev/null', 0) for _ in range(1100)]",
+    "that has many open files": MANY_FILES,
     "that ignores the end of children": "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
     "whose locale knows only ASCII": "import locale; locale.setlocale(locale.LC_ALL, 'C')",
 }
