@@ -42,13 +42,12 @@ def summarise(times: Sequence[float]) -> Summary:
 
 def count_significant_figures(ordered: Sequence[float], median: float) -> int:
     """How many figures of the median the middle half of the samples supports."""
-    if median <= 0:
-        return 1
     n = len(ordered)
     middle = ordered[n // 4 : math.ceil(3 * n / 4)]
     half_width = NORMAL_90 * order.population_std(middle) / math.sqrt(len(middle))
-    figures = math.floor(math.log10(median / max(half_width, SMALLEST_HALF_WIDTH_S)))
-    return min(max(figures, 1), MOST_FIGURES)
+    ratio = median / max(half_width, SMALLEST_HALF_WIDTH_S)
+    # One figure is the least, also where there is no logarithm: of zero, which dividing may give, too.
+    return min(max(math.floor(math.log10(max(ratio, 1))), 1), MOST_FIGURES)
 
 
 def find_median_interval(times: Sequence[float], confidence: float) -> Interval | None:

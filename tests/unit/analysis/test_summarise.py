@@ -34,6 +34,7 @@ def test_no_samples_are_refused_with_a_sentence() -> None:
         ([1e-6] * 5, 1),  # 1 us / 25 ns = 40
         ([2.5e-6] * 5, 2),  # exactly 100 times the floor
         ([20e-9], 1),  # below the floor: at least one
+        ([0.0, 5e-324, 5.0], 1),  # the smallest number there is, divided by 2.2 s, is zero
         # middle half of eight: 2..6; population std of (98, 100, 100, 102) = sqrt(2); 1.645 * sqrt(2) / 2 = 1.163
         ([90.0, 95.0, 98.0, 100.0, 100.0, 102.0, 105.0, 110.0], 1),
         # the same with a tenth of the scatter: 100 / 0.1163 = 860

@@ -42,6 +42,7 @@ def refuse_constant(constant: str) -> None:
 
 
 @example(label=["a"], seconds=[5e-324], totals=[1], number=1)
+@example(label=["a"], seconds=[0.0, 5e-324, 5.0], totals=[1], number=1)
 @given(
     label=st.lists(st.text(max_size=8), min_size=1, max_size=3),
     seconds=st.lists(st.floats(0, 1e6, allow_nan=False), min_size=1, max_size=4),
