@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.made_summaries import make_case
+from torchmark.analysis.judge import expected_seconds, find_code_change, is_instruction_change, judge
+from torchmark.model.comparison import FewLayouts
+from torchmark.model.judgement import (
+    Cause,
+    CountEvidence,
+    Explanation,
+    Side,
+    SideFailure,
+    Spread,
+    TimeEvidence,
+    Verdict,
+)
+from torchmark.model.outcome import Failure, FailureKind
+
+SAME, SLOWER, FASTER, UNDECIDED = Verdict.SAME, Verdict.SLOWER, Verdict.FASTER, Verdict.UNDECIDED
+OPPOSITE = {SLOWER: FASTER, FASTER: SLOWER}
+CASE = make_case("add")
+COUNTS = st.floats(0, 1e6)
+
+
+def time(verdict: Verdict, *, confirmed: bool | None = None) -> TimeEvidence:
+    log_ratio = {SLOWER: 0.02, FASTER: -0.02}.get(verdict, 0.0)
+    return TimeEvidence(
+        verdict,
+        log_ratio,
+        log_ratio - 0.005,
+        log_ratio + 0.005,
+        0.95,
+        base_s=1e-6,
+        head_s=1e-6,
+        floor=0.003,
+        equivalence=0.01,
+        confirmed=confirmed,
+    )
+
+
+def count(
+    base: float, head: float, *, spread: float = 5, allocations: float = 0, tensor_allocations: float = 0
+) -> CountEvidence:
+    """Layouts reach `spread` to both sides of the median; allocations are how many head has more."""
+    return CountEvidence(
+        Spread(base, base - spread, base + spread),
+        Spread(head, head - spread, head + spread),
+        base_allocations=2.3,
+        head_allocations=2.3 + allocations,
+        base_tensor_allocations=1.3,
+        head_tensor_allocations=1.3 + tensor_allocations,
+    )
+
+
+UNCHANGED = count(10_000, 10_000)
+LITTLE_MORE, LITTLE_LESS = count(10_000, 10_080), count(10_000, 9_920)
+MUCH_MORE, MUCH_LESS = count(10_000, 10_200), count(10_000, 9_800)
+
+
+@pytest.mark.parametrize(
+    ("counted", "timed", "confirmed", "verdict", "cause"),
+    [
+        (UNCHANGED, SAME, None, SAME, Cause.UNCHANGED),
+        (UNCHANGED, UNDECIDED, None, UNDECIDED, Cause.OPEN),
+        (UNCHANGED, SLOWER, True, SLOWER, Cause.NOT_INSTRUCTIONS),
+        (UNCHANGED, FASTER, True, FASTER, Cause.NOT_INSTRUCTIONS),
+        (UNCHANGED, SLOWER, False, UNDECIDED, Cause.LAYOUT),
+        (UNCHANGED, SLOWER, None, UNDECIDED, Cause.LAYOUT),
+        (UNCHANGED, FASTER, None, UNDECIDED, Cause.LAYOUT),
+        (MUCH_MORE, SAME, None, SLOWER, Cause.BELOW_RESOLUTION),
+        (MUCH_MORE, UNDECIDED, None, SLOWER, Cause.BELOW_RESOLUTION),
+        (MUCH_LESS, UNDECIDED, None, FASTER, Cause.BELOW_RESOLUTION),
+        (LITTLE_MORE, SAME, None, SAME, Cause.BELOW_RESOLUTION),
+        (LITTLE_MORE, UNDECIDED, None, UNDECIDED, Cause.BELOW_RESOLUTION),
+        (LITTLE_LESS, SAME, None, SAME, Cause.BELOW_RESOLUTION),
+        (LITTLE_MORE, SLOWER, True, SLOWER, Cause.CONFIRMED),
+        (MUCH_MORE, SLOWER, None, SLOWER, Cause.CONFIRMED),
+        (MUCH_LESS, FASTER, None, FASTER, Cause.CONFIRMED),
+        (MUCH_MORE, FASTER, True, FASTER, Cause.TRADE_OFF),
+        (LITTLE_LESS, SLOWER, None, SLOWER, Cause.TRADE_OFF),
+        (None, SAME, None, SAME, Cause.TIME_ALONE),
+        (None, SLOWER, True, SLOWER, Cause.TIME_ALONE),
+        (None, FASTER, None, FASTER, Cause.TIME_ALONE),
+        (None, UNDECIDED, None, UNDECIDED, Cause.OPEN),
+        (UNCHANGED, None, None, SAME, Cause.COUNT_ALONE),
+        (LITTLE_MORE, None, None, SLOWER, Cause.COUNT_ALONE),
+        (MUCH_LESS, None, None, FASTER, Cause.COUNT_ALONE),
+        (None, None, None, Verdict.FAILED, Cause.OPEN),
+    ],
+)
+def test_the_table_row_by_row(
+    counted: CountEvidence | None, timed: Verdict | None, confirmed: bool | None, verdict: Verdict, cause: Cause
+) -> None:
+    judgement = judge(CASE, None if timed is None else time(timed, confirmed=confirmed), counted)
+    assert (judgement.verdict, judgement.cause) == (verdict, cause)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "spread", "sign"),
+    [
+        (1_000, 1_030, 0, 0),
+        (1_000, 1_031, 0, 1),
+        (1_000, 969, 0, -1),
+        # From 10,000 on it is 0.3 % that counts.
+        (20_000, 20_060, 0, 0),
+        (20_000, 20_061, 0, 1),
+        (20_000, 19_939, 0, -1),
+        # Layouts from 980 to 1,020 and from 1,020 to 1,060 meet; one instruction less, and they do not.
+        (1_000, 1_040, 20, 0),
+        (1_000, 1_040, 19.5, 1),
+        (1_000, 960, 20, 0),
+        (1_000, 960, 19.5, -1),
+        (0, 0, 0, 0),
+        (0, 31, 0, 1),
+    ],
+)
+def test_other_instructions_are_many_enough_and_in_no_layout_the_same(
+    base: float, head: float, spread: float, sign: int
+) -> None:
+    evidence = count(base, head, spread=spread)
+    assert is_instruction_change(evidence) == sign
+    assert find_code_change(evidence) == sign
+
+
+@pytest.mark.parametrize(
+    ("allocations", "tensor_allocations", "sign"),
+    [(1, 0, 1), (-1, 0, -1), (0, 1, 1), (0, -1, -1), (0.5, 0, 0), (0.5, -0.5, 0), (1, -1, 1), (0.2, -1, -1), (0, 0, 0)],
+)
+def test_an_allocation_more_is_another_code_where_instructions_do_not_tell(
+    allocations: float, tensor_allocations: float, sign: int
+) -> None:
+    evidence = count(1_000, 1_000, allocations=allocations, tensor_allocations=tensor_allocations)
+    assert is_instruction_change(evidence) == 0
+    assert find_code_change(evidence) == sign
+    fewer = count(1_000, 900, allocations=allocations, tensor_allocations=tensor_allocations)
+    assert find_code_change(fewer) == -1
+
+
+def test_another_allocation_is_heard_like_other_instructions() -> None:
+    evidence = count(10_000, 10_000, allocations=1)
+    assert judge(CASE, time(SAME), evidence).cause is Cause.BELOW_RESOLUTION
+    assert judge(CASE, time(SAME), evidence).verdict is SAME
+    assert judge(CASE, time(SLOWER), evidence).cause is Cause.CONFIRMED
+    assert judge(CASE, None, evidence).verdict is SLOWER
+
+
+def test_more_than_one_percent_is_large_and_one_percent_is_not() -> None:
+    assert judge(CASE, time(UNDECIDED), count(10_000, 10_100)).verdict is UNDECIDED
+    assert judge(CASE, time(UNDECIDED), count(10_000, 10_101)).verdict is SLOWER
+    assert judge(CASE, time(UNDECIDED), count(10_000, 9_899)).verdict is FASTER
+
+
+def test_a_judgement_keeps_all_that_it_is_said_on() -> None:
+    failure = SideFailure(Side.BASE, Failure(FailureKind.RAISED, "no"))
+    explanation = Explanation((), ())
+    other = make_case("other")
+    judgement = judge(
+        CASE,
+        time(SAME),
+        None,
+        base_case=other,
+        caveats=(FewLayouts(3, 6),),
+        failures=(failure,),
+        explanation=explanation,
+    )
+    assert (judgement.case, judgement.base_case) == (CASE, other)
+    assert (judgement.time, judgement.count) == (time(SAME), None)
+    assert judgement.caveats == (FewLayouts(3, 6),)
+    assert judgement.explanation is explanation
+
+
+def test_what_failed_by_one_witness_is_judged_by_the_other() -> None:
+    failure = SideFailure(Side.HEAD, Failure(FailureKind.CRASHED, "no"))
+    half = judge(CASE, time(SLOWER), None, failures=(failure,))
+    assert (half.verdict, half.failures) == (SLOWER, (failure,))
+    whole = judge(CASE, None, None, failures=(failure,))
+    assert (whole.verdict, whole.failures) == (Verdict.FAILED, (failure,))
+
+
+def test_twelve_instructions_are_expected_to_take_a_nanosecond() -> None:
+    assert expected_seconds(12) == pytest.approx(1e-9)
+    assert expected_seconds(-600) == pytest.approx(-50e-9)
+
+
+SPREADS = st.tuples(COUNTS, COUNTS, COUNTS).map(sorted).map(lambda three: Spread(three[1], three[0], three[2]))
+ALLOCATIONS = st.integers(0, 5)
+
+
+def counts() -> st.SearchStrategy[CountEvidence]:
+    return st.builds(CountEvidence, SPREADS, SPREADS, ALLOCATIONS, ALLOCATIONS, ALLOCATIONS, ALLOCATIONS)
+
+
+def swap(evidence: CountEvidence) -> CountEvidence:
+    return CountEvidence(
+        evidence.head,
+        evidence.base,
+        evidence.head_allocations,
+        evidence.base_allocations,
+        evidence.head_tensor_allocations,
+        evidence.base_tensor_allocations,
+    )
+
+
+@given(counts(), st.sampled_from([SAME, SLOWER, FASTER, UNDECIDED]), st.sampled_from([True, False, None]))
+def test_every_combination_has_a_verdict_that_some_witness_gave(
+    counted: CountEvidence, timed: Verdict, confirmed: bool | None
+) -> None:
+    judgement = judge(CASE, time(timed, confirmed=confirmed), counted)
+    code = {0: SAME, 1: SLOWER, -1: FASTER}[find_code_change(counted)]
+    assert judgement.verdict in {timed, code, UNDECIDED}
+    if judgement.verdict is SAME:
+        assert timed is SAME
+    if judgement.cause is Cause.UNCHANGED:
+        assert (timed, code) == (SAME, SAME)
+
+
+@given(st.sampled_from([UNCHANGED, LITTLE_MORE, MUCH_MORE]), st.sampled_from([SAME, SLOWER, FASTER, UNDECIDED]))
+def test_swapping_sides_swaps_slower_and_faster(counted: CountEvidence, timed: Verdict) -> None:
+    there = judge(CASE, time(timed, confirmed=True), counted)
+    back = judge(CASE, time(OPPOSITE.get(timed, timed), confirmed=True), swap(counted))
+    assert back.verdict is OPPOSITE.get(there.verdict, there.verdict)
+    assert back.cause is there.cause
+
+
+@given(counts())
+def test_ranges_that_meet_are_no_change_of_instructions(counted: CountEvidence) -> None:
+    wide = dataclasses.replace(counted, base=dataclasses.replace(counted.base, low=0.0, high=1e6))
+    assert is_instruction_change(wide) == 0
