@@ -25,6 +25,7 @@ SHARING = {
     "integration/test_other_interpreter.py",
     "integration/test_profiles.py",
     "integration/test_run.py",
+    "integration/test_stages.py",
     "integration/test_worker_faults.py",
     "tests/test_readme.py",
 }

@@ -44,12 +44,10 @@ def simulating_worker() -> Iterator[Worker]:
     worker.close()
 
 
-@pytest.fixture(scope="module")
-def debian_worker() -> Iterator[Worker]:
+@pytest.fixture(scope="session")
+def debian_worker() -> Worker:
     """One of another interpreter, with a variable of the user's; the command line uses it too if it is given that."""
-    worker = get_worker(specify("debian_worker"))
-    yield worker
-    worker.close()
+    return get_worker(specify("debian_worker"))
 
 
 @pytest.fixture(scope="session")
