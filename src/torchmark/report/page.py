@@ -33,7 +33,8 @@ class Bar(NamedTuple):
 
 
 @functools.cache
-def _templates() -> Any:
+def load_templates() -> Any:
+    """The templates of all pages."""
     # Loaded at first use: most sessions never show HTML, and importing the template engine takes some five times
     # as long as starting Python.
     import jinja2
@@ -52,7 +53,7 @@ def render_measurement(spec: TaskSpec, times: Times) -> str:
     per_run = times.per_run
     summary = summarise(per_run) if per_run else None
     html: str = (
-        _templates()
+        load_templates()
         .get_template("measurement.html")
         .render(
             title=spec.title,
@@ -102,7 +103,7 @@ def draw_histogram(values: Sequence[float]) -> list[Bar]:
 
 def render_grids(grids: Sequence[Grid], style: Style) -> str:
     """Comparison tables, coloured as asked for."""
-    html: str = _templates().get_template("compare.html").render(tables=[_table(grid, style) for grid in grids])
+    html: str = load_templates().get_template("compare.html").render(tables=[_table(grid, style) for grid in grids])
     return html
 
 
