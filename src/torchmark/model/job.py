@@ -95,6 +95,45 @@ class RaceJob:
 
 
 @dataclasses.dataclass(frozen=True)
+class GaugeJob:
+    """Find out how long one run takes, at best, pinned to some cores; to choose the size of blocks by."""
+
+    stmt: str
+    setup: str
+    place: Place
+    threads: int = 1
+    givens: tuple[Given, ...] = ()
+    compiled: Compiled | None = None
+    """As for counting."""
+    cores: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class DuelJob:
+    """Time blocks of a statement in turns with another process, or with a second statement in this one.
+
+    There are as many pairs of blocks as `firsts`, which tells for each which side begins: 0 is base, 1 is head. Each
+    block is `number` runs, after `warm` runs that are not timed. The other process has the other end of a socket that
+    comes with the job, and the same `firsts`; what goes through it is the turn.
+    """
+
+    stmt: str
+    setup: str
+    place: Place
+    number: int
+    warm: int
+    firsts: tuple[int, ...]
+    side: int = 0
+    rival: str | None = None
+    """The other side's statement, where both run in this process, after one setup, on the same variables."""
+    threads: int = 1
+    givens: tuple[Given, ...] = ()
+    compiled: Compiled | None = None
+    """As for counting."""
+    cores: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class ScriptJob:
     """Make TorchScript of a model and save it: `source` is Python that makes `jit_model`."""
 
@@ -144,4 +183,4 @@ class CompileJob:
     givens: tuple[Given, ...] = ()
 
 
-Job = Union[CountJob, TimeJob, RaceJob, ScriptJob, CheckJob, CompileJob]
+Job = Union[CountJob, TimeJob, RaceJob, GaugeJob, DuelJob, ScriptJob, CheckJob, CompileJob]

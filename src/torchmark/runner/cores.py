@@ -42,6 +42,37 @@ def list_allowed_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
+def choose_idlest(cores: Sequence[int], number: int = 1, root: Path = Path("/")) -> tuple[int, ...]:
+    """As many of these cores as are wanted: those that did the least since the last time somebody asked.
+
+    Where all did the same, or the system does not tell, the last ones: most systems have their interrupts on the first.
+    """
+    busy = _read_busy(root)
+    before = {core: _last_busy.get(core, 0) for core in busy}
+    _last_busy.update(busy)
+    ordered = sorted(cores, key=lambda core: (busy.get(core, 0) - before.get(core, 0), -core))
+    return tuple(sorted(ordered[: max(1, number)]))
+
+
+# Ticks that each core had been busy for when it was last asked for.
+_last_busy: dict[int, int] = {}
+
+
+def _read_busy(root: Path) -> dict[int, int]:
+    """Ticks that each core has been busy for."""
+    try:
+        lines = (root / "proc" / "stat").read_text().splitlines()
+    except OSError:
+        return {}
+    busy = {}
+    for line in lines:
+        name, *ticks = line.split() or [""]
+        if name.startswith("cpu") and name[3:].isdigit() and len(ticks) >= 5:
+            idle = int(ticks[3]) + int(ticks[4])
+            busy[int(name[3:])] = sum(map(int, ticks[:8])) - idle
+    return busy
+
+
 def _take_some(number: int, found: list[int]) -> list[int]:
     if not 1 <= number <= len(found):
         raise UsageError(f"{number} cores cannot be used: there are {len(found)} ({describe_cores(found)}).")

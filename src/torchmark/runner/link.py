@@ -125,8 +125,11 @@ class Link:
         self._log.seek(max(0, size - TAIL_BYTES))
         return self._log.read().decode(errors="replace")
 
-    def carry_out(self, job: Job, payload: bytes, timeout_s: float) -> Ending:
-        """Have a job done; LinkLost if that took the zygote down, or it was down already."""
+    def carry_out(self, job: Job, payload: bytes, timeout_s: float, rival: int | None = None) -> Ending:
+        """Have a job done; LinkLost if that took the zygote down, or it was down already.
+
+        `rival` is a descriptor for the job, which leads to that of another zygote.
+        """
         with contextlib.ExitStack() as readers, contextlib.ExitStack() as writers:
             file = readers.enter_context(tempfile.TemporaryFile())
             file.write(frames.pack(encode(_without_folder(job))) + payload)
@@ -141,8 +144,9 @@ class Link:
             if self._busy:
                 raise LinkLost("has not come to rest after the last job")
             self._busy = True
+            more = () if rival is None else (rival,)
             try:
-                frames.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder))
+                frames.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder, *more))
             except OSError as error:
                 raise LinkLost(str(error)) from error
             writers.close()

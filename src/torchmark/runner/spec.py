@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 
 from torchmark.errors import SetupError
+from torchmark.runner.layouts import LAYOUT_VARIABLES, Layout
 from torchmark.runner.variables import choose_variables
 
 INTERPRETER_TIMEOUT_S = 60.0
@@ -43,6 +44,13 @@ class WorkerSpec:
     """The variables that keep it from using all that the processor has."""
     given: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The variables that the user gave."""
+    layout: Layout | None = None
+    """Where its memory is to lie; None leaves that to the system, which draws it anew for each process."""
+
+    @property
+    def irrelevant(self) -> tuple[str, ...]:
+        """The variables that say nothing of what torch can do on this processor."""
+        return (*self.lowered, *(LAYOUT_VARIABLES if self.layout is not None else ()))
 
 
 def own_worker(

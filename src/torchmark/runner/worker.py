@@ -24,6 +24,7 @@ from torchmark.model.machine import TorchBuild
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.sdk import Sdk
 from torchmark.runner.folders import cache_folder, make_scratch
+from torchmark.runner.layouts import layout_command
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
 from torchmark.runner.numbering import pass_small_numbers
@@ -33,7 +34,9 @@ from torchmark.wire.messages import (
     PROTOCOL,
     Checked,
     Counted,
+    Dueled,
     Failed,
+    Gauged,
     Hello,
     Raced,
     Ready,
@@ -47,8 +50,8 @@ from torchmark.wire.status import describe_status
 
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
-Answer: TypeAlias = Counted | Separate | Timed | Raced | FirstCall | Scripted | Checked
-ANSWERS = (Counted, Separate, Timed, Raced, FirstCall, Scripted, Checked)
+Answer: TypeAlias = Counted | Separate | Timed | Raced | Gauged | Dueled | FirstCall | Scripted | Checked
+ANSWERS = (Counted, Separate, Timed, Raced, Gauged, Dueled, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -117,15 +120,20 @@ class Worker:
             if self._link is None:
                 raise _explain_loss(self.spec.python, problem, counting=self.spec.counting)
 
-    def run(self, job: Job, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Reply | Failure:
-        """Have one job done. Only a worker that cannot be had at all is an error; all else is a value."""
+    def run(
+        self, job: Job, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S, rival: int | None = None
+    ) -> Reply | Failure:
+        """Have one job done. Only a worker that cannot be had at all is an error; all else is a value.
+
+        `rival` is a descriptor that leads to the job of another worker.
+        """
         with self._lock:
             for _ in range(ATTEMPTS):
                 self.start()
                 link = self._link
                 assert link is not None
                 try:
-                    ending = link.carry_out(job, payload, timeout_s)
+                    ending = link.carry_out(job, payload, timeout_s, rival)
                 except LinkLost as lost:
                     log = self._lose(lost)
                     if lost.started is not None:
@@ -143,6 +151,13 @@ class Worker:
                 outcome = _judge(ending, timeout_s)
                 return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
             raise WorkerError(f"The worker of {self.spec.python} does not stay up: {problem}", kind="worker")
+
+    @property
+    def pid(self) -> int:
+        """The zygote's process."""
+        self.start()
+        assert self._process is not None
+        return self._process.pid
 
     def pin(self, cores: Collection[int]) -> None:
         """Let later jobs run on these cores only. A system that does not allow that leaves them where they are."""
@@ -215,7 +230,7 @@ class Worker:
         valgrind = find_valgrind(self._variables.get("PATH", os.defpath)) if self.spec.counting else None
         library = build_library(cache_folder(self._environ), self._environ) if valgrind else None
         self._scratch = make_scratch()
-        command = [python]
+        command = [python] if self.spec.layout is None else layout_command(self.spec.layout, python)
         if valgrind is not None:
             pass_small_numbers()
             command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
@@ -230,7 +245,7 @@ class Worker:
         )
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
-            outside = {name: value for name, value in self._variables.items() if name not in self.spec.lowered}
+            outside = {name: value for name, value in self._variables.items() if name not in self.spec.irrelevant}
             native = _Later(lambda: _probe_once(python, tuple(outside.items()), self.spec.sys_path))
             link = self._greet(command, hello)
             build, _ = native.get()

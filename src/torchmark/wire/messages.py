@@ -2,8 +2,8 @@
 
     parent → zygote   Hello, then Go for each job, and Stop while one runs
     zygote → parent   Ready or Refused, then Started and Ended for each job
-    parent → child    CountJob, TimeJob, RaceJob, CompileJob, ScriptJob or CheckJob
-    child  → parent   Counted, Separate, Timed, Raced, FirstCall, Scripted, Checked or Failed
+    parent → child    CountJob, TimeJob, RaceJob, GaugeJob, DuelJob, CompileJob, ScriptJob or CheckJob
+    child  → parent   Counted, Separate, Timed, Raced, Gauged, Dueled, FirstCall, Scripted, Checked or Failed
 
 The zygote never sees the job itself, which lies in a file that comes with the order to go.
 """
@@ -15,13 +15,26 @@ from typing import Any, TypeVar, Union
 
 from torchmark.errors import WorkerError
 from torchmark.model.compiling import FirstCall
-from torchmark.model.job import CheckJob, CompileJob, CountJob, Given, Job, Place, RaceJob, ScriptJob, TimeJob, Way
+from torchmark.model.job import (
+    CheckJob,
+    CompileJob,
+    CountJob,
+    DuelJob,
+    GaugeJob,
+    Given,
+    Job,
+    Place,
+    RaceJob,
+    ScriptJob,
+    TimeJob,
+    Way,
+)
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
 from torchmark.wire.frames import Plain
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 4
+PROTOCOL = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,6 +132,24 @@ class Raced:
 
 
 @dataclasses.dataclass(frozen=True)
+class Gauged:
+    """Seconds of one run, at best, and what it took until the first."""
+
+    run_s: float
+    setup_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Dueled:
+    """Of each side that ran here, in the order base, head: for each of its blocks seconds, page faults, and how often
+    another program took the core away."""
+
+    times: tuple[tuple[float, ...], ...]
+    faults: tuple[tuple[int, ...], ...]
+    switches: tuple[tuple[int, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Scripted:
     """The TorchScript model is in its file."""
 
@@ -140,7 +171,7 @@ class Failed:
     traceback: str | None
 
 
-Answer = Union[Counted, Separate, Timed, Raced, FirstCall, Scripted, Checked, Failed]
+Answer = Union[Counted, Separate, Timed, Raced, Gauged, Dueled, FirstCall, Scripted, Checked, Failed]
 Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
 M = TypeVar("M")
 
@@ -156,6 +187,8 @@ _KINDS: dict[str, type[Any]] = {
     "separate": Separate,
     "timed": Timed,
     "raced": Raced,
+    "gauged": Gauged,
+    "dueled": Dueled,
     "first_call": FirstCall,
     "scripted": Scripted,
     "checked": Checked,
@@ -163,6 +196,8 @@ _KINDS: dict[str, type[Any]] = {
     "count": CountJob,
     "time": TimeJob,
     "race": RaceJob,
+    "gauge": GaugeJob,
+    "duel": DuelJob,
     "compile": CompileJob,
     "script": ScriptJob,
     "check": CheckJob,

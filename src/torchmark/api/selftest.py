@@ -1,0 +1,73 @@
+"""Comparisons whose answer is known: a build against itself, and against itself with a slowdown of a known size."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from torchmark.api.referee import DEFAULTS, Place, Referee, Settings
+from torchmark.errors import WorkerError
+from torchmark.model.bout import Bout, Gauge, Part
+from torchmark.model.job import Place as JobPlace
+from torchmark.model.selftest import Trial
+from torchmark.report.failures import describe_failure
+
+# What people compare most: a small operator, about a microsecond.
+STMT = "torch.add(x, y)"
+SETUP = "x, y = torch.ones(4, 4), torch.ones(4, 4)"
+# An assignment of one local variable to another takes the interpreter one to three nanoseconds.
+SLOWING = "z = x"
+# As many make the difference that one of them is known by; each gauge finds the shortest of a few blocks.
+MANY = 400
+GAUGES = 5
+
+
+def make_part(slowing: int = 0) -> Part:
+    """The statement, with so many assignments behind it."""
+    return Part("\n".join([STMT, *[SLOWING] * slowing]), SETUP, JobPlace("/"))
+
+
+def gauge_slowing(place: Place) -> float:
+    """Seconds that one assignment adds, as far as the fastest of some attempts tell."""
+    found = [_gauge(place, Bout(make_part(), make_part(MANY))) for _ in range(GAUGES)]
+    return max(min(one.head_s for one in found) - min(one.base_s for one in found), 1e-12) / MANY
+
+
+def _gauge(place: Place, bout: Bout) -> Gauge:
+    gauged = place.gauge(bout)
+    if not isinstance(gauged, Gauge):
+        raise WorkerError(f"The self-test cannot run here: {describe_failure(gauged[0].failure)}", kind="selftest")
+    return gauged
+
+
+def choose_slowings(place: Place, sizes_s: Sequence[float]) -> dict[int, float]:
+    """How many assignments come closest to these sizes, and what size they really have."""
+    each = gauge_slowing(place)
+    counts = dict.fromkeys(max(1, round(size / each)) for size in sizes_s)
+    return {count: count * each for count in counts}
+
+
+def run_trials(
+    place: Place, slowings: Mapping[int, float], schedule: Sequence[int], settings: Settings = DEFAULTS, seed: int = 0
+) -> Iterator[Trial]:
+    """Hold comparisons in an order that is drawn, so that all sizes meet the same machine.
+
+    `schedule` has, for each trial, how many assignments to put in; 0 for none. Layouts have been started.
+    """
+    order = list(schedule)
+    random.Random(seed).shuffle(order)
+    for number, count in enumerate(order):
+        bout = Bout(make_part(), make_part(count))
+        began = time.monotonic()
+        referee = Referee(place, settings, seed=seed + number)
+        ((_, timing),) = referee.decide({STMT: bout})
+        if timing.evidence is None:
+            problem = describe_failure(timing.failures[0].failure) if timing.failures else "nothing was measured."
+            raise WorkerError(f"A trial of the self-test failed: {problem}", kind="selftest")
+        yield Trial(
+            slowings[count] if count else 0.0,
+            timing.evidence.verdict,
+            timing.evidence.log_ratio,
+            time.monotonic() - began,
+        )

@@ -1,0 +1,221 @@
+"""Who is visited next, when a change is called one, and what becomes of those that fail."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+import pytest
+
+from torchmark.analysis.sequential import Rule
+from torchmark.api.referee import FEWEST_LAYOUTS, Referee, Settings, Timing
+from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Part, Visit
+from torchmark.model.comparison import FewLayouts, LayoutSensitive, Unmatched
+from torchmark.model.job import Place
+from torchmark.model.judgement import Side, SideFailure, Verdict
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.runner.arena import Failures
+from torchmark.runner.backend import Stop
+from torchmark.runner.layouts import Match
+
+RAISED = (SideFailure(Side.BASE, Failure(FailureKind.RAISED, "no such operator")),)
+RUN_S = 1e-6
+
+Effect = Callable[[int, int], float]
+"""From the number of a layout and that of the visit there to the log-ratio."""
+
+
+def part(name: str) -> Part:
+    return Part(name, "pass", Place("/"))
+
+
+def bout(name: str) -> Bout:
+    return Bout(part(name), part(name))
+
+
+class FakePlace:
+    """Where nothing runs: what a visit shows is a function, and time passes by the visit."""
+
+    def __init__(self, effects: Mapping[str, Effect | Failures], match: Match = Match(alike=True)) -> None:  # noqa: B008
+        self.effects = effects
+        self.visits: Counter[tuple[str, int]] = Counter()
+        self.log: list[str] = []
+        self.now = 0.0
+        self._layouts: list[int] = []
+        self._match = match
+
+    @property
+    def layouts(self) -> tuple[int, ...]:
+        return tuple(self._layouts)
+
+    @property
+    def match(self) -> Match:
+        return self._match
+
+    def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
+        self._layouts += layouts
+        self.now += 10
+
+    def gauge(self, one: Bout) -> Gauge | Failures:
+        effect = self.effects[one.base.stmt]
+        return effect if isinstance(effect, tuple) else Gauge(RUN_S, RUN_S)
+
+    def visit(self, layout: int, one: Bout, pace: Pace) -> Visit | Failures:
+        name = one.base.stmt
+        effect = self.effects[name]
+        assert not isinstance(effect, tuple)
+        self.log.append(name)
+        number = self.visits[name, layout]
+        self.visits[name, layout] += 1
+        self.now += 0.03
+        ratio = effect(layout, number)
+        nothing = (0,) * pace.pairs
+        block_s = pace.number * RUN_S
+        base = Blocks((block_s,) * pace.pairs, nothing, nothing)
+        return Visit(pace.number, base, Blocks((block_s * (1 + ratio),) * pace.pairs, nothing, nothing))
+
+
+def noise(seed: int, sd: float = 0.002) -> Effect:
+    chance = random.Random(seed)
+    return lambda layout, number: chance.gauss(0, sd)
+
+
+def shifted(by: float, seed: int = 1) -> Effect:
+    plain = noise(seed)
+    return lambda layout, number: by + plain(layout, number)
+
+
+def decide(place: FakePlace, settings: Settings = Settings(), stop: Stop | None = None) -> dict[Hashable, Timing]:  # noqa: B008
+    referee = Referee(place, settings, stop=stop, now=lambda: place.now)
+    return dict(referee.decide({name: bout(name) for name in place.effects}))
+
+
+def verdict(timing: Timing) -> Verdict:
+    assert timing.evidence is not None
+    return timing.evidence.verdict
+
+
+def test_what_does_not_change_is_the_same_and_needs_no_fresh_layouts() -> None:
+    place = FakePlace({"calm": noise(0)})
+    found = decide(place)
+    assert verdict(found["calm"]) is Verdict.SAME
+    assert place.layouts == tuple(range(6))
+    assert found["calm"].caveats == ()
+
+
+@pytest.mark.parametrize(("by", "expected"), [(0.03, Verdict.SLOWER), (-0.03, Verdict.FASTER)])
+def test_a_change_is_seen_again_on_fresh_layouts_before_it_is_called_one(by: float, expected: Verdict) -> None:
+    place = FakePlace({"changed": shifted(by)})
+    timing = decide(place)["changed"]
+    assert verdict(timing) is expected
+    assert timing.evidence is not None
+    assert timing.evidence.confirmed is True
+    assert timing.evidence.layouts == 12
+    assert place.layouts == tuple(range(12))
+
+
+def test_a_change_that_fresh_layouts_do_not_show_is_none() -> None:
+    plain = noise(3)
+    place = FakePlace({"fluke": lambda layout, number: plain(layout, number) + (0.03 if layout < 6 else 0.0)})
+    timing = decide(place)["fluke"]
+    assert verdict(timing) is Verdict.UNDECIDED
+    assert timing.evidence is not None
+    assert timing.evidence.confirmed is False
+
+
+def test_a_change_is_not_called_one_if_there_is_no_time_to_see_it_again() -> None:
+    place = FakePlace({"changed": shifted(0.03)})
+    timing = decide(place, Settings(budget_s=10.3))["changed"]
+    assert verdict(timing) is Verdict.UNDECIDED
+    assert timing.evidence is not None
+    assert timing.evidence.confirmed is None
+    assert place.layouts == tuple(range(6))
+
+
+def test_without_confirming_a_change_stands_on_the_first_layouts() -> None:
+    place = FakePlace({"changed": shifted(0.03)})
+    assert verdict(decide(place, Settings(confirm=False))["changed"]) is Verdict.SLOWER
+    assert place.layouts == tuple(range(6))
+
+
+def test_all_are_looked_at_once_before_any_is_looked_at_again() -> None:
+    place = FakePlace({"a": noise(1, sd=0.05), "b": noise(2), "c": noise(3, sd=0.05)})
+    decide(place)
+    first = 2 * 6
+    assert place.log[: 3 * first] == ["a"] * first + ["b"] * first + ["c"] * first
+    # Then time goes to those that are not decided.
+    assert set(place.log[3 * first : 5 * first]) == {"a", "c"}
+    assert all(place.visits["b", layout] == 2 for layout in range(6))
+
+
+def test_failures_cost_their_own_case_only() -> None:
+    broken: Effect = lambda layout, number: 0.0  # noqa: E731
+    place = FakePlace({"bad": RAISED, "good": noise(0), "later": broken})
+    visit = place.visit
+
+    def fail_later(layout: int, one: Bout, pace: Pace) -> Visit | Failures:
+        return RAISED if one.base.stmt == "later" and place.visits["later", layout] else visit(layout, one, pace)
+
+    place.visit = fail_later  # type: ignore[method-assign]
+    found = decide(place)
+    assert found["bad"] == Timing(None, failures=RAISED)
+    assert found["later"].failures == RAISED
+    assert verdict(found["good"]) is Verdict.SAME
+
+
+def test_every_case_is_told_once_also_if_everything_is_stopped_at_once() -> None:
+    stop = Stop()
+    stop.request()
+    place = FakePlace({"a": noise(1), "b": RAISED})
+    referee = Referee(place, stop=stop, now=lambda: place.now)
+    told = list(referee.decide({name: bout(name) for name in place.effects}))
+    assert sorted(str(key) for key, _ in told) == ["a", "b"]
+    assert dict(told)["a"] == Timing(None)
+
+
+def test_layouts_are_added_where_they_are_what_limits_the_answer() -> None:
+    # Visits of one layout agree, layouts do not: no number of visits will do.
+    place = FakePlace({"moody": lambda layout, number: 0.012 * (-1) ** layout + 0.0001 * (number % 3)})
+    timing = decide(place)["moody"]
+    assert place.layouts == tuple(range(12))
+    assert timing.evidence is not None
+    assert timing.evidence.layouts == 12
+    assert any(isinstance(caveat, LayoutSensitive) for caveat in timing.caveats)
+
+
+def test_a_change_that_only_all_layouts_together_show_is_not_called_one() -> None:
+    effect = {layout: 0.004 + 0.006 * (-1) ** layout for layout in range(12)}
+    place = FakePlace({"weak": lambda layout, number: effect[layout] + 0.00001 * (number % 3)})
+    assert verdict(decide(place)["weak"]) is not Verdict.SLOWER
+
+
+def test_those_that_cannot_be_laid_out_alike_say_so() -> None:
+    place = FakePlace({"calm": noise(0)}, Match(alike=False, libraries=("libtorch.so",)))
+    assert decide(place)["calm"].caveats == (Unmatched("libraries", ("libtorch.so",)),)
+    place = FakePlace({"calm": noise(0)}, Match(alike=False, refused=True))
+    assert decide(place)["calm"].caveats == (Unmatched("personality"),)
+
+
+def test_few_layouts_are_told() -> None:
+    place = FakePlace({"calm": noise(0)})
+    assert FewLayouts(2, FEWEST_LAYOUTS) in decide(place, Settings(layouts=2))["calm"].caveats
+
+
+def test_the_self_test_raises_the_floor() -> None:
+    place = FakePlace({"small": shifted(0.02)})
+    timing = decide(place, Settings(self_test_sd=0.02))["small"]
+    assert timing.evidence is not None
+    assert timing.evidence.floor == pytest.approx(0.04)
+    assert timing.evidence.equivalence == pytest.approx(0.04)
+    assert verdict(timing) is Verdict.SAME
+
+
+def test_what_is_undecided_tells_how_long_it_might_take() -> None:
+    place = FakePlace({"noisy": noise(5, sd=0.03)})
+    timing = decide(place)["noisy"]
+    assert verdict(timing) is Verdict.UNDECIDED
+    assert timing.evidence is not None
+    assert timing.evidence.sweeps == Rule.looks[-1]
+    assert timing.evidence.needed_s is not None
+    assert timing.evidence.needed_s > 0
