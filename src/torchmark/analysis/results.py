@@ -52,7 +52,7 @@ def _summarise(case: Case, target: Target, orders: Sequence[Order], by_order: Ma
         case,
         target,
         wall=_summarise_times(timed),
-        count=_summarise_counts(tallies) if tallies else None,
+        count=summarise_counts(tallies) if tallies else None,
         failures=tuple(dict.fromkeys(failures)),
         caveats=tuple({caveat.kind: caveat for caveat in reversed(caveats)}.values())[::-1],
         unchecked=next((outcome.unchecked for outcome in there if outcome.unchecked), None),
@@ -92,7 +92,8 @@ def steady_times(result: Times | CompileCosts) -> Times:
     return result.steady if isinstance(result, CompileCosts) else result
 
 
-def _summarise_counts(tallies: Sequence[Tally]) -> CountSummary:
+def summarise_counts(tallies: Sequence[Tally]) -> CountSummary:
+    """Of all rounds, the one in the middle stands for all; there is at least one."""
     chosen = tallies[middle([tally.total for tally in tallies])]
     number = chosen.number
     totals = tuple(total for tally in tallies for total in tally.totals)

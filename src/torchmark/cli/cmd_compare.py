@@ -1,0 +1,218 @@
+"""`torchmark compare`: two stored runs, or two environments of one, case by case; and a gate for what became slower."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from torchmark.analysis.contrast import Contrast, compare_runs, leave_out_incomparable
+from torchmark.analysis.judge import is_instruction_change
+from torchmark.analysis.narrow import narrow_run
+from torchmark.callgrind.symbols import standardise
+from torchmark.cli.changed_functions import load_functions
+from torchmark.cli.cmd_show import make_unmistakable
+from torchmark.cli.gating import DEFAULT_LEDGER, REFUSED, GateOptions, append_summary, apply_gate, gate_options
+from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
+from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.sides import StoredSide, find_sides, name_sides
+from torchmark.cli.storing import spell_store, store_option
+from torchmark.define.expression import parse
+from torchmark.define.selection import Selection
+from torchmark.errors import UsageError
+from torchmark.model.gate import GateResult
+from torchmark.model.judgement import Judgement
+from torchmark.model.plan import Metric
+from torchmark.model.run import Run
+from torchmark.report.closing import name_run
+from torchmark.report.comparing import explain_judgements, list_obstacles, plain_contrast, tell_refusal, tell_unpaired
+from torchmark.report.gate import list_sentences, plain_gate, tell_gate
+from torchmark.report.judgement_rows import order_judgements
+from torchmark.report.judgements import render_judgements
+from torchmark.report.plain import plain_run
+from torchmark.report.step_summary import summarise_markdown
+from torchmark.store.runs import Store, open_store
+
+SCHEMA = "torchmark.compare"
+SCHEMA_VERSION = 1
+DEFAULT_WIDTH = 80
+# So many changes are explained without being asked for.
+MOST_EXPLAINED = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class _Compared:
+    """All that is to be told. `contrast` has no judgement on what was refused."""
+
+    base: StoredSide
+    head: StoredSide
+    contrast: Contrast
+    result: GateResult
+    forced: bool
+    accept: str
+    """What a command has to say that accepts counts of head."""
+
+    @property
+    def exit_code(self) -> int:
+        """A regression among what was compared weighs more than what was not."""
+        obstacles = self.contrast.obstacles or self.contrast.case_obstacles
+        return self.result.exit_code or (REFUSED if obstacles and not self.forced else 0)
+
+
+@click.command("compare")
+@click.argument("base")
+@click.argument("head", required=False)
+@selection_options
+@click.option("--metric", "metrics", type=Metrics(), help="Only times or only counts.")
+@click.option("--force", is_flag=True, help="Compare also what is not comparable; the caveat stays.")
+@gate_options
+@click.option("--all", "all_cases", is_flag=True, help="A line for each case, however many are the same.")
+@click.option("--explain", metavar="EXPR", help="Explain the changes of these cases by function; EXPR as for -k.")
+@click.option("--no-explain", is_flag=True, help="Explain no change by function; else the five largest are.")
+@json_option
+@store_option
+def command(
+    base: str,
+    head: str | None,
+    selection: Selection,
+    metrics: tuple[Metric, ...] | None,
+    force: bool,
+    gate: GateOptions,
+    all_cases: bool,
+    explain: str | None,
+    no_explain: bool,
+    json_file: IO[str] | None,
+    store_path: Path,
+) -> int:
+    """Compare two runs case by case: exactly in what was counted, with intervals in what was timed.
+
+    BASE and HEAD are runs as for 'torchmark show', or RUN:ENV for one environment of a run. Of a single run with two
+    environments, the second is held against the first. What is not comparable is refused, with the reasons and exit
+    code 4. With --fail-on, --limit or --ledger the exit code is 3 if a case stops at the gate.
+
+    \b
+    torchmark compare before after
+    torchmark compare before after --fail-on slower --limit Ir:0.3% --limit "time:2%@training/*"
+    torchmark compare nightly:base nightly:branch -k linear --explain linear
+    """
+    if explain is not None and no_explain:
+        raise UsageError("--explain and --no-explain exclude each other.")
+    meant = None if explain is None else Selection(expression=parse(explain)).admits
+    with open_store(store_path, read_only=True) as store:
+        sides = find_sides(store, base, head)
+        runs = [_load(store, side, selection, metrics) for side in sides]
+        if not any(run.plan.cases for run in runs):
+            found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)
+            click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
+            return NOTHING_SELECTED
+        compared = _compare(store, sides, runs, gate, store_path, force=force)
+    if json_file is not None:
+        write_json(_as_json(compared), json_file)
+    if not is_standard_output(json_file):
+        _show(compared, all_cases=all_cases, choose=None if no_explain else _make_choice(compared, meant))
+    append_summary(_summarise(compared), gate)
+    return compared.exit_code
+
+
+def _load(store: Store, side: StoredSide, selection: Selection, metrics: tuple[Metric, ...] | None) -> Run:
+    run = store.load(side.info.id, select=selection.admits)
+    there = run.plan.sampling.metrics
+    if metrics is not None and not set(metrics) & set(there):
+        measured = " and ".join(metric.value for metric in there)
+        raise UsageError(f"In {side.name} only {measured} was measured.")
+    return narrow_run(run, targets=[side.target], metrics=metrics)
+
+
+def _compare(
+    store: Store,
+    sides: tuple[StoredSide, StoredSide],
+    runs: list[Run],
+    gate: GateOptions,
+    store_path: Path,
+    *,
+    force: bool,
+) -> _Compared:
+    base, head = sides
+    contrast = compare_runs(runs[0], base.target, runs[1], head.target, standardise)
+    if not force:
+        contrast = leave_out_incomparable(contrast)
+    contrast, counts = load_functions(store, sides, contrast, runs[1], gate)
+    if contrast.obstacles and not force:
+        result = GateResult(exit_code=REFUSED)
+    else:
+        result = apply_gate(contrast.judgements, counts, gate, missing=contrast.missing)
+    return _Compared(base, head, contrast, result, force, _spell_accept(store, head, gate, store_path))
+
+
+def _spell_accept(store: Store, head: StoredSide, gate: GateOptions, store_path: Path) -> str:
+    """The options of a command that means the counts of head."""
+    options = []
+    if store.find("@").id != head.info.id:
+        options += ["--run", name_run(make_unmistakable(store, head.info))]
+    if not head.alone:
+        options += ["--env", shlex.quote(head.target.name)]
+    if gate.ledger not in (None, DEFAULT_LEDGER):
+        options += ["--ledger", shlex.quote(str(gate.ledger))]
+    if where := spell_store(store_path):
+        options += ["--store", shlex.quote(where)]
+    return "".join(f" {part}" for part in options)
+
+
+def _make_choice(
+    compared: _Compared, meant: Callable[[Any], bool] | None
+) -> Callable[[list[Judgement]], list[Judgement]]:
+    """Which judgements to explain: those that are meant, or the largest changes and what stopped at the gate."""
+    stopped = {regression.case for regression in compared.result.regressions}
+
+    def choose(ordered: list[Judgement]) -> list[Judgement]:
+        if meant is not None:
+            return [one for one in ordered if meant(one.case)]
+        changed = [one for one in ordered if one.case in stopped or (one.count and is_instruction_change(one.count))]
+        return changed[:MOST_EXPLAINED]
+
+    return choose
+
+
+def _show(compared: _Compared, *, all_cases: bool, choose: Callable[[list[Judgement]], list[Judgement]] | None) -> None:
+    width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+    contrast, (base, head) = compared.contrast, name_sides(compared.base, compared.head)
+    refused = not compared.forced and (contrast.obstacles or contrast.case_obstacles)
+    if refused:
+        click.echo(f"torchmark: {tell_refusal(contrast, width)}", err=True)
+    if contrast.obstacles and refused:
+        return
+    texts = [f"base  {compared.base.title}\nhead  {compared.head.title}"]
+    texts.append(
+        render_judgements(contrast.judgements, width, colour=use_colour(), base=base, head=head, all_cases=all_cases)
+    )
+    if choose is not None:
+        explained = [one for one in order_judgements(contrast.judgements) if one.explanation is not None]
+        texts.append(explain_judgements(choose(explained), width))
+    texts.append(tell_unpaired(contrast, base, head, width))
+    texts.append("\n".join(tell_gate(compared.result, compared.accept)))
+    click.echo("\n\n".join(filter(None, texts)))
+
+
+def _summarise(compared: _Compared) -> str:
+    base, head = name_sides(compared.base, compared.head)
+    obstacles = [] if compared.forced else [f"Not compared: {text}" for text in list_obstacles(compared.contrast)]
+    sentences = [*obstacles, *list_sentences(compared.result)]
+    title = f"{head} against {base}"
+    return summarise_markdown(compared.contrast.judgements, title=title, gate=sentences, base=base, head=head)
+
+
+def _as_json(compared: _Compared) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "base": {"run": plain_run(compared.base.info), "target": compared.base.target.name},
+        "head": {"run": plain_run(compared.head.info), "target": compared.head.target.name},
+        **plain_contrast(compared.contrast, forced=compared.forced),
+        "gate": plain_gate(compared.result),
+        "exit_code": compared.exit_code,
+    }

@@ -1,0 +1,99 @@
+"""Which two results of the store are meant: runs, or environments of runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+
+from torchmark.define.selection import nearest
+from torchmark.errors import UsageError
+from torchmark.model.plan import Target
+from torchmark.model.run import RunInfo
+from torchmark.report.closing import SHORT_ID
+from torchmark.report.text import count
+from torchmark.report.variants import name_target
+from torchmark.store.runs import Store
+
+SEPARATOR = ":"
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredSide:
+    """One environment of a run."""
+
+    info: RunInfo
+    target: Target
+    alone: bool
+    """Whether the run has no other."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line, as far as people read it."""
+        run = self.info.name or self.info.id[:SHORT_ID]
+        return run if self.alone else f"{run}{SEPARATOR}{self.target.name}"
+
+    @property
+    def title(self) -> str:
+        """With what tells it from others of its name."""
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.info.created))
+        where = "" if self.alone else f", {name_target(self.target)}"
+        return f"{self.info.name or 'run'} ({self.info.id[:SHORT_ID]}), {when}{where}"
+
+
+def name_sides(base: StoredSide, head: StoredSide) -> tuple[str, str]:
+    """What both are called where they stand side by side; those of one name, by the beginnings of their ids."""
+    if base.name != head.name:
+        return base.name, head.name
+    return base.info.id[:SHORT_ID], head.info.id[:SHORT_ID]
+
+
+def find_sides(store: Store, base: str, head: str | None) -> tuple[StoredSide, StoredSide]:
+    """Base and head. Without a head, base is a run with two environments, the first of which is base."""
+    if head is not None:
+        sides = _find_side(store, base), _find_side(store, head)
+        if sides[0] == sides[1]:
+            raise UsageError(f"{base} and {head} are the same: there is nothing to compare.")
+        return sides
+    info = store.find(base)
+    targets = _read_targets(store, info)
+    if len(targets) != 2:
+        raise UsageError(
+            f"The run {base} has {count(len(targets), 'environment')}; two would be compared with each other. "
+            f"Name another run to compare it with, as in torchmark compare {base} @."
+        )
+    first, second = (StoredSide(info, target, alone=False) for target in targets)
+    return first, second
+
+
+def _find_side(store: Store, reference: str) -> StoredSide:
+    """`RUN`, or `RUN:ENV`. A run's name may have a colon in it."""
+    env = None
+    try:
+        info = store.find(reference)
+    except UsageError:
+        run, separator, env = reference.rpartition(SEPARATOR)
+        if not separator:
+            raise
+        info = store.find(run)
+    targets = _read_targets(store, info)
+    return StoredSide(info, choose_target(targets, env, info.name), alone=len(targets) == 1)
+
+
+def _read_targets(store: Store, info: RunInfo) -> tuple[Target, ...]:
+    return store.load(info.id, select=lambda case: False).plan.targets
+
+
+def choose_target(targets: Sequence[Target], env: str | None, run: str) -> Target:
+    """The environment of that name, or the only one there is."""
+    names = [target.name for target in targets]
+    if env is not None:
+        if env not in names:
+            known = nearest(env, names) or names
+            raise UsageError(f"The run {run!r} has no environment {env!r}. There is {', '.join(map(repr, known))}.")
+        return targets[names.index(env)]
+    if len(targets) != 1:
+        raise UsageError(
+            f"The run {run!r} has {len(targets)} environments: {', '.join(map(repr, names))}. Say which one is meant."
+        )
+    return targets[0]

@@ -1,0 +1,127 @@
+"""What a gate lets through, and what it says of those that it stops. Every number is of one run of the statement."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+from torchmark.model.case import Case
+
+
+class Witness(enum.Enum):
+    """What a limit is for, by the name it has on the command line."""
+
+    INSTRUCTIONS = "Ir"
+    TIME = "time"
+    ALLOCATIONS = "allocations"
+
+
+class FailOn(enum.Enum):
+    """What stops at the gate."""
+
+    SLOWER = "slower"
+    UNDECIDED = "undecided"
+    FAILED = "failed"
+    """It could not be measured in head."""
+    MISSING = "missing"
+    """Base has it and head does not."""
+
+
+# Numbers of one run are quotients, each off by up to 1.1e-16 of itself; their difference, and a share of one, by a few
+# times that. One instruction in a hundred runs is more than this up to a million million instructions a run.
+ROUNDING = 1e-14
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """How much more is let through: a share of what there was, or else so many; of cases that fit the pattern, or all.
+
+    >>> Limit(Witness.INSTRUCTIONS, share=0.003).admits(1000, 1003), Limit(Witness.INSTRUCTIONS, amount=0).admits(5, 6)
+    (True, False)
+    """
+
+    witness: Witness
+    share: float | None = None
+    amount: float = 0.0
+    pattern: str | None = None
+
+    def admits(self, base: float, head: float) -> bool:
+        """Whether head is no more above base than this."""
+        allowed = self.amount if self.share is None else base * self.share
+        return head - base <= allowed + ROUNDING * max(abs(base), abs(head))
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """What stops, and how much is let through.
+
+    Of several limits that fit a case those with a pattern come first, and of these the last one.
+    """
+
+    fail_on: frozenset[FailOn] = frozenset()
+    limits: tuple[Limit, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """A function, and how many instructions more it takes."""
+
+    function: str
+    delta: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """Why a case stops. `base` and `head` are what the witness says, seconds or a number; None where there is none."""
+
+    case: Case
+    reason: FailOn
+    witness: Witness | None = None
+    base: float | None = None
+    head: float | None = None
+    limit: Limit | None = None
+    """The one that it is above, where there is one."""
+    accepted: bool = False
+    """Whether `base` is the count that the ledger has, and not that of the other side."""
+    functions: tuple[Growth, ...] = ()
+    """Those whose instructions grew, the largest growth first; none where costs by function are not known."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Improvement:
+    """A case that takes fewer instructions than the ledger accepts, which should be accepted in its turn."""
+
+    case: Case
+    accepted: float
+    head: float
+
+
+@dataclasses.dataclass(frozen=True)
+class StaleEntry:
+    """A case whose entry in the ledger says nothing of the count at hand: what differs, accepted and now."""
+
+    case: Case
+    differences: tuple[tuple[str, str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """A count beside the one that the ledger accepts, under the same conditions."""
+
+    case: Case
+    accepted: float
+    head: float
+    functions: tuple[Growth, ...] = ()
+    """Those that take more, the largest growth first, as far as the ledger tells."""
+
+
+@dataclasses.dataclass(frozen=True)
+class GateResult:
+    """What a gate says of all cases together, and the code that a program ends with."""
+
+    regressions: tuple[Regression, ...] = ()
+    improvements: tuple[Improvement, ...] = ()
+    stale: tuple[StaleEntry, ...] = ()
+    accepted: tuple[Case, ...] = ()
+    """Those that take more instructions than base, as the ledger accepts."""
+    exit_code: int = 0

@@ -1,0 +1,121 @@
+"""The ledger on the disk: a folder that is committed, with one small JSON file for each case.
+
+A file appears under its name when it is complete. Whatever is read is checked, and errors name the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Any
+
+from torchmark.errors import StoreError
+from torchmark.model.case import Case
+from torchmark.model.ledger import LedgerEntry
+from torchmark.store.fields import check_schema, take
+from torchmark.store.plain import from_plain, parse, to_plain
+
+SCHEMA = "torchmark.ledger"
+SCHEMA_VERSION = 1
+# Hundreds of times what an entry takes.
+MOST_BYTES = 4_000_000
+# File systems allow names of 255 bytes; people read the first few words.
+_READABLE = 80
+_DIGITS = 10
+_SCHEMA_FIELDS = ("schema", "schema_version")
+
+
+def find_path(folder: Path, case: Case) -> Path:
+    """Where the entry of a case is: under a name that can be read, and that no other case has.
+
+    >>> from torchmark.model.case import AutogradMode, AutoLabels, RuntimeMode, TimerArgs
+    >>> from torchmark.model.task import Language
+    >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.CPP)
+    >>> find_path(Path("ledger"), Case(("../nn", "Linear"), labels, TimerArgs("f();"), suite="standard")).name
+    'nn-Linear-Eager-Forward-C-fb65bae38f.json'
+    """
+    digits = hashlib.sha256(json.dumps([case.suite, case.key]).encode("ascii")).hexdigest()[:_DIGITS]
+    words = " ".join((*case.label, *case.autolabels.as_dict.values()))
+    readable = re.sub(r"[^0-9A-Za-z_]+", "-", words).strip("-")[:_READABLE].strip("-")
+    return folder / f"{f'{readable}-' if readable else ''}{digits}.json"
+
+
+def read_entry(folder: Path, case: Case) -> LedgerEntry | None:
+    """What was accepted of a case, if anything was."""
+    path = find_path(folder, case)
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"Cannot read {path}: {error.strerror}.") from error
+    try:
+        if len(content) > MOST_BYTES:
+            raise StoreError(f"It has more than {MOST_BYTES} bytes, and is no entry of a ledger.")
+        entry = parse_entry(content)
+        if (entry.suite, entry.key) != (case.suite, case.key):
+            raise StoreError(f"It is of another case: {entry.key:.200} of {entry.suite:.80}.")
+    except StoreError as error:
+        raise StoreError(f"{path}: {error}") from error
+    return entry
+
+
+def write_entry(folder: Path, case: Case, entry: LedgerEntry) -> Path:
+    """Put an entry in place of what was there; the folder is made where there is none."""
+    path = find_path(folder, case)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(path, dump_entry(entry).encode("ascii"))
+    except OSError as error:
+        raise StoreError(f"Cannot write {path}: {error.strerror}.") from error
+    return path
+
+
+def dump_entry(entry: LedgerEntry) -> str:
+    """An entry as text that is the same for the same entry, a fact a line, so that changes can be read in a diff."""
+    plain = to_plain(entry)
+    # A mapping reads better than pairs; names are there once.
+    plain["functions"] = dict(entry.functions)
+    return json.dumps({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **plain}, indent=1, sort_keys=True) + "\n"
+
+
+def parse_entry(content: bytes) -> LedgerEntry:
+    """The entry of a text; StoreError names the field that is not as it should be."""
+    data = parse(content, "entry")
+    check_schema(data, SCHEMA, SCHEMA_VERSION)
+    found: dict[str, Any] = {name: value for name, value in data.items() if name not in _SCHEMA_FIELDS}
+    found["functions"] = [list(pair) for pair in sorted(take(found, "functions", dict).items())]
+    entry = from_plain(LedgerEntry, found, "entry")
+    _check(entry)
+    return entry
+
+
+def _check(entry: LedgerEntry) -> None:
+    """What types do not tell: a file that was merged by hand may be neither of the two."""
+    if entry.depends_on.number < 1:
+        raise StoreError(f"The field 'depends_on.number' is {entry.depends_on.number!r:.40}; expected at least 1.")
+    if entry.total not in entry.totals or len(entry.totals) != len(entry.depends_on.layouts):
+        raise StoreError("The field 'totals' does not fit: it has one for each layout, and 'total' is among them.")
+    if sum(cost for _, cost in entry.functions) + entry.rest != entry.total:
+        raise StoreError("The fields 'functions' and 'rest' do not add up to 'total'.")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # Not a name that another process may have chosen at the same time.
+    draft = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise

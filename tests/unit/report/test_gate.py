@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.sample_runs import ADD, FAILING, ODD
+from torchmark.analysis.limits import parse_limit
+from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Regression, StaleEntry, Witness
+from torchmark.report.gate import list_sentences, plain_gate, tell_gate, word_regression, word_stale
+
+IR, TIME = Witness.INSTRUCTIONS, Witness.TIME
+GREW = Regression(
+    ADD,
+    FailOn.SLOWER,
+    IR,
+    1000.0,
+    1050.0,
+    parse_limit("Ir:0"),
+    functions=tuple(Growth(f"f{n}", n) for n in (9, 5, 3, 1)),
+)
+
+
+@pytest.mark.parametrize(
+    ("regression", "text"),
+    [
+        (GREW, "takes 50 instructions (+5.0 %) more than base, limit Ir:0: f9 +9, f5 +5, f3 +3 and 1 more"),
+        (
+            Regression(ADD, FailOn.SLOWER, IR, 1000.0, 1000.25, parse_limit("Ir:0"), accepted=True),
+            "takes 0.25 instructions (+0.03 %) more than accepted, limit Ir:0",
+        ),
+        (
+            Regression(ADD, FailOn.SLOWER, TIME, 1e-6, 1.1e-6, parse_limit("time:2%@*")),
+            "takes 100 ns (+10 %) more than base, limit time:2%@*",
+        ),
+        (
+            Regression(ADD, FailOn.SLOWER, Witness.ALLOCATIONS, 0.0, 2.0, parse_limit("allocations:1")),
+            "takes 2 allocations more than base, limit allocations:1",
+        ),
+        (Regression(ADD, FailOn.SLOWER), "is slower"),
+        (Regression(ADD, FailOn.UNDECIDED), "is undecided"),
+        (Regression(ADD, FailOn.FAILED), "fails in head"),
+        (Regression(ADD, FailOn.MISSING), "is missing in head"),
+    ],
+)
+def test_a_regression_is_one_line(regression: Regression, text: str) -> None:
+    assert word_regression(regression) == f"Pointwise / add, Python {text}"
+
+
+def test_commands_accept_what_stopped_by_its_instructions_and_what_became_better() -> None:
+    result = GateResult((GREW, GREW, Regression(FAILING, FailOn.MISSING)), (Improvement(FAILING, 320.0, 200.0),))
+    lines = tell_gate(result, " --run x")
+    assert lines[0] == "3 regressions:"
+    assert lines[4:6] == [
+        "Where that is meant to be:",
+        "  torchmark accept 'Pointwise / add, Python' --run x --why '…'",
+    ]
+    assert lines[6:] == [
+        "fails, Python takes 120 instructions less than accepted.",
+        "Let the ledger know:",
+        "  torchmark accept 'fails, Python' --run x --why '…'",
+    ]
+    assert tell_gate(GateResult(), "") == []
+    assert tell_gate(GateResult(accepted=(ADD,)), "") == [
+        "More instructions than base, and as accepted: Pointwise / add, Python."
+    ]
+
+
+def test_entries_that_are_stale_for_one_reason_are_one_line() -> None:
+    torch = ("torch", "2.12", "2.13")
+    many = [StaleEntry(case, (torch,)) for case in (ADD, ODD, FAILING, ADD)]
+    assert word_stale(many) == ["The ledger says nothing of 4 cases: torch was 2.12 and is 2.13."]
+    defined = StaleEntry(ADD, (("definition", "abc", "def"), ("hash_seed", "0", "1")))
+    assert word_stale([defined]) == [
+        "The ledger says nothing of Pointwise / add, Python: it is defined otherwise now, hash seed was 0 and is 1."
+    ]
+
+
+def test_a_page_has_a_sentence_for_each() -> None:
+    result = GateResult((GREW,), (Improvement(ADD, 2.0, 1.0),), (StaleEntry(ADD, (("torch", "1", "2"),)),))
+    sentences = list_sentences(result)
+    assert len(sentences) == 3
+    assert all(sentence.endswith(".") for sentence in sentences)
+    assert sentences[1].endswith("It asks to be accepted.")
+
+
+def test_plain_values_have_everything() -> None:
+    result = GateResult((GREW,), (Improvement(ADD, 2.0, 1.0),), (StaleEntry(ADD, (("torch", "1", "2"),)),), (ODD,), 3)
+    plain = json.loads(json.dumps(plain_gate(result), allow_nan=False))
+    assert plain["exit_code"] == 3
+    assert plain["regressions"][0]["functions"][0] == {"function": "f9", "delta": 9}
+    assert (plain["regressions"][0]["limit"], plain["regressions"][0]["witness"]) == ("Ir:0", "Ir")
+    assert plain["improvements"][0]["accepted"] == 2.0
+    assert plain["stale"][0]["differences"] == [{"what": "torch", "accepted": "1", "now": "2"}]
+    assert plain["accepted"][0]["key"] == ODD.key
