@@ -45,7 +45,7 @@ class Rule:
     """
 
     alpha: float = 0.05
-    looks: tuple[int, ...] = (2, 4, 6, 10)
+    looks: tuple[int, ...] = (1, 3, 5, 9)
     """Visits of each layout after which one looks."""
     floor: float = SMALLEST_FLOOR
     """A smaller log-ratio is not called a change."""
@@ -111,13 +111,15 @@ def confirmation_p(fresh: Visits, log_ratio_sign: float) -> float:
 def settle(first_visits: Visits, fresh_visits: Visits, accepted: bool, rule: Rule) -> Look:
     """What stands of a change that the first layouts showed, after it was looked for in fresh ones.
 
-    It stands if fresh ones alone confirm it, which `accepted` says, and all layouts together show it too.
+    It stands if fresh ones alone confirm it, which `accepted` says, as a change above the floor, and all layouts
+    together show it too.
     """
-    first = combine_layouts(first_visits, rule.confidence)
+    first, fresh = (combine_layouts(visits, rule.confidence) for visits in (first_visits, fresh_visits))
     pooled = look([*first_visits, *fresh_visits], rule)
     if pooled.layered is None or pooled.verdict in (Verdict.SAME, Verdict.UNDECIDED):
         return pooled
-    if accepted and first is not None and pooled.verdict is _direct(first.estimate):
+    is_seen = accepted and fresh is not None and abs(fresh.estimate) >= rule.floor
+    if is_seen and first is not None and pooled.verdict is _direct(first.estimate):
         return pooled
     return Look(_without_change(pooled.layered, rule), pooled.layered)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from torchmark.model.bout import Pace, Visit
@@ -19,11 +19,13 @@ from torchmark.model.comparison import (
 )
 from torchmark.stats.order import quantile
 
-# A machine that is shared flips between a fast and a slow spell, and stays in the fast one for a millisecond or so.
-# Pairs of blocks of 50 to 100 us rarely straddle a flip; those of 1 ms have 24 times the error after the same time.
-BLOCK_S = 80e-6
-# After the other process had the core, the first 10 runs of an operator take 40 % longer, the next 10 4.5 %.
-WARM_S = 40e-6
+# A machine that is shared flips between a fast and a slow spell, and stays in the fast one for a millisecond or so; and
+# it takes 20 us away now and then. The shorter a block, the fewer pairs straddle either: of 80 us blocks 27 % of pairs
+# did, of 45 us ones 15 %, with the same error of a visit in four fifths of the time.
+BLOCK_S = 45e-6
+# After the other process had the core, the first 10 runs of an operator take 40 % longer, the next 10 4.5 %, the third
+# 10 0.7 %.
+WARM_S = 34e-6
 FEWEST_WARM = 3
 # A run that lasts longer than a block refills the caches by itself.
 FEWEST_WARM_OF_LONG = 1
@@ -36,6 +38,14 @@ VISIT_S = 0.06
 
 # Pairs with a page fault are left out, if that leaves so many.
 ENOUGH_PAIRS = 20
+
+# One process in twelve is slower than its brothers for all its life, by 2 to 3 %: by chance its pages lie badly in real
+# memory. A visit is taken for one of these if it is so far from those of other layouts, and so many times as far as
+# half of these are.
+FAR_OFF = 0.01
+TIMES_AS_FAR = 4.0
+# With fewer it cannot be told which of them is off.
+FEWEST_TO_COMPARE = 4
 
 # A block is slow if it takes so many times what the fastest tenth does.
 SLOW_FACTOR = 1.3
@@ -56,7 +66,7 @@ def choose_pace(run_s: float) -> Pace:
     """How to cut blocks of a statement one run of which takes so long, at best, on the slower side.
 
     >>> choose_pace(1e-6)
-    Pace(number=80, warm=40, pairs=40)
+    Pace(number=45, warm=34, pairs=40)
     >>> choose_pace(1e-3)
     Pace(number=1, warm=1, pairs=15)
     """
@@ -118,6 +128,20 @@ def _find_slow(sides: Sequence[Sequence[float]]) -> tuple[float, float]:
         slow += [t / fast for t in times if t > SLOW_FACTOR * fast]
         blocks += len(times)
     return len(slow) / blocks, quantile(sorted(slow), 0.5) if slow else 1.0
+
+
+def find_far_off(log_ratios: Mapping[int, float]) -> list[int]:
+    """The layouts whose visit is far from those of the others, in whichever direction.
+
+    >>> find_far_off({0: 0.001, 1: -0.002, 2: 0.0, 3: 0.031, 4: 0.001})
+    [3]
+    """
+    if len(log_ratios) < FEWEST_TO_COMPARE:
+        return []
+    middle = quantile(sorted(log_ratios.values()), 0.5)
+    distances = {layout: abs(ratio - middle) for layout, ratio in log_ratios.items()}
+    limit = max(FAR_OFF, TIMES_AS_FAR * quantile(sorted(distances.values()), 0.5))
+    return [layout for layout, distance in distances.items() if distance > limit]
 
 
 def doubt_visits(visits: Sequence[Reduced], threads: int = 1) -> tuple[ComparisonCaveat, ...]:

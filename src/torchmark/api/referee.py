@@ -22,14 +22,14 @@ from torchmark.analysis.sequential import (
     settle,
     to_evidence,
 )
-from torchmark.analysis.visits import Reduced, choose_pace, doubt_visits, reduce_visit
+from torchmark.analysis.visits import Reduced, choose_pace, doubt_visits, find_far_off, reduce_visit
 from torchmark.model.bout import Bout, Gauge, Pace, Visit
 from torchmark.model.comparison import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
 from torchmark.model.judgement import SideFailure, TimeEvidence, Verdict
 from torchmark.runner.arena import Failures
 from torchmark.runner.backend import Stop
 from torchmark.runner.layouts import Match
-from torchmark.stats.layered import more_visits_help
+from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, more_visits_help
 from torchmark.stats.multiple import benjamini_hochberg
 from torchmark.stats.order import quantile
 
@@ -42,6 +42,11 @@ NOTABLE_LAYOUT_SD = 0.01
 # What may be spent besides so much for each case: starting fresh layouts takes this long.
 STARTING_S = 30.0
 CASE_S = 3.0
+
+# A change that was clear after this many visits of each layout is looked for in two of each fresh one; another, in as
+# many as it took before.
+CLEAR_AFTER = 3
+CONFIRMING = 2
 
 CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
@@ -201,16 +206,29 @@ class Referee:
                         yield contest
 
     def _sweep(self, contest: _Contest, layouts: Sequence[int], visits: int) -> None:
-        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often."""
+        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often.
+
+        A layout whose visit is far off is visited again, until a single one cannot speak for it.
+        """
         began = self._now()
         while contest.count_visits(layouts) < visits and not contest.failures and not self._is_over():
-            for layout in self._chance.sample(layouts, len(layouts)):
-                outcome = self._place.visit(layout, contest.bout, contest.pace)
-                if not isinstance(outcome, Visit):
-                    contest.failures = outcome
-                    break
-                contest.visits.setdefault(layout, []).append(reduce_visit(outcome))
+            self._visit(contest, self._chance.sample(layouts, len(layouts)))
+            newest = {layout: contest.visits[layout][-1].log_ratio for layout in layouts if layout in contest.visits}
+            for layout in find_far_off(newest):
+                missing = ENOUGH_FOR_MEDIAN - len(contest.visits[layout])
+                self._visit(contest, [layout] * missing)
         contest.seconds += self._now() - began
+
+    def _visit(self, contest: _Contest, layouts: Sequence[int]) -> None:
+        """One after the other, until one fails."""
+        for layout in layouts:
+            if contest.failures:
+                return
+            outcome = self._place.visit(layout, contest.bout, contest.pace)
+            if isinstance(outcome, Visit):
+                contest.visits.setdefault(layout, []).append(reduce_visit(outcome))
+            else:
+                contest.failures = outcome
 
     # --- fresh layouts -------------------------------------------------------------------------------
 
@@ -226,6 +244,7 @@ class Referee:
         for done, contest in enumerate(changed):
             sign = contest.look.layered.estimate if contest.look.layered else 0.0
             visits = contest.count_visits(first)
+            visits = CONFIRMING if visits <= CLEAR_AFTER else visits
             self._note("confirming", done, len(changed))
             self._sweep(contest, fresh, visits)
             if contest.count_visits(fresh) >= visits:

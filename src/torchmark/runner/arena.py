@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import random
 import socket
@@ -19,6 +20,7 @@ from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Part, Visit
 from torchmark.model.job import DuelJob, GaugeJob
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind, was_killed
+from torchmark.runner.aliases import Aliases
 from torchmark.runner.cores import choose_idlest
 from torchmark.runner.layouts import Layout, Match, even_out, match_maps, read_map
 from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker
@@ -69,6 +71,7 @@ class Arena:
         self._chance = random.Random(seed)
         self._pairs: dict[int, Pair] = {}
         self._matches: dict[int, Match] = {}
+        self._aliases = Aliases()
 
     @property
     def layouts(self) -> tuple[int, ...]:
@@ -129,6 +132,7 @@ class Arena:
         pairs, self._pairs = self._pairs, {}
         for worker in dict.fromkeys(worker for pair in pairs.values() for worker in pair):
             worker.abandon()
+        self._aliases.close()
 
     # --- one visit -----------------------------------------------------------------------------------
 
@@ -185,7 +189,7 @@ class Arena:
     # --- workers -------------------------------------------------------------------------------------
 
     def _make_pair(self, number: int) -> Pair:
-        specs = [self._specify(corner) for corner in self._corners]
+        specs = self._specs
         paddings = even_out(specs[0].python, specs[1].python)
         base, head = (
             Worker(_lay_out(spec, Layout(number, padding)), self._environ)
@@ -193,14 +197,21 @@ class Arena:
         )
         return Pair(base, base if self._together else head)
 
+    @functools.cached_property
+    def _specs(self) -> list[WorkerSpec]:
+        """What to start on each side, under names of one length where that can be."""
+        specs = [self._specify(corner) for corner in self._corners]
+        if all(corner.python is not None for corner in self._corners):
+            pythons = self._aliases.give([spec.python for spec in specs])
+            specs = [dataclasses.replace(spec, python=python) for spec, python in zip(specs, pythons, strict=True)]
+        return specs
+
     def _specify(self, corner: Corner) -> WorkerSpec:
         given = dict(corner.variables)
         if corner.python is None:
             return own_worker(self._environ, given, counting=False)
         spec = other_worker(corner.python, self._environ, given, counting=False)
-        # As it is really called: two names of different length make two stacks that begin differently.
-        python = find_interpreter(spec.python, dict(spec.variables))
-        return other_worker(python, self._environ, given, counting=False)
+        return dataclasses.replace(spec, python=find_interpreter(spec.python, dict(spec.variables)))
 
     def _check(self, pair: Pair) -> Match:
         return match_maps(read_map(pair.base.pid), read_map(pair.head.pid))

@@ -71,6 +71,7 @@ class Link:
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._scratch = Path(hello.scratch)
         self._busy = False
+        self._leaving = False
         # Above the standard streams: in a program that has closed its own, the first numbers are free.
         end = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 3)
         theirs.close()
@@ -128,8 +129,10 @@ class Link:
     def carry_out(self, job: Job, payload: bytes, timeout_s: float, rival: int | None = None) -> Ending:
         """Have a job done; LinkLost if that took the zygote down, or it was down already.
 
-        `rival` is a descriptor for the job, which leads to that of another zygote.
+        `rival` is a descriptor for the job, which leads to that of another zygote. Such a job has ended when it has
+        answered: its process may take some milliseconds more to go, during which other zygotes have work to do.
         """
+        self._await_rest()
         with contextlib.ExitStack() as readers, contextlib.ExitStack() as writers:
             file = readers.enter_context(tempfile.TemporaryFile())
             file.write(frames.pack(encode(_without_folder(job))) + payload)
@@ -150,9 +153,17 @@ class Link:
             except OSError as error:
                 raise LinkLost(str(error)) from error
             writers.close()
-            ending = _Talk(self._control, *ours).listen(timeout_s)
-            self._busy = False
+            talk = _Talk(self._control, *ours)
+            ending = talk.listen(timeout_s, until_answer=rival is not None)
+            self._busy = self._leaving = not talk.has_ended
             return ending
+
+    def _await_rest(self) -> None:
+        """Until the process of a job that has answered is gone."""
+        if self._leaving:
+            while not isinstance(receive(self._control), Ended):
+                pass
+            self._busy = self._leaving = False
 
     def close(self) -> None:
         """End the zygote, all it has started, and its files."""
@@ -180,6 +191,7 @@ class Link:
         """End the job that runs, if one does, wait for that, and say whether the zygote can take another."""
         if not self._busy:
             return True
+        self._leaving = False
         try:
             frames.send(self._control, encode(Stop()))
             while not isinstance(receive(self._control), Ended):
@@ -227,17 +239,26 @@ class _Talk:
         self._answer: Message | None = None
         self._started: int | None = None
         self._ended: Ended | None = None
+        self._until_answer = False
 
-    def listen(self, timeout_s: float) -> Ending:
-        """Until the zygote says that the job has ended; past the time limit, tell it to end the job."""
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job's process is gone."""
+        return self._ended is not None
+
+    def listen(self, timeout_s: float, *, until_answer: bool = False) -> Ending:
+        """Until the zygote says that the job has ended; past the time limit, tell it to end the job.
+
+        With `until_answer` no longer than until it has answered.
+        """
+        self._until_answer = until_answer
         try:
             stopped = self._listen(timeout_s)
         except LinkLost as lost:
             raise LinkLost(str(lost), self._started) from None
         self._drain()
-        assert self._ended is not None
         texts = (self._tails[stream].decode(errors="replace") for stream in self._streams)
-        return Ending(self._answer, self._ended.status, stopped, *texts)
+        return Ending(self._answer, self._ended.status if self._ended else 0, stopped, *texts)
 
     def _listen(self, timeout_s: float) -> bool:
         stopped = False
@@ -245,11 +266,11 @@ class _Talk:
         with selectors.DefaultSelector() as selector:
             for source in (self._control, self._answer_pipe, *self._streams):
                 selector.register(source, selectors.EVENT_READ)
-            while not self._has_ended():
+            while not self._is_done():
                 for key, _ in selector.select(min(max(0.0, end - time.monotonic()), LONGEST_WAIT_S)):
                     if not self._take(key.fileobj):
                         selector.unregister(key.fileobj)
-                if time.monotonic() < end or self._has_ended():
+                if time.monotonic() < end or self._is_done():
                     continue
                 if stopped:
                     raise LinkLost(f"did not answer within {ANSWER_TIMEOUT_S:.0f} s")
@@ -257,8 +278,8 @@ class _Talk:
                 self._tell_to_stop()
         return stopped
 
-    def _has_ended(self) -> bool:
-        return self._ended is not None
+    def _is_done(self) -> bool:
+        return self._ended is not None or (self._until_answer and self._answer is not None)
 
     def _take(self, source: object) -> bool:
         """Read what is there; False when nothing will come from there any more."""

@@ -11,7 +11,7 @@ import os
 import resource
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from torchmark.measure.clock import choose_clock, choose_native_clock
@@ -114,15 +114,18 @@ def _gauge(began: float) -> Steps[Gauged]:
 
 def duel(job: DuelJob, namespace: dict[str, Any], end: socket.socket | None) -> Dueled | Failed:
     """Carry the job out; `end` is that of the connection to the other process, where there is one."""
+    allowed = list_allowed()
     pin(job.cores)
-    if job.rival is not None:
-        return _duel_here(job, job.rival, namespace)
-    assert end is not None
     try:
-        blocks = _make_engine(job, namespace).follow(take_part(job, Turns(end)))
+        if job.rival is not None:
+            return _duel_here(job, job.rival, namespace)
+        assert end is not None
+        return _answer((_make_engine(job, namespace).follow(take_part(job, Turns(end))),))
     except RivalGone:
         return Failed(FailureKind.NO_RESULT.value, "The other side ended before the comparison did.", None)
-    return _answer((blocks,))
+    finally:
+        # Giving its memory back takes a process some milliseconds: both sides can do that at once, on different cores.
+        pin(allowed)
 
 
 def take_part(job: DuelJob, turns: Turns) -> Steps[Blocks]:
@@ -216,8 +219,13 @@ def read_disturbances() -> tuple[int, int]:
     return usage.ru_minflt, usage.ru_nivcsw
 
 
-def pin(cores: Sequence[int]) -> None:
+def pin(cores: Collection[int]) -> None:
     """Run on these cores only, where the system allows that."""
     if cores and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, cores)
+
+
+def list_allowed() -> Collection[int]:
+    """The cores that this process may run on; none where the system does not tell."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()

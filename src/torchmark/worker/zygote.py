@@ -18,6 +18,7 @@ from torchmark.wire import frames
 from torchmark.wire.messages import PROTOCOL, Hello, Ready, Refused, encode
 from torchmark.worker.checking import load_comparison
 from torchmark.worker.child import run_child
+from torchmark.worker.heap import fill_gaps
 from torchmark.worker.loop import serve_in_python
 from torchmark.worker.marks import Marks
 from torchmark.worker.process import adopt_orphans
@@ -45,6 +46,9 @@ def serve(control: socket.socket, hello: Hello) -> None:
     ready = encode(describe())
     if marks is not None:
         clear(marks, hello.scratch)
+    else:
+        # As the last thing: whatever is done before leaves gaps.
+        fill_gaps()
     frames.send(control, ready)
     # For counting in C, which leaves the heap alone: every child then starts from the same.
     descriptors = serve_in_python(control) if marks is None else marks.serve(control.fileno())

@@ -60,7 +60,7 @@ def test_the_ratio_is_the_median_of_paired_ones() -> None:
 def test_seconds_are_of_one_run_where_the_machine_is_fast() -> None:
     # Lower quartiles of five blocks: the second smallest.
     reduced = reduce_visit(visit([5.0, 1.0, 2.0, 9.0, 9.0], [10.0, 2.0, 4.0, 18.0, 18.0], number=10))
-    assert (reduced.base_s, reduced.head_s) == (pytest.approx(0.2), pytest.approx(0.4))
+    assert (reduced.base_s, reduced.head_s) == pytest.approx((0.2, 0.4))
 
 
 def test_pairs_with_page_faults_do_not_count_where_enough_are_left() -> None:

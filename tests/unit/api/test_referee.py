@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import pytest
 
+from tests.sampling import allowed_error
 from torchmark.analysis.sequential import Rule
 from torchmark.api.referee import FEWEST_LAYOUTS, Referee, Settings, Timing
 from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Part, Visit
@@ -126,7 +127,7 @@ def test_a_change_that_fresh_layouts_do_not_show_is_none() -> None:
 
 def test_a_change_is_not_called_one_if_there_is_no_time_to_see_it_again() -> None:
     place = FakePlace({"changed": shifted(0.03)})
-    timing = decide(place, Settings(budget_s=10.3))["changed"]
+    timing = decide(place, Settings(budget_s=10.15))["changed"]
     assert verdict(timing) is Verdict.UNDECIDED
     assert timing.evidence is not None
     assert timing.evidence.confirmed is None
@@ -142,16 +143,43 @@ def test_without_confirming_a_change_stands_on_the_first_layouts() -> None:
 def test_all_are_looked_at_once_before_any_is_looked_at_again() -> None:
     place = FakePlace({"a": noise(1, sd=0.05), "b": noise(2), "c": noise(3, sd=0.05)})
     decide(place)
-    first = 2 * 6
+    first = Rule.looks[0] * 6
     assert place.log[: 3 * first] == ["a"] * first + ["b"] * first + ["c"] * first
     # Then time goes to those that are not decided.
-    assert set(place.log[3 * first : 5 * first]) == {"a", "c"}
-    assert all(place.visits["b", layout] == 2 for layout in range(6))
+    assert set(place.log[3 * first :]) == {"a", "c"}
+    assert all(place.visits["b", layout] == 1 for layout in range(6))
+
+
+def test_a_visit_that_is_far_off_is_not_left_alone() -> None:
+    # The first visit of layout 2 is of a process that is slower for all its life; its brothers are not.
+    calm = noise(0, sd=0.0005)
+    place = FakePlace({"calm": lambda layout, number: 0.03 if (layout, number) == (2, 0) else calm(layout, number)})
+    assert verdict(decide(place)["calm"]) is Verdict.SAME
+    assert {layout: place.visits["calm", layout] for layout in range(6)} == {0: 1, 1: 1, 2: 3, 3: 1, 4: 1, 5: 1}
+
+
+def test_processes_that_are_slow_by_chance_raise_no_more_alarms_than_promised() -> None:
+    chance = random.Random(7)
+
+    def unlucky(layout: int, number: int) -> float:
+        slow = sum(side * 0.025 for side in (-1, 1) if chance.random() < 1 / 12)
+        return slow + chance.gauss(0, 0.003)
+
+    trials = 400
+    verdicts = Counter(verdict(decide(FakePlace({"null": unlucky}))["null"]) for _ in range(trials))
+    false = verdicts[Verdict.SLOWER] + verdicts[Verdict.FASTER]
+    assert false / trials <= 0.0025 + allowed_error(0.0025, trials)
+    assert verdicts[Verdict.SAME] / trials > 0.9
+    found = Counter(
+        verdict(decide(FakePlace({"slow": lambda layout, number: 0.01 + unlucky(layout, number)}))["slow"])
+        for _ in range(trials // 4)
+    )
+    assert found[Verdict.SLOWER] / (trials // 4) > 0.8
+    assert not found[Verdict.FASTER]
 
 
 def test_failures_cost_their_own_case_only() -> None:
-    broken: Effect = lambda layout, number: 0.0  # noqa: E731
-    place = FakePlace({"bad": RAISED, "good": noise(0), "later": broken})
+    place = FakePlace({"bad": RAISED, "good": noise(0), "later": noise(1, sd=0.05)})
     visit = place.visit
 
     def fail_later(layout: int, one: Bout, pace: Pace) -> Visit | Failures:

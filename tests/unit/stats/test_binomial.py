@@ -13,12 +13,12 @@ from torchmark.stats.binomial import binomial_bounds
 
 def test_bounds_of_none_and_of_all_are_worked_by_hand() -> None:
     # None in n has probability (1 - p)^n: that is 2.5 % for p = 1 - 0.025^(1/n).
-    assert binomial_bounds(0, 40, 0.95) == (0.0, pytest.approx(1 - 0.025 ** (1 / 40)))
-    assert binomial_bounds(40, 40, 0.95) == (pytest.approx(0.025 ** (1 / 40)), 1.0)
+    assert binomial_bounds(0, 40, 0.95) == pytest.approx((0.0, 1 - 0.025 ** (1 / 40)))
+    assert binomial_bounds(40, 40, 0.95) == pytest.approx((0.025 ** (1 / 40), 1.0))
 
 
 def test_one_trial_says_little() -> None:
-    assert binomial_bounds(1, 1, 0.9) == (pytest.approx(0.05), 1.0)
+    assert binomial_bounds(1, 1, 0.9) == pytest.approx((0.05, 1.0))
     assert binomial_bounds(0, 0, 0.9) == (0.0, 1.0)
 
 

@@ -58,5 +58,5 @@ def test_intervals_of_three_and_four_normal_values_hold_as_often_as_they_say() -
         second = [draw.gauss(0.5, 2) for _ in range(4)]
         found = contrast_means(first, second, 0.95)
         held += found.low <= 0.5 <= found.high
-    # 95 % ± 4 standard errors is 0.936 to 0.964; Welch's approximation is known to be off by up to a point at such sizes.
-    assert 0.926 <= held / 4000 <= 0.974
+    # Four standard errors: 4 * sqrt(0.95 * 0.05 / 4000) = 0.014.
+    assert held / 4000 == pytest.approx(0.95, abs=0.014)
