@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchmark.api.referee import DEFAULTS, Place, Referee, Settings
 from torchmark.errors import WorkerError
@@ -48,16 +47,20 @@ def choose_slowings(place: Place, sizes_s: Sequence[float]) -> dict[int, float]:
     return {count: count * each for count in counts}
 
 
-def run_trials(
-    place: Place, slowings: Mapping[int, float], schedule: Sequence[int], settings: Settings = DEFAULTS, seed: int = 0
-) -> Iterator[Trial]:
-    """Hold comparisons in an order that is drawn, so that all sizes meet the same machine.
+def gauge_statement(place: Place) -> float:
+    """Seconds of one run of the statement."""
+    return _gauge(place, Bout(make_part(), make_part())).base_s
 
-    `schedule` has, for each trial, how many assignments to put in; 0 for none. Layouts have been started.
+
+def run_trials(
+    place: Place, slowings: Mapping[int, float], schedule: Iterable[int], settings: Settings = DEFAULTS, seed: int = 0
+) -> Iterator[Trial]:
+    """Hold one comparison after the other.
+
+    `schedule` has, for each trial, how many assignments to put in; 0 for none. It should be in random order, so that
+    all sizes meet the same machine. Layouts have been started.
     """
-    order = list(schedule)
-    random.Random(seed).shuffle(order)
-    for number, count in enumerate(order):
+    for number, count in enumerate(schedule):
         bout = Bout(make_part(), make_part(count))
         began = time.monotonic()
         referee = Referee(place, settings, seed=seed + number)

@@ -31,12 +31,11 @@ from torchmark.cli.parameters import (
 from torchmark.cli.planning import Known, Wish, check_name, describe_run, plan_targets, recall
 from torchmark.cli.selecting import (
     FAULTY,
-    Loaded,
     Options,
     cases_argument,
     choice_options,
-    explain_nothing,
     load_cases,
+    say_why_nothing,
     show_faults,
 )
 from torchmark.cli.storing import spell_store, store_option
@@ -142,13 +141,13 @@ def command(
     # Before there is a store: a slip of the finger makes none.
     loaded = None if resume else load_cases(wish.names, wish.chosen.select())
     if loaded is not None and not loaded.cases:
-        return _say_why_nothing(loaded)
+        return say_why_nothing(loaded)
     with open_store(store_path, create=not resume) as store:
         known = recall(store, wish, list_given(), name) if resume else None
         wish = known.wish if known else wish
         loaded = loaded or load_cases(wish.names, wish.chosen.select())
         if not loaded.cases:
-            return _say_why_nothing(loaded)
+            return say_why_nothing(loaded)
         job = _Job(store, wish.make_plan(loaded.cases), wish, known, name)
         try:
             with contextlib.closing(LocalBackend(usable)) as backend:
@@ -169,13 +168,6 @@ def list_given() -> frozenset[str]:
     return frozenset(name for name in context.params if context.get_parameter_source(name) is by_user)
 
 
-def _say_why_nothing(loaded: Loaded) -> int:
-    if loaded.found or not loaded.faults:
-        click.echo(f"torchmark: {explain_nothing(loaded)}", err=True)
-    show_faults(loaded.faults)
-    return loaded.exit_code
-
-
 def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name: str | None) -> int:
     """Say what would be done. Leaves no trace: where there is no store yet, there is none afterwards."""
     history: History = {}
@@ -190,7 +182,7 @@ def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name:
             history = store.durations(wish.make_plan(()).sampling)
     loaded = load_cases(wish.names, wish.chosen.select())
     if not loaded.cases:
-        return _say_why_nothing(loaded)
+        return say_why_nothing(loaded)
     plan = wish.make_plan(loaded.cases)
     orders = [order for order in plan.orders if _identify(order) not in settled]
     expected = estimate(orders, plan.sampling, history, cores)

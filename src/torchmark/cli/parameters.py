@@ -93,6 +93,23 @@ class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return seconds
 
 
+class Share(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A part of something, as a number or in per cent."""
+
+    name = "P%"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse, or say what was expected."""
+        text = str(value).strip()
+        try:
+            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            share = math.nan
+        if not 0 < share < 0.5:
+            self.fail(f"{value!r} is not a share below a half, such as 1% or 0.01.", param, ctx)
+        return share
+
+
 class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """What to measure, separated by commas."""
 

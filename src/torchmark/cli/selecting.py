@@ -143,6 +143,14 @@ def show_faults(faults: Sequence[Fault]) -> None:
         click.echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
 
 
+def say_why_nothing(loaded: Loaded) -> int:
+    """Tell why there is no case to work on, on standard error; the exit code."""
+    if loaded.found or not loaded.faults:
+        click.echo(f"torchmark: {explain_nothing(loaded)}", err=True)
+    show_faults(loaded.faults)
+    return loaded.exit_code
+
+
 def explain_nothing(loaded: Loaded) -> str:
     """Why no case is left, and which words would find some."""
     if not loaded.found:

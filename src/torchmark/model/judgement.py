@@ -12,7 +12,6 @@ from torchmark.model.case import Case
 from torchmark.model.comparison import ComparisonCaveat
 from torchmark.model.outcome import Failure
 
-
 # A change as large as half of the interval is found every other time. With 80 % it is found if it is larger by the 0.8
 # quantile of t, 0.92 for six layouts, which is a quarter of the 4.0 that the interval's half is at a look.
 VISIBLE = 1.25
@@ -162,7 +161,7 @@ class StageChange:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """Where a difference in instructions comes from. Functions, and stages, add up to all instructions of both sides."""
+    """Where a difference in instructions comes from. Functions, and stages, add up to all of both sides."""
 
     functions: tuple[FunctionChange, ...]
     """Those that differ most first; all of them, also those that are alike."""

@@ -37,7 +37,7 @@ _DOUBTS: dict[type[ComparisonCaveat], str] = {
     TooShort: "A run takes {seconds}: the loop around it is a large part of what was timed.",
     TooLong: "A run takes {seconds}, too long for taking turns to cancel what disturbs the machine.",
     SlowSpells: "The machine was {factor} times slower for {share} of the time; the ratio holds, times do not.",
-    WildPairs: "{share} of the pairs of blocks differ far more than usual.",
+    WildPairs: "{share} of the pairs of blocks differ by more than 10 %.",
     PageFaults: "{share} of the blocks used pages of memory for the first time.",
     Interrupted: "Other programs interrupted {share} of the blocks.",
 }
@@ -51,7 +51,7 @@ _ADVICE: dict[type[ComparisonCaveat], str] = {
     TooShort: "Let the statement do its work several times.",
     TooLong: "Smaller inputs show small changes better.",
     SlowSpells: "Do not hold these times against those of another day; `torchmark doctor` may tell what slows it.",
-    WildPairs: "Does it depend on chance, or on what earlier runs left behind?",
+    WildPairs: "Is the machine busy, or does the statement depend on chance?",
     PageFaults: "Allocate what it needs in the setup, where that is not what is compared.",
     Interrupted: "Compare on a quieter machine; `torchmark doctor` may tell what else runs.",
 }

@@ -1,4 +1,4 @@
-"""What each side of a comparison runs of a case: its text, or where its compiled code is; made for that side's torch."""
+"""What each side of a comparison runs of a case: its text, or where its compiled code is, made for that torch."""
 
 from __future__ import annotations
 

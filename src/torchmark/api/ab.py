@@ -1,0 +1,132 @@
+"""`ab`: compares two builds of torch, or two statements, and yields a judgement for each case."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torchmark.api.benchmarks import choose_cases
+from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry, time_sides
+from torchmark.api.counter import choose_layouts
+from torchmark.api.judgement import Judged, from_judgement
+from torchmark.api.referee import LAYOUTS, Settings
+from torchmark.errors import UsageError
+from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+from torchmark.report.text import one_line
+from torchmark.runner.backend import Stop
+from torchmark.runner.cores import choose_cores
+from torchmark.runner.folders import cache_folder
+from torchmark.runner.local import LocalBackend
+from torchmark.runner.machine import read_cpu_model
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.selftests import read_selftest
+
+MOST_LAYOUTS = 64
+
+
+def ab(
+    base: str | None,
+    head: str | None,
+    cases: Mapping[Any, Any] | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    *,
+    select: str = "",
+    setup: str = "pass",
+    python: str | None = None,
+    time: bool = True,
+    count: bool = True,
+    alpha: float = 0.05,
+    equivalence: float = 0.01,
+    layouts: int = LAYOUTS,
+    budget_s: float | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> Iterator[Judged]:
+    """Compare cases in two interpreters, or two statements in one: slower, faster, the same, or undecided.
+
+    base, head: interpreters, each with its own torch; None is the one that runs this. Without `cases` they are
+        statements, compared on the variables that `setup` makes, in this interpreter or in `python`.
+    cases: a definition, or names of suites and paths of files; `select` chooses among them, as `torchmark list -k`.
+    time, count: the witnesses to hear; counting needs Valgrind.
+    alpha: how often at most a case that did not change may be looked at again; what is then called a change has been
+        seen on fresh layouts of memory besides.
+    equivalence: a change within plus and minus this share is called the same.
+    layouts: of memory, in which times are taken in turns.
+    budget_s: for all times together.
+
+    >>> setup = "x, y = torch.ones(4), torch.ones(4)"
+    >>> for found in ab("x + y", "x + y + x + y + x", setup=setup, count=False, layouts=3):
+    ...     print(found.time.log_ratio > 0)
+    True
+    """
+    metrics = tuple(metric for metric, asked in ((Metric.WALL, time), (Metric.COUNT, count)) if asked)
+    if not metrics:
+        raise UsageError("There is nothing to do: ask for `time`, for `count`, or for both.")
+    settings = make_settings(alpha, equivalence, layouts, budget_s)
+    if cases is None:
+        statements = [TimerArgs(_check_statement(stmt), setup) for stmt in (base, head)]
+        comparison = compare_statements(statements, python, metrics, settings, timeout_s)
+    else:
+        if python is not None or setup != "pass":
+            raise UsageError("`python` and `setup` are for two statements: with cases, base and head are interpreters.")
+        entries = tuple(Entry(case, case) for case in choose_cases(cases, select, check=False))
+        targets = Target("base", base), Target("head", head)
+        comparison = Comparison(entries, *targets, metrics, settings, choose_layouts(SUITE_LAYOUTS), timeout_s)
+    return _compare(comparison)
+
+
+def make_settings(alpha: float, equivalence: float, layouts: int, budget_s: float | None) -> Settings:
+    """How sure to be, with what is known of this machine."""
+    for name, value in (("alpha", alpha), ("equivalence", equivalence)):
+        if not 0 < value < 0.5:
+            raise UsageError(f"`{name}` is a share between 0 and 0.5, such as 0.01, not {value!r}.")
+    if not 2 <= layouts <= MOST_LAYOUTS:
+        raise UsageError(f"`layouts` is a number from 2 to {MOST_LAYOUTS}, not {layouts!r}.")
+    if budget_s is not None and not 0 <= budget_s < math.inf:
+        raise UsageError(f"`budget_s` is a number of seconds, not {budget_s!r}.")
+    known = read_selftest(cache_folder(os.environ), read_cpu_model(Path("/")))
+    return Settings(alpha, equivalence, layouts, budget_s, known.sd if known else None)
+
+
+def compare_statements(
+    statements: Sequence[TimerArgs],
+    python: str | None,
+    metrics: tuple[Metric, ...],
+    settings: Settings,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> Comparison:
+    """Each statement against the first, in one interpreter."""
+    first, *others = (make_case(args) for args in statements)
+    target = Target(python=python)
+    return Comparison(
+        tuple(Entry(first, one) for one in others), target, target, metrics, settings, timeout_s=timeout_s
+    )
+
+
+def _check_statement(stmt: object) -> str:
+    if not isinstance(stmt, str) or not stmt.strip():
+        raise UsageError(f"A statement is a text, not {stmt!r}. To compare interpreters, say on which cases.")
+    return stmt
+
+
+def make_case(args: TimerArgs) -> Case:
+    """A statement as a case of its own."""
+    labels = AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language)
+    return Case((one_line(args.stmt),), labels, args)
+
+
+def _compare(comparison: Comparison) -> Iterator[Judged]:
+    evidence, stop, cores = Evidence(), Stop(), choose_cores()
+    if Metric.COUNT in comparison.metrics:
+        with contextlib.closing(LocalBackend(cores)) as backend:
+            backend.open(comparison.plan)
+            count_sides(comparison, backend, evidence, stop, observe=lambda event: None)
+    if Metric.WALL not in comparison.metrics:
+        yield from (from_judgement(judge_entry(comparison, entry, evidence)) for entry in comparison.entries)
+        return
+    with contextlib.closing(time_sides(comparison, cores, evidence, stop)) as timed:
+        for entry in timed:
+            yield from_judgement(judge_entry(comparison, entry, evidence))

@@ -1,0 +1,211 @@
+"""Compares cases of two sides: counts both, times both in turns, and judges. What fails costs its own case only."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+
+from torchmark.analysis.contrast import contrast_counts
+from torchmark.analysis.explain import explain
+from torchmark.analysis.judge import is_instruction_change, judge
+from torchmark.analysis.results import summarise_counts
+from torchmark.api.referee import DEFAULTS, Referee, Settings, Timing
+from torchmark.callgrind.symbols import standardise
+from torchmark.model.bout import Bout, Part
+from torchmark.model.case import Case
+from torchmark.model.comparison import NotTimed
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.job import DEFAULT_LAYOUTS
+from torchmark.model.judgement import CountEvidence, Judgement, Side, SideFailure, Verdict
+from torchmark.model.outcome import Event, Failure, Outcome
+from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.task import Language
+from torchmark.runner.arena import Arena, Corner
+from torchmark.runner.artefacts import Models
+from torchmark.runner.backend import Backend, Stop
+from torchmark.runner.lab import Lab
+from torchmark.runner.parts import make_parts
+from torchmark.runner.turns import Turns
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+
+WAITING_S = 0.25
+
+Note = Callable[[str, int, int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What is compared: the same case on both sides, or two statements."""
+
+    base: Case
+    head: Case
+
+    @property
+    def is_of_two(self) -> bool:
+        """Whether the statements differ."""
+        return self.base != self.head
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """All that is to be compared, where, and how."""
+
+    entries: tuple[Entry, ...]
+    base: Target
+    head: Target
+    """The same as `base` where two statements are compared in one interpreter."""
+    metrics: tuple[Metric, ...] = (Metric.WALL, Metric.COUNT)
+    settings: Settings = DEFAULTS
+    count_layouts: tuple[int, ...] = DEFAULT_LAYOUTS
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be counted."""
+        cases = dict.fromkeys(case for entry in self.entries for case in (entry.base, entry.head))
+        targets = tuple(dict.fromkeys((self.base, self.head)))
+        sampling = Sampling((Metric.COUNT,), layouts=self.count_layouts, timeout_s=self.timeout_s)
+        return Plan(tuple(cases), targets, sampling)
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The counts that are wanted, each once."""
+        sides = ((entry.base, self.base) for entry in self.entries), ((entry.head, self.head) for entry in self.entries)
+        return tuple(dict.fromkeys(Order(case, target, Metric.COUNT) for side in sides for case, target in side))
+
+
+@dataclasses.dataclass
+class Evidence:
+    """What was found out so far."""
+
+    counted: dict[Order, Tally | Failure] = dataclasses.field(default_factory=dict)
+    environments: dict[Order, Environment] = dataclasses.field(default_factory=dict)
+    timed: dict[Entry, Timing] = dataclasses.field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """Note what became of an order."""
+        if isinstance(event, Outcome) and isinstance(event.result, (Tally, Failure)):
+            self.counted[event.order] = event.result
+            if event.environment is not None:
+                self.environments[event.order] = event.environment
+
+
+def count_sides(
+    comparison: Comparison, backend: Backend, evidence: Evidence, stop: Stop, observe: Callable[[Event], None]
+) -> None:
+    """Count every case on both sides; the back end has been opened. `observe` hears of everything."""
+    with contextlib.closing(backend.execute(comparison.plan, comparison.orders, stop)) as events:
+        for event in events:
+            evidence.take(event)
+            observe(event)
+
+
+def time_sides(
+    comparison: Comparison,
+    cores: Sequence[int],
+    evidence: Evidence,
+    stop: Stop,
+    note: Note = lambda what, done, of: None,
+    environ: Mapping[str, str] = os.environ,
+) -> Generator[Entry, None, None]:
+    """Time all cases in turns; gives each as soon as there is no more to find out."""
+    with contextlib.ExitStack() as stack:
+        bouts = _prepare(comparison, evidence, stack, environ)
+        yield from (entry for entry in comparison.entries if entry in evidence.timed)
+        if not bouts:
+            return
+        arena = _open_arena(comparison, cores, environ)
+        stack.callback(arena.close)
+        _claim(stack, stop, note)
+        referee = Referee(arena, comparison.settings, stop=stop, note=note)
+        with contextlib.closing(referee.decide(bouts)) as decided:
+            for entry, timing in decided:
+                assert isinstance(entry, Entry)
+                evidence.timed[entry] = timing
+                yield entry
+
+
+def _prepare(
+    comparison: Comparison, evidence: Evidence, stack: contextlib.ExitStack, environ: Mapping[str, str]
+) -> dict[Hashable, Bout]:
+    """The bouts that can be held; what cannot be is noted."""
+    models = stack.enter_context(Models(environ))
+    sides: list[dict[Case, Part | Failure]] = []
+    for target, pick in ((comparison.base, Side.BASE), (comparison.head, Side.HEAD)):
+        lab = Lab(target, environ)
+        stack.callback(lab.abandon)
+        cases = [entry.base if pick is Side.BASE else entry.head for entry in comparison.entries]
+        plain = list(dict.fromkeys(case for case in cases if case.parts is None))
+        sides.append(make_parts(plain, lab, models, environ, comparison.timeout_s))
+    bouts: dict[Hashable, Bout] = {}
+    for entry in comparison.entries:
+        if entry.base.parts is not None or entry.head.parts is not None:
+            evidence.timed[entry] = Timing(None, (NotTimed("compiles"),))
+            continue
+        base, head = sides[0][entry.base], sides[1][entry.head]
+        if isinstance(base, Part) and isinstance(head, Part):
+            bouts[entry] = Bout(base, head)
+            continue
+        failed = [
+            SideFailure(side, one) for side, one in zip(Side, (base, head), strict=True) if isinstance(one, Failure)
+        ]
+        evidence.timed[entry] = Timing(None, failures=tuple(failed))
+    return bouts
+
+
+def _open_arena(comparison: Comparison, cores: Sequence[int], environ: Mapping[str, str]) -> Arena:
+    """Two statements of Python run in one process: that takes half of the workers, and is a little sharper."""
+    here = comparison.base == comparison.head
+    python = all(entry.head.args.language == Language.PYTHON for entry in comparison.entries)
+    return Arena(
+        Corner(comparison.base.python),
+        Corner(comparison.head.python),
+        cores,
+        environ,
+        together=here and python and all(entry.is_of_two for entry in comparison.entries),
+        timeout_s=comparison.timeout_s,
+    )
+
+
+def _claim(stack: contextlib.ExitStack, stop: Stop, note: Note) -> None:
+    """Have the machine for this alone, as far as other runs of torchmark go."""
+    turns = Turns()
+    stack.callback(turns.close)
+    while not turns.claim() and not stop.requested:
+        note("waiting", 0, 0)
+        time.sleep(WAITING_S)
+    stack.callback(turns.leave)
+
+
+def judge_entry(comparison: Comparison, entry: Entry, evidence: Evidence) -> Judgement:
+    """What is said of one entry, on all that was found out."""
+    timing = evidence.timed.get(entry, Timing(None))
+    counted = [
+        evidence.counted.get(Order(case, target, Metric.COUNT))
+        for case, target in ((entry.base, comparison.base), (entry.head, comparison.head))
+    ]
+    failures = [*timing.failures]
+    for side, result in zip(Side, counted, strict=True):
+        if isinstance(result, Failure) and all(one.side is not side for one in failures):
+            failures.append(SideFailure(side, result))
+    base, head = counted
+    count: CountEvidence | None = None
+    explanation = None
+    if isinstance(base, Tally) and isinstance(head, Tally):
+        count = contrast_counts(summarise_counts([base]), summarise_counts([head]))
+        explanation = explain(base, head, standardise)
+    judged = judge(
+        entry.head,
+        timing.evidence,
+        count,
+        base_case=entry.base if entry.is_of_two else None,
+        caveats=timing.caveats,
+        failures=tuple(failures),
+        explanation=explanation,
+    )
+    telling = judged.verdict in (Verdict.SLOWER, Verdict.FASTER) or (count is not None and is_instruction_change(count))
+    return judged if telling else dataclasses.replace(judged, explanation=None)

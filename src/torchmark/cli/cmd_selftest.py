@@ -1,0 +1,108 @@
+"""`torchmark selftest`: how far comparisons can be trusted here: false alarms, power, and the floor that follows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import click
+
+from torchmark.analysis.selftest import sum_up
+from torchmark.api.referee import FEWEST_LAYOUTS, LAYOUTS, Settings
+from torchmark.api.selftest import STMT, choose_slowings, gauge_statement, run_trials
+from torchmark.cli.gating import REFUSED
+from torchmark.cli.parameters import check_folder, is_standard_output, json_option, write_json
+from torchmark.errors import SetupError
+from torchmark.model.selftest import SelfTest, Trial
+from torchmark.report.duel_advance import DuelAdvance
+from torchmark.report.progress import make_progress
+from torchmark.report.selftest import plain_selftest, render_selftest
+from torchmark.report.waiting import show_waiting
+from torchmark.runner.arena import Arena, Corner
+from torchmark.runner.cores import choose_cores
+from torchmark.runner.folders import cache_folder
+from torchmark.runner.machine import read_cpu_model
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.selftests import write_selftest
+
+SCHEMA = "torchmark.selftest"
+SCHEMA_VERSION = 1
+DEFAULT_WIDTH = 80
+SIZES_S = (5e-9, 10e-9, 20e-9, 50e-9, 100e-9)
+NULLS, TRIALS = 60, 20
+# In twenty seconds, most of which starting takes.
+QUICK_SIZES_S = (10e-9, 50e-9)
+# What starting processes leaves of that.
+QUICK_TRIALS_S = 6.0
+QUICK_NULLS, QUICK_TRIALS = 12, 5
+
+
+@click.command("selftest")
+@click.option("--quick", is_flag=True, help="In about 20 seconds, with fewer layouts of memory and fewer trials.")
+@click.option("--python", metavar="PATH", help="The interpreter to test in, with its own torch.")
+@click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
+@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the result.")
+@json_option
+def command(quick: bool, python: str | None, cores: str | None, quiet: bool, json_file: IO[str] | None) -> int:
+    """Measure how far comparisons can be trusted on this machine, now.
+
+    A small operator is compared with itself, and with itself slowed down by a known time: how often is a change called
+    that is not there, how often is one found that is? What comparisons of a build with itself spread by is kept:
+    'torchmark ab' calls no change that is smaller than twice that.
+    """
+    check_folder()
+    own = python or sys.executable
+    with contextlib.ExitStack() as stack:
+        arena = Arena(Corner(own), Corner(own), choose_cores(cores), timeout_s=DEFAULT_TIMEOUT_S)
+        stack.callback(arena.close)
+        layouts = FEWEST_LAYOUTS if quick else LAYOUTS
+        try:
+            with show_waiting("Starting processes") if not quiet else contextlib.nullcontext():
+                arena.start(range(2 * layouts))
+        except SetupError as error:
+            click.echo(f"torchmark: {error}", err=True)
+            return REFUSED
+        run_s = gauge_statement(arena)
+        slowings = choose_slowings(arena, QUICK_SIZES_S if quick else SIZES_S)
+        nulls, each = (QUICK_NULLS, QUICK_TRIALS) if quick else (NULLS, TRIALS)
+        schedule = [0] * nulls + [number for number in slowings for _ in range(each)]
+        trials = _run(arena, slowings, schedule, Settings(layouts=layouts), QUICK_TRIALS_S if quick else None, quiet)
+    trust = sum_up(trials)
+    kept = SelfTest(read_cpu_model(Path("/")), time.strftime("%Y-%m-%d"), trust.trials, trust.false_alarms, trust.sd)
+    write_selftest(cache_folder(os.environ), kept)
+    if json_file is not None:
+        write_json({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **plain_selftest(trust, run_s)}, json_file)
+    if not is_standard_output(json_file):
+        click.echo(render_selftest(trust, STMT, run_s, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns))
+    return 0
+
+
+def _run(
+    arena: Arena,
+    slowings: dict[int, float],
+    schedule: Sequence[int],
+    settings: Settings,
+    at_most_s: float | None,
+    quiet: bool,
+) -> list[Trial]:
+    """The trials, in a random order; as many as fit into the time, and of each kind one at least."""
+    order = list(schedule)
+    random.Random(0).shuffle(order)
+    order = [*dict.fromkeys((0, *slowings)), *order]
+    end = None if at_most_s is None else time.monotonic() + at_most_s
+    trials: list[Trial] = []
+    fewest = 1 + len(slowings)
+    with make_progress(sys.stderr, quiet, DuelAdvance(len(order), time.monotonic)) as progress:
+        for trial in run_trials(arena, slowings, order, settings):
+            trials.append(trial)
+            progress.take(("trials", len(trials), len(order)))
+            if end is not None and time.monotonic() > end and len(trials) >= fewest:
+                break
+    return trials

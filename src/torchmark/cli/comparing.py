@@ -1,0 +1,111 @@
+"""Carries out a comparison for the command line: keeps counts as they come, shows how far it is, loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchmark.analysis.estimate import Estimator
+from torchmark.api.comparison import Comparison, Evidence, count_sides, judge_entry, time_sides
+from torchmark.cli.interrupts import Ended, interrupts_stop
+from torchmark.cli.planning import Wish, describe_run
+from torchmark.model.judgement import Judgement
+from torchmark.model.outcome import Begun, Event
+from torchmark.model.plan import Metric
+from torchmark.report.advance import Advance
+from torchmark.report.duel_advance import DuelAdvance
+from torchmark.report.progress import make_progress
+from torchmark.runner.backend import Stop
+from torchmark.runner.local import LocalBackend
+from torchmark.store.recorder import Recorder
+from torchmark.store.runs import open_store
+
+INTERRUPTED = 130
+# What shells add to the number of the signal that ended a program.
+SIGNALLED = 128
+# What runs of comparisons are called.
+RUN_NAME = "ab"
+
+
+@dataclasses.dataclass
+class Found:
+    """What came of a comparison so far."""
+
+    evidence: Evidence = dataclasses.field(default_factory=Evidence)
+    judgements: tuple[Judgement, ...] = ()
+    run: str | None = None
+    """The name of the run that counts were kept in."""
+    exit_code: int = 0
+    """Other than 0 if it was stopped before its end."""
+
+
+def carry_out(
+    comparison: Comparison, cores: Sequence[int], wish: Wish | None, store_path: Path, *, quiet: bool
+) -> Found:
+    """Count, time, judge. With a `wish`, counts are kept in the store. An interrupt leaves what is known by then."""
+    found, stop = Found(), Stop()
+    with interrupts_stop(stop):
+        try:
+            if Metric.COUNT in comparison.metrics:
+                _count(comparison, cores, wish, store_path, found, stop, quiet=quiet)
+            if Metric.WALL in comparison.metrics and not stop.requested:
+                _time(comparison, cores, found, stop, quiet=quiet)
+        except Ended as ended:
+            found.exit_code = SIGNALLED + ended.number
+        except KeyboardInterrupt:
+            found.exit_code = INTERRUPTED
+    if stop.requested:
+        found.exit_code = found.exit_code or INTERRUPTED
+    found.judgements = tuple(judge_entry(comparison, entry, found.evidence) for entry in comparison.entries)
+    return found
+
+
+def _count(
+    comparison: Comparison,
+    cores: Sequence[int],
+    wish: Wish | None,
+    store_path: Path,
+    found: Found,
+    stop: Stop,
+    *,
+    quiet: bool,
+) -> None:
+    plan, orders = comparison.plan, comparison.orders
+    estimator = Estimator(orders, plan.sampling, {}, len(cores))
+    with contextlib.ExitStack() as stack:
+        backend = stack.enter_context(contextlib.closing(LocalBackend(cores)))
+        backend.open(plan)
+        recorder = None
+        if wish is not None:
+            store = stack.enter_context(open_store(store_path, create=True))
+            info = describe_run(wish, plan, RUN_NAME, store.path)
+            recorder = stack.enter_context(store.begin(plan, info))
+            found.run = info.name
+        advance = Advance(len(orders), estimator, 0, 0, time.monotonic)
+        progress = stack.enter_context(make_progress(sys.stderr, quiet, advance))
+
+        def observe(event: Event) -> None:
+            _keep(recorder, event)
+            progress.take(event)
+
+        count_sides(comparison, backend, found.evidence, stop, observe)
+        if recorder is not None:
+            recorder.finish()
+
+
+def _keep(recorder: Recorder | None, event: Event) -> None:
+    if recorder is not None and not isinstance(event, Begun):
+        recorder.append(event)
+
+
+def _time(comparison: Comparison, cores: Sequence[int], found: Found, stop: Stop, *, quiet: bool) -> None:
+    advance = DuelAdvance(len(comparison.entries), time.monotonic)
+    with make_progress(sys.stderr, quiet, advance) as progress:
+        timed = time_sides(comparison, cores, found.evidence, stop, lambda *told: progress.take(told))
+        with contextlib.closing(timed):
+            for _ in timed:
+                pass
