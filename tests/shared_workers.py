@@ -16,6 +16,7 @@ DEBIAN = "/usr/bin/python3"
 
 # Whoever is not among them and needs such a worker starts one of its own.
 SHARING = {
+    "integration/test_ab.py",
     "integration/test_cli.py",
     "integration/test_compare.py",
     "integration/test_count_command.py",

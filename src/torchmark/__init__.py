@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torchmark.analysis.arrange import ordered_unique as ordered_unique
+    from torchmark.api.ab import ab as ab
     from torchmark.api.benchmarks import BenchmarkResult as BenchmarkResult
     from torchmark.api.benchmarks import run_benchmarks as run_benchmarks
     from torchmark.api.compare import Compare as Compare
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from torchmark.api.functions import FunctionCounts as FunctionCounts
     from torchmark.api.inputs import FuzzedResult as FuzzedResult
     from torchmark.api.inputs import measure_inputs as measure_inputs
+    from torchmark.api.judgement import Judgement as Judgement
     from torchmark.api.measurement import Measurement as Measurement
     from torchmark.api.stats import CallgrindStats as CallgrindStats
     from torchmark.api.timer import Timer as Timer
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from torchmark.model.case import CompileMode as CompileMode
     from torchmark.model.case import RuntimeMode as RuntimeMode
     from torchmark.model.case import TimerArgs as TimerArgs
+    from torchmark.model.judgement import Verdict as Verdict
     from torchmark.model.summary import Interval as Interval
     from torchmark.model.task import Language as Language
     from torchmark.model.task import TaskSpec as TaskSpec
@@ -90,6 +93,7 @@ _HOMES = {
     "GroupedStmts": "define.groups",
     "GroupedVariants": "define.groups",
     "Interval": "model.summary",
+    "Judgement": "api.judgement",
     "Language": "model.task",
     "Measurement": "api.measurement",
     "ParameterAlias": "fuzz.parameters",
@@ -105,7 +109,9 @@ _HOMES = {
     "UnaryOpFuzzer": "fuzz.operators",
     "UnaryOpSparseFuzzer": "fuzz.sparse_operators",
     "UsageError": "errors",
+    "Verdict": "model.judgement",
     "WorkerError": "errors",
+    "ab": "api.ab",
     "flatten": "define.tree",
     "join_stmts": "define.columns",
     "materialize": "api.definitions",

@@ -77,8 +77,11 @@ def judge(
 
 def _hear(time: TimeEvidence | None, count: CountEvidence | None) -> tuple[Verdict, Cause]:
     if time is not None and count is not None:
-        large = abs(count.ratio) > LARGE_RATIO
-        return _decide(find_code_change(count), time.verdict, large=large, confirmed=time.confirmed is True)
+        code = find_code_change(count)
+        # What the clock cannot tell, but rather sees the other way, instructions alone do not decide.
+        opposed = _sign(time.log_ratio) == -code and abs(time.log_ratio) >= time.floor
+        large = abs(count.ratio) > LARGE_RATIO and not opposed
+        return _decide(code, time.verdict, large=large, confirmed=time.confirmed is True)
     if time is not None:
         return time.verdict, Cause.OPEN if time.verdict is Verdict.UNDECIDED else Cause.TIME_ALONE
     if count is not None:
@@ -96,7 +99,8 @@ def _decide(code: int, clock: Verdict, *, large: bool, confirmed: bool) -> tuple
     | unchanged | changed            | confirmed     | the clock's    | not instructions |
     | unchanged | changed            | not confirmed | undecided      | layout           |
     | changed   | same, undecided    | large         | the code's     | below resolution |
-    | changed   | same, undecided    | not large     | the clock's    | below resolution |
+    | changed   | same, undecided    | not large, or | the clock's    | below resolution |
+    |           |                    | leaning back  |                |                  |
     | changed   | changed as well    |               | the clock's    | confirmed        |
     | changed   | the other way      |               | the clock's    | trade-off        |
     """

@@ -151,10 +151,10 @@ def floor_for(base_s: float, self_test_sd: float | None) -> float:
 
     `self_test_sd` is the standard deviation of log-ratios of a build against itself on this machine, if known.
 
-    >>> round(floor_for(1e-7, None), 6)
-    0.03
+    >>> round(floor_for(1e-7, None), 4)
+    0.0296
     """
-    return max(SMALLEST_FLOOR, SMALLEST_FLOOR_S / base_s, SELF_TEST_FACTOR * (self_test_sd or 0.0))
+    return max(SMALLEST_FLOOR, math.log1p(SMALLEST_FLOOR_S / base_s), SELF_TEST_FACTOR * (self_test_sd or 0.0))
 
 
 def to_evidence(

@@ -12,7 +12,7 @@ from typing import Any
 from torchmark.api.benchmarks import choose_cases
 from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry, time_sides
 from torchmark.api.counter import choose_layouts
-from torchmark.api.judgement import Judged, from_judgement
+from torchmark.api.judgement import Judgement, from_judgement
 from torchmark.api.referee import LAYOUTS, Settings
 from torchmark.errors import UsageError
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
@@ -44,7 +44,7 @@ def ab(
     layouts: int = LAYOUTS,
     budget_s: float | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
-) -> Iterator[Judged]:
+) -> Iterator[Judgement]:
     """Compare cases in two interpreters, or two statements in one: slower, faster, the same, or undecided.
 
     base, head: interpreters, each with its own torch; None is the one that runs this. Without `cases` they are
@@ -118,7 +118,7 @@ def make_case(args: TimerArgs) -> Case:
     return Case((one_line(args.stmt),), labels, args)
 
 
-def _compare(comparison: Comparison) -> Iterator[Judged]:
+def _compare(comparison: Comparison) -> Iterator[Judgement]:
     evidence, stop, cores = Evidence(), Stop(), choose_cores()
     if Metric.COUNT in comparison.metrics:
         with contextlib.closing(LocalBackend(cores)) as backend:

@@ -1,11 +1,11 @@
-"""`Judged`: a judgement as users hold it. It is the value itself, with texts for people and for programs."""
+"""`Judgement`: a judgement as users hold it. It is the value itself, with texts for people and for programs."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from torchmark.model.judgement import Judgement
+from torchmark.model.judgement import Judgement as Value
 from torchmark.report.judgement_page import render_judgement
 from torchmark.report.judgement_plain import plain_judgement
 from torchmark.report.judgements import describe_judgement
@@ -14,7 +14,7 @@ WIDTH = 80
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Judged(Judgement):
+class Judgement(Value):
     """What is said of one case, and why: `verdict`, `cause`, and the evidence in `time` and `count`.
 
     >>> from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
@@ -22,7 +22,7 @@ class Judged(Judgement):
     >>> from torchmark.model.task import Language
     >>> case = Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON), TimerArgs("x + 1"))
     >>> count = CountEvidence(Spread(1000, 1000, 1000), Spread(1050, 1050, 1050), 3, 3, 1, 1)
-    >>> Judged(case, Verdict.SLOWER, Cause.COUNT_ALONE, count=count)
+    >>> Judgement(case, Verdict.SLOWER, Cause.COUNT_ALONE, count=count)
     add, Python: slower, +5.0 % instructions
       instructions  +50 (+5.0 %), from 1,000 to 1,050
       allocations   3 on both sides
@@ -43,6 +43,6 @@ class Judged(Judgement):
         return render_judgement(self)
 
 
-def from_judgement(judgement: Judgement) -> Judged:
+def from_judgement(judgement: Value) -> Judgement:
     """The same with a face."""
-    return Judged(**{field.name: getattr(judgement, field.name) for field in dataclasses.fields(Judgement)})
+    return Judgement(**{field.name: getattr(judgement, field.name) for field in dataclasses.fields(Value)})

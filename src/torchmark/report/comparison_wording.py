@@ -74,6 +74,8 @@ _MEASURE_AGAIN = {
     "variables": "Measure both with the same variables.",
 }
 # Of two values that differ, so much is quoted: a line of most terminals has room for both.
+# Names of libraries that are told.
+MOST_LIBRARIES = 3
 LONGEST_QUOTE = 60
 
 
@@ -94,8 +96,10 @@ def state_doubt(caveat: ComparisonCaveat) -> str:
 def _say_unmatched(caveat: Unmatched) -> str:
     if caveat.reason == "personality":
         return "The system does not let programs choose where they lie in memory"
-    names = ", ".join(map(printable, caveat.libraries))
-    return "Base and head load different native libraries" + (f" ({names} …)" if names else "")
+    # Those of torch are what people look for.
+    ordered = sorted(caveat.libraries, key=lambda name: "torch" not in name)
+    names = ", ".join(map(printable, ordered[:MOST_LIBRARIES])) + (" …" if len(ordered) > MOST_LIBRARIES else "")
+    return "Base and head load different native libraries" + (f" ({names})" if names else "")
 
 
 def advise(caveat: ComparisonCaveat) -> str:

@@ -15,8 +15,8 @@ from torchmark.report.text import count
 
 # As many as are read at a glance, below one case of many.
 MOST_FUNCTIONS = 8
-# What programs get: between two versions of torch, these have three quarters of all changes of a case.
-MOST_PLAIN_FUNCTIONS = 50
+# Of a difference, what functions that are not listed may have of it, all their changes added up without their signs.
+LITTLE = 0.01
 # Half of the last digit that is shown.
 VISIBLE = 0.05
 # A larger share of instructions that no name is known for can hide the change of a stage.
@@ -103,15 +103,30 @@ def _tell_nameless(side: str, costs: Sequence[tuple[FunctionChange, float]], wid
     return wrap(f"Note: {share} of {side}'s instructions are in functions whose names its libraries lack.", width, 2)
 
 
-def plain_explanation(explanation: Explanation, most: int = MOST_PLAIN_FUNCTIONS) -> dict[str, Any]:
-    """An explanation for JSON. What `functions` leaves out is summed up in `rest`, with how many functions that is."""
-    shown, rest = explanation.functions[:most], explanation.functions[most:]
+def plain_explanation(explanation: Explanation, most: int | None = None) -> dict[str, Any]:
+    """An explanation for JSON. What `functions` leaves out is summed up in `rest`, with how many functions that is.
+
+    Without `most`, as many functions as leave next to nothing of the difference to the rest.
+    """
+    number = _count_telling(explanation.functions) if most is None else most
+    shown, rest = explanation.functions[:number], explanation.functions[number:]
     return {
         **_plain_numbers(explanation.functions),
         "stages": [{"stage": stage.stage, **_plain_numbers([stage])} for stage in explanation.stages],
         "functions": [{"function": f.function, "stage": f.stage, **_plain_numbers([f])} for f in shown],
         "rest": {"functions": len(rest), **_plain_numbers(rest)},
     }
+
+
+def _count_telling(functions: Sequence[FunctionChange]) -> int:
+    """How many of the first leave so little to the others that they hardly matter, whatever their signs are."""
+    left = sum(abs(change.delta) for change in functions)
+    little = LITTLE * abs(_add_up(functions)[2])
+    for number, change in enumerate(functions):
+        if left <= little:
+            return number
+        left -= abs(change.delta)
+    return len(functions)
 
 
 def _plain_numbers(changes: Sequence[FunctionChange | StageChange]) -> dict[str, float]:

@@ -138,7 +138,6 @@ def match_maps(base: Map | None, head: Map | None) -> Match:
 
 
 def _name_differing(base: Mapping[str, int], head: Mapping[str, int]) -> tuple[str, ...]:
-    """Those that both have and that differ, the largest first; else those that only one has."""
-    both = [name for name in base if name in head and base[name] != head[name]]
-    names = both or [name for name in {**base, **head} if (name in base) != (name in head)]
+    """Those of another size, and those that only one has; the largest first."""
+    names = [name for name in {**base, **head} if base.get(name) != head.get(name)]
     return tuple(sorted(names, key=lambda name: (-max(base.get(name, 0), head.get(name, 0)), name)))

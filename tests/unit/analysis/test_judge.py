@@ -231,3 +231,10 @@ def test_swapping_sides_swaps_slower_and_faster(counted: CountEvidence, timed: V
 def test_ranges_that_meet_are_no_change_of_instructions(counted: CountEvidence) -> None:
     wide = dataclasses.replace(counted, base=dataclasses.replace(counted.base, low=0.0, high=1e6))
     assert is_instruction_change(wide) == 0
+
+
+@pytest.mark.parametrize(("leaning", "verdict"), [(-0.002, SLOWER), (-0.003, UNDECIDED), (0.05, SLOWER)])
+def test_instructions_alone_do_not_decide_against_what_the_clock_leans_to(leaning: float, verdict: Verdict) -> None:
+    undecided = dataclasses.replace(time(UNDECIDED), log_ratio=leaning, low=-0.2, high=0.2)
+    judged = judge(CASE, undecided, count(10_000, 10_500))
+    assert (judged.verdict, judged.cause) == (verdict, Cause.BELOW_RESOLUTION)

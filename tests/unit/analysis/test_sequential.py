@@ -193,7 +193,14 @@ def test_the_predicted_number_of_visits_is_the_smallest_that_suffices(
 
 @pytest.mark.parametrize(
     ("base_s", "self_test_sd", "expected"),
-    [(1e-3, None, 0.003), (1e-6, None, 0.003), (1e-7, None, 0.03), (1e-3, 0.001, 0.003), (1e-3, 0.004, 0.008)],
+    [
+        (1e-3, None, 0.003),
+        (1e-6, None, 0.003),
+        (1e-7, None, math.log(1.03)),
+        (3e-10, None, math.log(11)),
+        (1e-3, 0.001, 0.003),
+        (1e-3, 0.004, 0.008),
+    ],
 )
 def test_the_floor_is_the_largest_of_three(base_s: float, self_test_sd: float | None, expected: float) -> None:
     assert floor_for(base_s, self_test_sd) == pytest.approx(expected)

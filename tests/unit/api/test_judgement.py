@@ -6,7 +6,8 @@ import json
 import pytest
 
 from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make_time
-from torchmark.api.judgement import Judged, from_judgement
+from torchmark.api.judgement import Judgement as Judged
+from torchmark.api.judgement import from_judgement
 from torchmark.model.judgement import Judgement, Side
 from torchmark.report.judgement_plain import plain_judgement
 from torchmark.report.judgements import describe_judgement

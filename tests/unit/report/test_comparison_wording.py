@@ -10,7 +10,7 @@ from torchmark.report.comparison_wording import advise, state_doubt, word_doubt
 
 FACTS = [
     "The sides ran on different processors: base Xeon, head EPYC.",
-    "Base and head load different native libraries (libtorch_cpu.so …), so they cannot be laid out alike in memory: "
+    "Base and head load different native libraries (libtorch_cpu.so), so they cannot be laid out alike in memory: "
     "the interval is wider.",
     "It ran in 2 layouts of memory; an interval that can be relied on takes 4.",
     "Its time moves by 1.4 % with the layout of memory.",
@@ -21,7 +21,7 @@ FACTS = [
     "A run takes 20.0 ns: the loop around it is a large part of what was timed.",
     "A run takes 50.0 ms, too long for taking turns to cancel what disturbs the machine.",
     "The machine was 1.9 times slower for 64 % of the time; the ratio holds, times do not.",
-    "20 % of the pairs of blocks differ far more than usual.",
+    "20 % of the pairs of blocks differ by more than 10 %.",
     "30 % of the blocks used pages of memory for the first time.",
     "Other programs interrupted 10 % of the blocks.",
 ]

@@ -1,0 +1,180 @@
+"""Pairs of real workers that take turns: what they give, who is blamed for a failure, and what a kill costs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shared_workers import DEBIAN
+from torchmark.errors import SetupError
+from torchmark.model.bout import Bout, Gauge, Pace, Part, Visit
+from torchmark.model.job import Place
+from torchmark.model.judgement import Side
+from torchmark.model.outcome import FailureKind
+from torchmark.runner.arena import Arena, Corner, run_side_by_side
+from torchmark.runner.cores import choose_cores
+
+SETUP = "x, y = torch.ones(4, 4), torch.ones(4, 4)"
+PACE = Pace(number=5, warm=2, pairs=6)
+
+
+def part(stmt: str, setup: str = SETUP) -> Part:
+    return Part(stmt, setup, Place("/"))
+
+
+ADD = part("torch.add(x, y)")
+
+
+@pytest.fixture(scope="module")
+def twins() -> Iterator[Arena]:
+    """This interpreter on both sides."""
+    arena = Arena(Corner(sys.executable), Corner(sys.executable), choose_cores())
+    arena.start([0, 1])
+    yield arena
+    arena.close()
+
+
+@pytest.fixture(scope="module")
+def strangers() -> Iterator[Arena]:
+    """Debian's torch 1.13 against this one."""
+    arena = Arena(Corner(DEBIAN), Corner(sys.executable), choose_cores())
+    arena.start([0])
+    yield arena
+    arena.close()
+
+
+def test_both_sides_run_as_many_blocks_as_there_are_pairs(twins: Arena) -> None:
+    visit = twins.visit(1, Bout(ADD, ADD), PACE)
+    assert isinstance(visit, Visit), visit
+    assert visit.number == PACE.number
+    for blocks in (visit.base, visit.head):
+        assert len(blocks.times) == len(blocks.faults) == len(blocks.switches) == PACE.pairs
+        assert min(blocks.times) > 0
+        assert min(blocks.faults) >= 0
+
+
+def test_two_of_one_build_lie_alike_in_memory(twins: Arena) -> None:
+    assert twins.layouts == (0, 1)
+    assert twins.match.alike
+
+
+def test_builds_with_other_libraries_are_told_apart(strangers: Arena) -> None:
+    match = strangers.match
+    assert not match.alike
+    assert not match.refused
+    assert any("torch" in name for name in match.libraries)
+
+
+def test_a_run_is_gauged_on_both_sides(strangers: Arena) -> None:
+    gauge = strangers.gauge(Bout(ADD, part("for _ in range(30): torch.add(x, y)")))
+    assert isinstance(gauge, Gauge)
+    assert 0 < gauge.base_s < gauge.head_s
+
+
+def test_an_operator_that_one_build_lacks_fails_on_that_side_alone(strangers: Arena) -> None:
+    newer = part("torch.nn.attention.bias.causal_lower_right(2, 3)", "import torch.nn.attention.bias")
+    gauged = strangers.gauge(Bout(newer, newer))
+    assert isinstance(gauged, tuple)
+    assert [(one.side, one.failure.kind) for one in gauged] == [(Side.BASE, FailureKind.RAISED)]
+    assert "torch.nn.attention" in gauged[0].failure.message
+
+
+@pytest.mark.parametrize(
+    ("stmt", "kind"),
+    [
+        ("1 / 0", FailureKind.RAISED),
+        ("import os; os._exit(3)", FailureKind.EXITED),
+        ("import os; os.kill(os.getpid(), 11)", FailureKind.CRASHED),
+    ],
+)
+@pytest.mark.parametrize("side", list(Side))
+def test_who_fails_in_the_middle_is_blamed_and_the_other_is_not(
+    twins: Arena, side: Side, stmt: str, kind: FailureKind
+) -> None:
+    bad = part(f"n += 1\nif n > 40: {stmt}", "n = 0")
+    good = part("pass")
+    outcome = twins.visit(0, Bout(bad, good) if side is Side.BASE else Bout(good, bad), PACE)
+    assert isinstance(outcome, tuple)
+    assert [(one.side, one.failure.kind) for one in outcome] == [(side, kind)]
+    assert isinstance(twins.visit(0, Bout(good, good), PACE), Visit)
+
+
+def test_a_zygote_that_is_killed_between_visits_costs_nothing(twins: Arena) -> None:
+    for worker in twins._pairs[0]:
+        os.kill(worker.pid, signal.SIGKILL)
+    assert isinstance(twins.visit(0, Bout(ADD, ADD), PACE), Visit)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_zygote_that_is_killed_during_a_visit_costs_that_visit_and_no_more(
+    twins: Arena, tmp_path: Path, side: int
+) -> None:
+    mark = tmp_path / "begun"
+    slow = part("time.sleep(0.05)", f"import time; open({str(mark)!r}, 'a').close()")
+
+    def kill() -> None:
+        while not mark.exists():
+            pass
+        os.kill(twins._pairs[1][side].pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    outcome = twins.visit(1, Bout(slow, slow), Pace(number=1, warm=1, pairs=6))
+    killer.join()
+    # It was tried once more, with another zygote.
+    assert isinstance(outcome, Visit), outcome
+
+
+def test_a_side_that_never_ends_is_given_up_and_the_other_with_it() -> None:
+    arena = Arena(Corner(sys.executable), Corner(sys.executable), choose_cores(), timeout_s=1.0)
+    try:
+        arena.start([0])
+        outcome = arena.visit(0, Bout(part("while True: pass"), part("pass")), PACE)
+        assert isinstance(outcome, tuple)
+        assert (Side.BASE, FailureKind.TIMED_OUT) in [(one.side, one.failure.kind) for one in outcome]
+        assert isinstance(arena.visit(0, Bout(ADD, ADD), PACE), Visit)
+    finally:
+        arena.close()
+
+
+def test_two_statements_take_turns_in_one_process_of_each_layout(tmp_path: Path) -> None:
+    arena = Arena(Corner(), Corner(), choose_cores(), together=True)
+    try:
+        arena.start([0])
+        pair = arena._pairs[0]
+        assert pair.base is pair.head
+        setup = f"open({str(tmp_path / 'setups')!r}, 'a').write('x'); x = torch.ones(4)"
+        visit = arena.visit(0, Bout(part("x + 1", setup), part("x + 2", setup)), PACE)
+        assert isinstance(visit, Visit), visit
+        assert len(visit.base.times) == len(visit.head.times) == PACE.pairs
+        assert (tmp_path / "setups").read_text() == "x"
+        assert arena.match.alike
+    finally:
+        arena.close()
+
+
+def test_an_interpreter_that_is_not_there_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    arena = Arena(Corner(sys.executable), Corner(str(tmp_path / "nothing")), choose_cores())
+    with pytest.raises(SetupError, match="nothing"):
+        arena.start([0])
+    assert arena.layouts == ()
+    arena.close()
+
+
+def test_the_first_error_of_what_runs_side_by_side_is_told() -> None:
+    done: list[int] = []
+
+    def fail() -> None:
+        raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first"):
+        run_side_by_side([fail, lambda: done.append(1)], 1, lambda _: None)
+    assert done == []
+    run_side_by_side([lambda: None] * 5, 2, done.append)
+    assert done == [1, 2, 3, 4, 5]
