@@ -41,7 +41,7 @@ def test_command_lines_run(program: Program, line: str, folder: Path, monkeypatc
     monkeypatch.chdir(folder)
     _, *arguments = shlex.split(line, comments=True)
     arguments = [re.sub("/(path/to|other)/python", sys.executable, argument) for argument in arguments]
-    if "--env" in arguments:
+    if "--env" in arguments or "--base" in arguments:
         # Two more workers under Valgrind would take a minute.
         arguments += ["--metric", "wall"]
     done = program(*arguments)

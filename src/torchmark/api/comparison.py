@@ -120,7 +120,7 @@ def time_sides(
             return
         arena = _open_arena(comparison, cores, environ)
         stack.callback(arena.close)
-        _claim(stack, stop, note)
+        claim_machine(stack, stop, note)
         referee = Referee(arena, comparison.settings, stop=stop, note=note)
         with contextlib.closing(referee.decide(bouts)) as decided:
             for entry, timing in decided:
@@ -171,8 +171,8 @@ def _open_arena(comparison: Comparison, cores: Sequence[int], environ: Mapping[s
     )
 
 
-def _claim(stack: contextlib.ExitStack, stop: Stop, note: Note) -> None:
-    """Have the machine for this alone, as far as other runs of torchmark go."""
+def claim_machine(stack: contextlib.ExitStack, stop: Stop, note: Note) -> None:
+    """Have the machine for this alone, as far as other runs of torchmark go, until the stack is left."""
     turns = Turns()
     stack.callback(turns.close)
     while not turns.claim() and not stop.requested:

@@ -267,9 +267,10 @@ class Referee:
 
     def _look_at_all(self, contest: _Contest, layouts: Sequence[int]) -> None:
         """A change that only all layouts together show has been seen by none that did not help to find it."""
-        seen = look(contest.ratios(layouts), contest.rule)
-        verdict = Verdict.UNDECIDED if seen.verdict in CHANGED else seen.verdict
-        contest.look = dataclasses.replace(seen, verdict=verdict)
+        contest.look = look(contest.ratios(layouts), contest.rule)
+        if contest.look.verdict in CHANGED:
+            contest.look = dataclasses.replace(contest.look, verdict=Verdict.UNDECIDED)
+            contest.confirmed = False
 
     def _fresh_layouts(self, number: int) -> tuple[int, ...]:
         """As many as there were at first; none if there is no time for them."""

@@ -19,7 +19,7 @@ from torchmark.api.counter import choose_layouts
 from torchmark.api.referee import LAYOUTS, Settings
 from torchmark.callgrind.command import find_valgrind
 from torchmark.cli.comparing import Found, carry_out
-from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate, gate_options
+from torchmark.cli.gating import DEFAULT_LEDGER, REFUSED, GateOptions, append_summary, apply_gate, gate_options
 from torchmark.cli.parameters import (
     Metrics,
     Seconds,
@@ -35,6 +35,7 @@ from torchmark.cli.parameters import (
 from torchmark.cli.planning import Wish
 from torchmark.cli.selecting import FAULTY, Loaded, Options, choice_options, load_cases, say_why_nothing, show_faults
 from torchmark.cli.storing import spell_store, store_option
+from torchmark.define.discovery import list_suites
 from torchmark.define.selection import LANGUAGES
 from torchmark.errors import SetupError, UsageError
 from torchmark.model.case import TimerArgs
@@ -120,7 +121,7 @@ def command(
 
     With --base or --head, cases of a suite run in two interpreters; with --stmt, statements do. Without, each STMT is
     held against the first one, in this interpreter. Both sides are counted, and timed in turns on one core, in several
-    layouts of memory. What is called slower or faster has been seen again on fresh layouts.
+    layouts of memory. A change in time has been seen again on fresh layouts before it is called one.
 
     \b
     torchmark ab --base /path/to/python --head /other/python standard -k "linear and not cpp"
@@ -146,7 +147,7 @@ def command(
         click.echo(f"torchmark: {error}", err=True)
         return REFUSED
     result = apply_gate(found.judgements, _list_counts(comparison, found.evidence), gate)
-    report = _Report(comparison, found, result, spell_store(store_path))
+    report = _Report(comparison, found, result, gate, spell_store(store_path))
     if json_file is not None:
         write_json(report.as_json(), json_file)
     if not is_standard_output(json_file):
@@ -189,6 +190,12 @@ class _Asked:
 
     def _compare_statements(self) -> Comparison:
         stmts = (*self.texts, *self.stmts)
+        for stmt in stmts:
+            if stmt in list_suites() or Path(stmt).exists():
+                raise UsageError(
+                    f"{stmt!r} is a suite or a file, and no statement: say in which interpreters its cases are to be "
+                    "compared, with --base and --head."
+                )
         if len(stmts) < 2:
             raise UsageError(
                 "There is nothing to compare with. Give two statements, as in torchmark ab 'x + y' 'torch.add(x, y)', "
@@ -259,6 +266,7 @@ class _Report:
     comparison: Comparison
     found: Found
     result: GateResult
+    gate: GateOptions
     store: str
 
     @property
@@ -276,7 +284,9 @@ class _Report:
             texts.append(render_judgements(judgements, width, colour=use_colour(), all_cases=all_cases))
         if explaining:
             texts.append(explain_judgements(self._choose_explained(), width))
-        texts += [tell_side_failures(judgements, width), "\n".join(tell_gate(self.result, self._spell_accept()))]
+        # Only what is kept can be accepted.
+        accept = self._spell_accept() if self.found.run is not None else None
+        texts += [tell_side_failures(judgements, width), "\n".join(tell_gate(self.result, accept))]
         if self.found.run is not None and self.found.exit_code == 0:
             texts.append(f"Counts are kept: torchmark compare {self.found.run}{self._spell_store()}")
         return "\n\n".join(filter(None, texts))
@@ -291,7 +301,9 @@ class _Report:
         return changed[:MOST_EXPLAINED]
 
     def _spell_accept(self) -> str:
-        return f" --env {HEAD}{self._spell_store()}"
+        ledger = self.gate.ledger
+        where = "" if ledger in (None, DEFAULT_LEDGER) else f" --ledger {shlex.quote(str(ledger))}"
+        return f" --env {HEAD}{where}{self._spell_store()}"
 
     def _spell_store(self) -> str:
         return f" --store {shlex.quote(self.store)}" if self.store else ""

@@ -14,7 +14,8 @@ from typing import IO
 
 import click
 
-from torchmark.analysis.selftest import sum_up
+from torchmark.analysis.selftest import Trust, sum_up
+from torchmark.api.comparison import claim_machine
 from torchmark.api.referee import FEWEST_LAYOUTS, LAYOUTS, Settings
 from torchmark.api.selftest import STMT, choose_slowings, gauge_statement, run_trials
 from torchmark.cli.gating import REFUSED
@@ -26,11 +27,12 @@ from torchmark.report.progress import make_progress
 from torchmark.report.selftest import plain_selftest, render_selftest
 from torchmark.report.waiting import show_waiting
 from torchmark.runner.arena import Arena, Corner
+from torchmark.runner.backend import Stop
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.folders import cache_folder
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-from torchmark.store.selftests import write_selftest
+from torchmark.store.selftests import read_selftest, write_selftest
 
 SCHEMA = "torchmark.selftest"
 SCHEMA_VERSION = 1
@@ -69,19 +71,28 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
         except SetupError as error:
             click.echo(f"torchmark: {error}", err=True)
             return REFUSED
+        claim_machine(stack, Stop(), lambda what, done, of: None)
         run_s = gauge_statement(arena)
         slowings = choose_slowings(arena, QUICK_SIZES_S if quick else SIZES_S)
         nulls, each = (QUICK_NULLS, QUICK_TRIALS) if quick else (NULLS, TRIALS)
         schedule = [0] * nulls + [number for number in slowings for _ in range(each)]
         trials = _run(arena, slowings, schedule, Settings(layouts=layouts), QUICK_TRIALS_S if quick else None, quiet)
     trust = sum_up(trials)
-    kept = SelfTest(read_cpu_model(Path("/")), time.strftime("%Y-%m-%d"), trust.trials, trust.false_alarms, trust.sd)
-    write_selftest(cache_folder(os.environ), kept)
+    _keep(trust, quick=quick)
     if json_file is not None:
         write_json({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **plain_selftest(trust, run_s)}, json_file)
     if not is_standard_output(json_file):
         click.echo(render_selftest(trust, STMT, run_s, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns))
     return 0
+
+
+def _keep(trust: Trust, *, quick: bool) -> None:
+    """For later comparisons; a quick look does not take the place of a thorough one."""
+    cpu_model, folder = read_cpu_model(Path("/")), cache_folder(os.environ)
+    known = read_selftest(folder, cpu_model)
+    if not quick or known is None or known.trials <= trust.trials:
+        test = SelfTest(cpu_model, time.strftime("%Y-%m-%d"), trust.trials, trust.false_alarms, trust.sd)
+        write_selftest(folder, test)
 
 
 def _run(

@@ -34,7 +34,7 @@ SHORT_CAUSES = {
 _SENTENCES = {
     Cause.UNCHANGED: "{instructions}, and the time is the same within {bound}.",
     Cause.CONFIRMED: "{instructions}, {time}: both changed in the same direction.",
-    Cause.BELOW_RESOLUTION: "{instructions}: about {expected} expected, less than {bound_s} measured.",
+    Cause.BELOW_RESOLUTION: "{instructions}: time should be {expected}, and changed by less than {bound_s}.",
     Cause.NOT_INSTRUCTIONS: "{instructions}, but {time}{again}: caches, branches, the allocator or data.",
     Cause.LAYOUT: "{instructions}, and a time that {moves} with the layout of memory: where things lie decides.",
     Cause.TRADE_OFF: "{instructions}, but {time}: time decides.",
@@ -69,6 +69,8 @@ def tell_bound(time: TimeEvidence) -> str:
     bound = find_bound(time)
     if not math.isfinite(bound):
         return "There is no interval yet: too little was measured for one."
+    if time.confirmed is False:
+        return f"Less than {word_share(bound)} either way: what some layouts of memory show, fresh ones do not."
     if time.needed_s is not None:
         remedy = f"about {format_duration(time.needed_s)} more would decide"
     elif time.layouts:
@@ -86,7 +88,7 @@ def _fill_in(judgement: Judgement) -> str:
         time="it was not timed" if time is None else _say_time(time),
         bound="?" if time is None else word_share(find_bound(time)),
         bound_s="?" if time is None else word_seconds(find_bound(time) * time.base_s),
-        expected=("-" if expected < 0 else "") + word_seconds(expected),
+        expected=f"about {word_seconds(expected)} {'less' if expected < 0 else 'more'}",
         again=", on fresh layouts of memory too" if time is not None and time.confirmed else "",
         moves="moves" if time is None or time.layout_sd is None else f"moves by {word_share(time.layout_sd)}",
     )

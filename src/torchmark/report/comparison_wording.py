@@ -74,9 +74,9 @@ _MEASURE_AGAIN = {
     "variables": "Measure both with the same variables.",
 }
 # Of two values that differ, so much is quoted: a line of most terminals has room for both.
+LONGEST_QUOTE = 60
 # Names of libraries that are told.
 MOST_LIBRARIES = 3
-LONGEST_QUOTE = 60
 
 
 def state_doubt(caveat: ComparisonCaveat) -> str:

@@ -27,17 +27,21 @@ _OTHERWISE = {
 _UNITS = {Witness.INSTRUCTIONS: "instructions", Witness.ALLOCATIONS: "allocations"}
 
 
-def tell_gate(result: GateResult, accept: str) -> list[str]:
-    """A line for each of what there is to say, with commands to copy; `accept` is what those of the ledger end with."""
+def tell_gate(result: GateResult, accept: str | None) -> list[str]:
+    """A line for each of what there is to say, with commands to copy; `accept` is what those of the ledger end with.
+
+    None is for counts that are not kept, and so cannot be accepted.
+    """
     lines = []
     if result.regressions:
         lines.append(f"{count(len(result.regressions), 'regression')}:")
         lines += [f"  {word_regression(one)}" for one in result.regressions]
         meant = [one.case for one in result.regressions if one.witness is Witness.INSTRUCTIONS]
-        lines += ["Where that is meant to be:", *_propose(meant, accept)] if meant else []
+        lines += ["Where that is meant to be:", *_propose(meant, accept)] if meant and accept is not None else []
     if result.improvements:
         lines += [word_improvement(one) for one in result.improvements]
-        lines += ["Let the ledger know:", *_propose([one.case for one in result.improvements], accept)]
+        improved = [one.case for one in result.improvements]
+        lines += ["Let the ledger know:", *_propose(improved, accept)] if accept is not None else []
     if result.accepted:
         lines.append(f"More instructions than base, and as accepted: {_name_some(result.accepted)}.")
     return [*lines, *word_stale(result.stale)]

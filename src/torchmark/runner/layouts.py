@@ -29,7 +29,10 @@ LAYOUT_VARIABLES = (HASH_SEED, PADDING)
 # does not allow it is found out afterwards.
 _LAUNCH = """
 import ctypes, os, resource, sys
-ctypes.CDLL(None).personality(ctypes.c_ulong(int(sys.argv[1])))
+try:
+    ctypes.CDLL(None).personality(ctypes.c_ulong(int(sys.argv[1])))
+except AttributeError:
+    pass
 try:
     resource.setrlimit(resource.RLIMIT_STACK, (int(sys.argv[2]), resource.getrlimit(resource.RLIMIT_STACK)[1]))
 except (OSError, ValueError):

@@ -1,6 +1,6 @@
 """Times a statement in turns with another process, or with a second statement here: one side's part of a comparison.
 
-A block lasts a tenth of a millisecond: both blocks of a pair then mostly fall into the same spell of the machine.
+Blocks are so short that both of a pair mostly fall into the same spell of the machine.
 """
 
 from __future__ import annotations

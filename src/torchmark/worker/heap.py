@@ -10,8 +10,8 @@ import ctypes
 
 from torchmark.worker.process import release_free_memory
 
-# From the size of a large buffer to that of the smallest block, each three quarters of the one before.
-LARGEST_GAP = 1 << 20
+# From what is just small enough to lie in the heap to the smallest block, each three quarters of the one before.
+LARGEST_GAP = 1 << 16
 SMALLEST_GAP = 32
 # Blocks are taken in batches of so many bytes, for asking how much is free takes longer than taking a block.
 BATCH_BYTES = 1 << 16
@@ -20,7 +20,7 @@ MOST_IN_BATCH = 256
 MOST_BYTES = 256 << 20
 
 # Where the next block lies behind all others, as far as caches and pages are concerned.
-ALIGNMENT = 1 << 20
+ALIGNMENT = 1 << 16
 
 _FIELDS = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
 

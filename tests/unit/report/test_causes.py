@@ -31,13 +31,13 @@ from torchmark.report.causes import SHORT_CAUSES, explain_cause
             make_count(87500, 350),
             Cause.BELOW_RESOLUTION,
             # 350 / 12 = 29.2 ns; 10 us * (exp(0.006) - 1) = 60.2 ns.
-            "+350 instructions (+0.4 %): about 29 ns expected, less than 60 ns measured.",
+            "+350 instructions (+0.4 %): time should be about 29 ns more, and changed by less than 60 ns.",
         ),
         (
             make_time(0.0, base_s=1e-5, verdict=Verdict.SAME),
             make_count(10000, -120, (3, 2)),
             Cause.BELOW_RESOLUTION,
-            "-120 instructions (-1.2 %) and -1 allocations: about -10 ns expected, less than 40 ns measured.",
+            "-120 instructions (-1.2 %) and -1 allocations: time should be about 10 ns less, and changed by less than 40 ns.",
         ),
         (
             make_time(-0.05, confirmed=True),
