@@ -54,7 +54,7 @@ class Rule:
 
     @property
     def planned(self) -> int:
-        """Looks that share alpha: one more is for all layouts together, once there are others besides the first."""
+        """Looks that share alpha: one more is for all layouts together, where more were needed to decide at all."""
         return len(self.looks) + 1
 
     @property
@@ -115,7 +115,8 @@ def settle(first_visits: Visits, fresh_visits: Visits, accepted: bool, rule: Rul
     together show it too.
     """
     first, fresh = (combine_layouts(visits, rule.confidence) for visits in (first_visits, fresh_visits))
-    pooled = look([*first_visits, *fresh_visits], rule)
+    # The last look, whatever it shows; a change has to pass two tests besides.
+    pooled = look([*first_visits, *fresh_visits], dataclasses.replace(rule, looks=()))
     if pooled.layered is None or pooled.verdict in (Verdict.SAME, Verdict.UNDECIDED):
         return pooled
     is_seen = accepted and fresh is not None and abs(fresh.estimate) >= rule.floor

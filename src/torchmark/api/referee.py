@@ -46,10 +46,6 @@ UNMATCHED_FLOOR = 0.02
 STARTING_S = 30.0
 CASE_S = 3.0
 
-# A change that was clear after this many visits of each layout is looked for in two of each fresh one; another, in as
-# many as it took before.
-CLEAR_AFTER = 3
-CONFIRMING = 2
 
 CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
@@ -248,8 +244,8 @@ class Referee:
         shown: list[tuple[_Contest, float, float]] = []
         for done, contest in enumerate(changed):
             sign = contest.look.layered.estimate if contest.look.layered else 0.0
-            visits = contest.count_visits(first)
-            visits = CONFIRMING if visits <= CLEAR_AFTER else visits
+            # It has to be seen with less certainty than at first, so that fewer visits do.
+            visits = max(1, contest.count_visits(first) - 1)
             self._note("confirming", done, len(changed))
             self._sweep(contest, fresh, visits)
             if contest.count_visits(fresh) >= visits:

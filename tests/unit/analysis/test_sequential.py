@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -253,7 +254,8 @@ def test_a_verdict_is_what_the_interval_allows(visits: list[list[float]], floor:
 def test_settling_calls_no_change_that_was_not_accepted_or_is_not_in_all_layouts(
     first: list[list[float]], fresh: list[list[float]], accepted: bool
 ) -> None:
-    settled, pooled = settle(first, fresh, accepted, RULE), look([*first, *fresh], RULE)
+    last = dataclasses.replace(RULE, looks=())
+    settled, pooled = settle(first, fresh, accepted, RULE), look([*first, *fresh], last)
     assert settled.layered == pooled.layered
     if settled.verdict in OPPOSITE:
         assert accepted
