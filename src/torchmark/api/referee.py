@@ -253,7 +253,7 @@ class Referee:
         accepted = benjamini_hochberg([p for _, _, p in shown], CONFIRM_RATE)
         for (contest, _, _), is_accepted in zip(shown, accepted, strict=True):
             contest.look = settle(contest.ratios(first), contest.ratios(fresh), is_accepted, contest.rule)
-            contest.confirmed = is_accepted
+            contest.confirmed = contest.look.verdict in CHANGED
         for done, contest in enumerate(limited):
             self._note("more layouts", done, len(limited))
             visits = contest.count_visits(first)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from torchmark.analysis.visits import Reduced, choose_pace, reduce_visit
 from torchmark.api.referee import DEFAULTS, Place, Referee, Settings
 from torchmark.errors import WorkerError
-from torchmark.model.bout import Bout, Gauge, Part
+from torchmark.model.bout import Bout, Gauge, Part, Visit
 from torchmark.model.job import Place as JobPlace
 from torchmark.model.selftest import Trial
 from torchmark.report.failures import describe_failure
+from torchmark.runner.arena import Failures
+from torchmark.stats.order import quantile
 
 # What people compare most: a small operator, about a microsecond.
 STMT = "torch.add(x, y)"
 SETUP = "x, y = torch.ones(4, 4), torch.ones(4, 4)"
 # An assignment of one local variable to another takes the interpreter one to three nanoseconds.
 SLOWING = "z = x"
-# As many make the difference that one of them is known by; each gauge finds the shortest of a few blocks.
-MANY = 400
-GAUGES = 5
+# As many make the difference that one of them is known by, from so many visits of each layout.
+MANY = 100
+GAUGES = 2
 
 
 def make_part(slowing: int = 0) -> Part:
@@ -28,9 +32,19 @@ def make_part(slowing: int = 0) -> Part:
 
 
 def gauge_slowing(place: Place) -> float:
-    """Seconds that one assignment adds, as far as the fastest of some attempts tell."""
-    found = [_gauge(place, Bout(make_part(), make_part(MANY))) for _ in range(GAUGES)]
-    return max(min(one.head_s for one in found) - min(one.base_s for one in found), 1e-12) / MANY
+    """Seconds that one assignment adds where the machine is fast: the ratio is of blocks in turns, which spells of the
+    machine leave alone, and the fastest of the visits tells what it is a ratio of."""
+    bout = Bout(make_part(), make_part(MANY))
+    pace = choose_pace(_gauge(place, bout).head_s)
+    visits = [_reduce(place.visit(layout, bout, pace)) for layout in place.layouts for _ in range(GAUGES)]
+    ratio = quantile(sorted(visit.log_ratio for visit in visits), 0.5)
+    return max(math.expm1(ratio), 1e-6) * min(visit.base_s for visit in visits) / MANY
+
+
+def _reduce(outcome: Visit | Failures) -> Reduced:
+    if not isinstance(outcome, Visit):
+        raise WorkerError(f"The self-test cannot run here: {describe_failure(outcome[0].failure)}", kind="selftest")
+    return reduce_visit(outcome)
 
 
 def _gauge(place: Place, bout: Bout) -> Gauge:

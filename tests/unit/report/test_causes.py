@@ -37,7 +37,8 @@ from torchmark.report.causes import SHORT_CAUSES, explain_cause
             make_time(0.0, base_s=1e-5, verdict=Verdict.SAME),
             make_count(10000, -120, (3, 2)),
             Cause.BELOW_RESOLUTION,
-            "-120 instructions (-1.2 %) and -1 allocations: time should be about 10 ns less, and changed by less than 40 ns.",
+            "-120 instructions (-1.2 %) and -1 allocations: "
+            "time should be about 10 ns less, and changed by less than 40 ns.",
         ),
         (
             make_time(-0.05, confirmed=True),
