@@ -29,7 +29,7 @@ from torchmark.model.judgement import SideFailure, TimeEvidence, Verdict
 from torchmark.runner.arena import Failures
 from torchmark.runner.backend import Stop
 from torchmark.runner.layouts import Match
-from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, more_visits_help
+from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, Layered, more_visits_help
 from torchmark.stats.multiple import benjamini_hochberg
 from torchmark.stats.order import quantile
 
@@ -46,6 +46,11 @@ UNMATCHED_FLOOR = 0.02
 STARTING_S = 30.0
 CASE_S = 3.0
 
+
+# A change is looked for in so many visits of each fresh layout at the least, and once more in as many: visits are off
+# now and then, and what is there shall not be lost by that.
+CONFIRMING = 2
+CONFIRMATIONS = 2
 
 CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
@@ -108,6 +113,8 @@ class _Contest:
         self.rule = Rule()
         self.visits: dict[int, list[Reduced]] = {}
         self.look = Look(Verdict.UNDECIDED)
+        self.found: Layered | None = None
+        """What the first layouts showed, where that was a change."""
         self.failures: Failures = ()
         self.confirmed: bool | None = None
         self.seconds = 0.0
@@ -237,29 +244,38 @@ class Referee:
         """Whether changes are seen again, and what more layouts tell of cases that they limit."""
         for contest in changed:
             # Not before that has been shown.
+            contest.found = contest.look.layered
             contest.look = dataclasses.replace(contest.look, verdict=Verdict.UNDECIDED)
         fresh = self._fresh_layouts(len(first))
         if not fresh:
             return
-        shown: list[tuple[_Contest, float, float]] = []
-        for done, contest in enumerate(changed):
-            sign = contest.look.layered.estimate if contest.look.layered else 0.0
-            # It has to be seen with less certainty than at first, so that fewer visits do.
-            visits = max(1, contest.count_visits(first) - 1)
-            self._note("confirming", done, len(changed))
-            self._sweep(contest, fresh, visits)
-            if contest.count_visits(fresh) >= visits:
-                shown.append((contest, sign, confirmation_p(contest.ratios(fresh), sign)))
-        accepted = benjamini_hochberg([p for _, _, p in shown], CONFIRM_RATE)
-        for (contest, _, _), is_accepted in zip(shown, accepted, strict=True):
-            contest.look = settle(contest.ratios(first), contest.ratios(fresh), is_accepted, contest.rule)
-            contest.confirmed = contest.look.verdict in CHANGED
+        pending = list(changed)
+        for attempt in range(CONFIRMATIONS):
+            pending = self._confirm(pending, first, fresh, attempt)
         for done, contest in enumerate(limited):
             self._note("more layouts", done, len(limited))
             visits = contest.count_visits(first)
             self._sweep(contest, fresh, visits)
             if contest.count_visits(fresh) >= visits and not contest.failures:
                 self._look_at_all(contest, (*first, *fresh))
+
+    def _confirm(
+        self, changed: Sequence[_Contest], first: Sequence[int], fresh: Sequence[int], attempt: int
+    ) -> list[_Contest]:
+        """Look for changes on fresh layouts; those that are not seen there, which another attempt may show."""
+        shown: list[tuple[_Contest, float]] = []
+        for done, contest in enumerate(changed):
+            assert contest.found is not None
+            visits = max(CONFIRMING, contest.count_visits(first) - 1) + attempt * CONFIRMING
+            self._note("confirming", done, len(changed))
+            self._sweep(contest, fresh, visits)
+            if contest.count_visits(fresh) >= visits and not contest.failures:
+                shown.append((contest, confirmation_p(contest.ratios(fresh), contest.found.estimate)))
+        accepted = benjamini_hochberg([p for _, p in shown], CONFIRM_RATE / CONFIRMATIONS)
+        for (contest, _), is_accepted in zip(shown, accepted, strict=True):
+            contest.look = settle(contest.ratios(first), contest.ratios(fresh), is_accepted, contest.rule)
+            contest.confirmed = contest.look.verdict in CHANGED
+        return [contest for contest, _ in shown if not contest.confirmed]
 
     def _look_at_all(self, contest: _Contest, layouts: Sequence[int]) -> None:
         """A change that only all layouts together show has been seen by none that did not help to find it."""

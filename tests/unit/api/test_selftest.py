@@ -68,9 +68,9 @@ def test_trials_tell_what_was_put_in_and_what_was_said() -> None:
 
 
 def test_a_place_where_nothing_can_be_compared_is_told() -> None:
-    with pytest.raises(WorkerError, match="no torch.add here"):
+    with pytest.raises(WorkerError, match=r"no torch\.add here"):
         gauge_slowing(ExactPlace(BROKEN))
-    with pytest.raises(WorkerError, match="no torch.add here"):
+    with pytest.raises(WorkerError, match=r"no torch\.add here"):
         next(run_trials(ExactPlace(BROKEN), {}, [0]))
 
 

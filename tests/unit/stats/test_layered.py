@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sampling import assert_shares
 from torchmark.stats import student
-from torchmark.stats.layered import Layered, combine_layouts, more_visits_help, standardise, variance_of_centre
+from torchmark.stats.layered import Layered, combine_layouts, draw_in, more_visits_help, standardise, variance_of_centre
 
 RATIOS = st.floats(-1, 1).map(lambda value: round(value, 6))
 VISITS = st.lists(st.lists(RATIOS, max_size=6), max_size=8)
@@ -155,3 +157,31 @@ def test_the_half_width_is_the_quantile_times_the_error(visits: list[list[float]
     if found is not None:
         half = student.quantile(0.95, found.layouts - 1) * found.se
         assert found.high - found.low == pytest.approx(2 * half, abs=1e-12)
+
+
+def test_a_layout_that_is_far_from_all_others_does_not_hide_what_they_show() -> None:
+    # The median is 0.0905, and half of the layouts lie within 0.0005 of it; 15 times that is less than 0.02.
+    near = [0.090, 0.090, 0.0905, 0.0905, 0.091]
+    assert draw_in([*near, 0.60]) == pytest.approx([*near, 0.1105])
+    assert draw_in([*near, -0.60]) == pytest.approx([*near, 0.0705], abs=6e-4)
+    found = combine_layouts([[centre] for centre in (*near, 0.60)], 0.99)
+    assert found is not None
+    assert found.low > 0.07
+    # How far layouts are apart is told as it is.
+    visited = combine_layouts([[centre, centre] for centre in (*near, 0.60)], 0.99)
+    assert visited is not None
+    assert visited.layout_sd is not None
+    assert visited.layout_sd > 0.2
+
+
+def test_few_layouts_and_those_that_are_only_two_per_cent_apart_stay_as_they_are() -> None:
+    assert draw_in([0.1, 0.1, 0.1, 0.1, 0.9]) == [0.1, 0.1, 0.1, 0.1, 0.9]
+    assert draw_in([0.0, 0.0, 0.0, 0.0, 0.0, 0.0199]) == [0.0, 0.0, 0.0, 0.0, 0.0, 0.0199]
+
+
+@pytest.mark.parametrize("layouts", [6, 12])
+@pytest.mark.parametrize("sd", [0.003, 0.05])
+def test_intervals_of_normal_layouts_cover_as_often_as_they_say(layouts: int, sd: float) -> None:
+    drawn = np.random.default_rng(11).normal(0.01, sd, (4000, layouts, 1)).tolist()
+    found = [combine_layouts(visits, 0.95) for visits in drawn]
+    assert_shares([one is not None and one.low <= 0.01 <= one.high for one in found], {True: 0.95, False: 0.05})
