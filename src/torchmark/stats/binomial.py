@@ -12,7 +12,7 @@ def binomial_bounds(successes: int, trials: int, confidence: float) -> tuple[flo
 
     >>> low, high = binomial_bounds(0, 228, 0.95)
     >>> low, round(high, 4)
-    (0.0, 0.0161)
+    (0.0, 0.016)
     """
     tail = (1 - confidence) / 2
     low = float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
