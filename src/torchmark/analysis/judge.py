@@ -79,7 +79,8 @@ def _hear(time: TimeEvidence | None, count: CountEvidence | None) -> tuple[Verdi
     if time is not None and count is not None:
         code = find_code_change(count)
         # What the clock cannot tell, but rather sees the other way, instructions alone do not decide.
-        opposed = _sign(time.log_ratio) == -code and abs(time.log_ratio) >= time.floor
+        leans = abs(time.log_ratio) >= time.floor or time.low > 0 or time.high < 0
+        opposed = leans and _sign(time.log_ratio) == -code
         large = abs(count.ratio) > LARGE_RATIO and not opposed
         return _decide(code, time.verdict, large=large, confirmed=time.confirmed is True)
     if time is not None:

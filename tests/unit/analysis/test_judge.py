@@ -238,3 +238,6 @@ def test_instructions_alone_do_not_decide_against_what_the_clock_leans_to(leanin
     undecided = dataclasses.replace(time(UNDECIDED), log_ratio=leaning, low=-0.2, high=0.2)
     judged = judge(CASE, undecided, count(10_000, 10_500))
     assert (judged.verdict, judged.cause) == (verdict, Cause.BELOW_RESOLUTION)
+    # Below the floor too, if the whole interval does.
+    leaning_surely = dataclasses.replace(undecided, log_ratio=-0.002, high=-0.001)
+    assert judge(CASE, leaning_surely, count(10_000, 10_500)).verdict is UNDECIDED
