@@ -1,0 +1,99 @@
+"""What `torchmark ab` is asked to compare: two statements here, or statements or a suite in two interpreters."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from torchmark.api.ab import compare_statements, make_case
+from torchmark.api.comparison import Comparison, Entry
+from torchmark.api.counter import choose_layouts
+from torchmark.api.referee import Settings
+from torchmark.cli.parameters import check_language
+from torchmark.cli.planning import Wish
+from torchmark.cli.selecting import Loaded, Options, load_cases
+from torchmark.define.discovery import list_suites
+from torchmark.define.selection import LANGUAGES
+from torchmark.errors import UsageError
+from torchmark.model.case import TimerArgs
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+
+BASE, HEAD = "base", "head"
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What is to be compared, as it was asked for."""
+
+    texts: tuple[str, ...]
+    base: str | None
+    head: str | None
+    stmts: tuple[str, ...]
+    setup: str | None
+    global_setup: str
+    chosen: Options
+    metrics: tuple[Metric, ...]
+    settings: Settings
+    timeout: float
+
+    @property
+    def targets(self) -> tuple[Target, Target]:
+        """Both sides."""
+        return Target(BASE, self.base), Target(HEAD, self.head)
+
+    def compare(self) -> tuple[Comparison | None, Loaded | None]:
+        """What that means; with cases of a suite also what was found there, of which there may be none to compare."""
+        if self.base is None and self.head is None:
+            return self._compare_statements(), None
+        if self.stmts:
+            if self.texts:
+                raise UsageError(f"Compare either statements or suites: leave out --stmt, or {self.texts[0]!r}.")
+            return Comparison(
+                self._list_entries(), *self.targets, self.metrics, self.settings, timeout_s=self.timeout
+            ), None
+        return self._compare_suite()
+
+    def _compare_statements(self) -> Comparison:
+        stmts = (*self.texts, *self.stmts)
+        for stmt in stmts:
+            if stmt in list_suites() or Path(stmt).exists():
+                raise UsageError(
+                    f"{stmt!r} is a suite or a file, and no statement: say in which interpreters its cases are to be "
+                    "compared, with --base and --head."
+                )
+        if len(stmts) < 2:
+            raise UsageError(
+                "There is nothing to compare with. Give two statements, as in torchmark ab 'x + y' 'torch.add(x, y)', "
+                "or two interpreters: torchmark ab --base PYTHON --head PYTHON."
+            )
+        args = [self._describe(stmt) for stmt in stmts]
+        return compare_statements(args, None, self.metrics, self.settings, self.timeout)
+
+    def _list_entries(self) -> tuple[Entry, ...]:
+        return tuple(Entry(case, case) for case in (make_case(self._describe(stmt)) for stmt in self.stmts))
+
+    def _describe(self, stmt: str) -> TimerArgs:
+        """A statement with what belongs to it. Its language and threads are said as those of a suite's cases are."""
+        chosen = self.chosen
+        if chosen.k or chosen.runtime or chosen.autograd or chosen.tag:
+            raise UsageError("Cases are selected of suites: a statement is what it is.")
+        if len(chosen.language) > 1 or len(chosen.threads) > 1:
+            raise UsageError("A statement has one --language and one number of --threads.")
+        language = chosen.language[0] if chosen.language else "python"
+        setup = check_language(language, self.setup, self.global_setup)
+        threads = int(chosen.threads[0]) if chosen.threads else 1
+        return TimerArgs(stmt, setup, self.global_setup, threads, LANGUAGES[language])
+
+    def _compare_suite(self) -> tuple[Comparison | None, Loaded]:
+        if self.setup is not None or self.global_setup:
+            raise UsageError("A suite's cases have setups of their own: say with --stmt which statement is meant.")
+        loaded = load_cases(self.texts, self.chosen.select())
+        if not loaded.cases:
+            return None, loaded
+        entries = tuple(Entry(case, case) for case in loaded.cases)
+        layouts = choose_layouts(SUITE_LAYOUTS)
+        return Comparison(entries, *self.targets, self.metrics, self.settings, layouts, self.timeout), loaded
+
+    def wish(self) -> Wish:
+        """The same, as the run that counts are kept in has it."""
+        return Wish(self.texts, self.chosen, (Metric.COUNT,), self.targets, 1, 0.0, SUITE_LAYOUTS, self.timeout)
