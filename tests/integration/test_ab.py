@@ -130,7 +130,7 @@ def test_an_interrupt_shows_what_is_known_and_leaves_nobody(folder: Path) -> Non
     setup = "import time; open('begun', 'a').write('.')"
     command = [sys.executable, "-m", "torchmark", "ab", "time.sleep(0.02)", "time.sleep(0.021)", "--setup", setup]
     process = subprocess.Popen([*command, *TIMES], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: (folder / "begun").exists() and len((folder / "begun").read_text()) > 3)
+    assert wait_for(lambda: (folder / "begun").exists() and len((folder / "begun").read_text()) > 3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
@@ -164,7 +164,7 @@ def test_wrong_arguments_are_refused_at_once() -> None:
         torchmark.ab(None, None, "standard", setup="x = 1")
 
 
-def test_a_copy_of_an_environment_is_found_to_be_the_same_files(stub_python: str, folder: Path) -> None:
+def test_a_copy_of_an_environment_is_not_called_another_build(stub_python: str, folder: Path) -> None:
     home = Path(stub_python).parents[1]
     shutil.copytree(home, folder / "copy", symlinks=True)
     cases = {"add": torchmark.TimerArgs("torch.ones(4) + 1")}

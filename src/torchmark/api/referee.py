@@ -46,7 +46,6 @@ UNMATCHED_FLOOR = 0.02
 STARTING_S = 30.0
 CASE_S = 3.0
 
-
 # A change is looked for in so many visits of each fresh layout at the least, and once more in as many: visits are off
 # now and then, and what is there shall not be lost by that.
 CONFIRMING = 2
@@ -87,8 +86,6 @@ class Settings:
     """For all cases together; by default `CASE_S` for each, and `STARTING_S`."""
     self_test_sd: float | None = None
     """How far comparisons of a build with itself spread on this machine, if that is known."""
-    confirm: bool = True
-    """Whether changes have to be seen again on fresh layouts."""
 
 
 DEFAULTS = Settings()
@@ -166,7 +163,7 @@ class Referee:
             yield contest.key, self._conclude(contest)
         changed = [contest for contest in contests if contest.look.verdict in CHANGED]
         limited = [contest for contest in contests if contest.is_open and _is_limited_by_layouts(contest.look)]
-        if self._settings.confirm and (changed or limited):
+        if changed or limited:
             self._look_elsewhere(changed, limited, first)
         for contest in contests:
             if contest not in told:
@@ -208,7 +205,7 @@ class Referee:
                 self._sweep(contest, layouts, visits)
                 if contest.failures:
                     yield contest
-                elif contest.count_visits(layouts) == visits:
+                elif contest.count_visits(layouts) >= visits:
                     contest.look = look(contest.ratios(layouts), contest.rule)
                     if contest.look.verdict is Verdict.SAME:
                         yield contest

@@ -134,12 +134,6 @@ def test_a_change_is_not_called_one_if_there_is_no_time_to_see_it_again() -> Non
     assert place.layouts == tuple(range(6))
 
 
-def test_without_confirming_a_change_stands_on_the_first_layouts() -> None:
-    place = FakePlace({"changed": shifted(0.03)})
-    assert verdict(decide(place, Settings(confirm=False))["changed"]) is Verdict.SLOWER
-    assert place.layouts == tuple(range(6))
-
-
 def test_all_are_looked_at_once_before_any_is_looked_at_again() -> None:
     place = FakePlace({"a": noise(1, sd=0.05), "b": noise(2), "c": noise(3, sd=0.05)})
     decide(place)
