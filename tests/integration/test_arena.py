@@ -143,6 +143,15 @@ def test_a_side_that_never_ends_is_given_up_and_the_other_with_it() -> None:
         arena.close()
 
 
+def test_a_machine_that_lacks_something_is_a_failure_that_says_so(twins: Arena, tmp_path: Path) -> None:
+    gone = Part("pass", "pass", Place(str(tmp_path / "gone")))
+    for outcome in (twins.gauge(Bout(gone, gone)), twins.visit(0, Bout(gone, gone), PACE)):
+        assert isinstance(outcome, tuple)
+        assert {(one.side, one.failure.kind) for one in outcome} == {(side, FailureKind.MISSING) for side in Side}
+        assert "cannot be used" in outcome[0].failure.message
+    assert isinstance(twins.visit(0, Bout(ADD, ADD), PACE), Visit)
+
+
 def test_two_statements_take_turns_in_one_process_of_each_layout(tmp_path: Path) -> None:
     arena = Arena(Corner(), Corner(), choose_cores(), together=True)
     try:

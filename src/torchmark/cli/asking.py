@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+import os
 
 from torchmark.api.ab import compare_statements, make_case
 from torchmark.api.comparison import Comparison, Entry
@@ -56,7 +56,7 @@ class Asked:
     def _compare_statements(self) -> Comparison:
         stmts = (*self.texts, *self.stmts)
         for stmt in stmts:
-            if stmt in list_suites() or Path(stmt).exists():
+            if stmt in list_suites() or os.path.exists(stmt):
                 raise UsageError(
                     f"{stmt!r} is a suite or a file, and no statement: say in which interpreters its cases are to be "
                     "compared, with --base and --head."

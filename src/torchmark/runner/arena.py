@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from torchmark.errors import SetupError, WorkerError
+from torchmark.errors import UsageError, WorkerError
 from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Part, Visit
 from torchmark.model.job import DuelJob, GaugeJob
 from torchmark.model.judgement import Side, SideFailure
@@ -23,21 +23,18 @@ from torchmark.model.outcome import Failure, FailureKind, was_killed
 from torchmark.runner.aliases import Aliases
 from torchmark.runner.cores import choose_idlest
 from torchmark.runner.layouts import Layout, Match, even_out, match_maps, read_map
+from torchmark.runner.persisting import ATTEMPTS, persist
 from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
 from torchmark.wire.messages import Dueled, Gauged
-
-# What somebody killed is tried once more.
-ATTEMPTS = 2
 
 Failures = tuple[SideFailure, ...]
 
 
 class Corner(NamedTuple):
-    """Where one side runs: an interpreter, None for the program's own; and variables that are given to it."""
+    """Where one side runs: an interpreter, None for the program's own."""
 
     python: str | None = None
-    variables: tuple[tuple[str, str], ...] = ()
 
 
 class Pair(NamedTuple):
@@ -109,7 +106,7 @@ class Arena:
         results = []
         for worker, part in ((pair.base, bout.base), (pair.head, bout.head)):
             job = GaugeJob(part.stmt, part.setup, part.place, part.threads, compiled=part.compiled, cores=cores)
-            results.append(_persist(lambda worker=worker, job=job: _run(worker, job, self._timeout_s)))  # type: ignore[misc]
+            results.append(persist(functools.partial(_run, worker, job, self._timeout_s)))
         failures = _list_failures(results)
         if failures:
             return failures
@@ -207,10 +204,9 @@ class Arena:
         return specs
 
     def _specify(self, corner: Corner) -> WorkerSpec:
-        given = dict(corner.variables)
         if corner.python is None:
-            return own_worker(self._environ, given, counting=False)
-        spec = other_worker(corner.python, self._environ, given, counting=False)
+            return own_worker(self._environ, counting=False)
+        spec = other_worker(corner.python, self._environ, {}, counting=False)
         return dataclasses.replace(spec, python=find_interpreter(spec.python, dict(spec.variables)))
 
     def _check(self, pair: Pair) -> Match:
@@ -241,18 +237,13 @@ def _make_job(
 
 
 def _run(worker: Worker, job: DuelJob | GaugeJob, timeout_s: float, rival: int | None = None) -> Reply | Failure:
-    """A worker that cannot be had any more is a failure of the job."""
+    """A worker that cannot be had any more is a failure of the job, and so is a machine that lacks something."""
     try:
         return worker.run(job, timeout_s=timeout_s, rival=rival)
-    except SetupError as error:
-        return Failure(FailureKind.MISSING, str(error))
     except WorkerError as error:
         return Failure(FailureKind.WORKER_DIED, str(error))
-
-
-def _persist(attempt: Callable[[], Reply | Failure]) -> Reply | Failure:
-    result = attempt()
-    return attempt() if isinstance(result, Failure) and was_killed(result) else result
+    except (OSError, UsageError) as error:
+        return Failure(FailureKind.MISSING, str(error))
 
 
 def _read_blocks(reply: Reply) -> list[Blocks]:
