@@ -16,8 +16,8 @@ bench: $(READY) bench-tools
 test: $(READY) tools
 	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
-# What is needed of the system: Valgrind and a compiler for benchmarks; for tests, also another compiler, and a second
-# Python with a torch and its headers.
+# What is needed of the system: Valgrind and a compiler for benchmarks; for tests, also another compiler, a second
+# Python with a torch and its headers, and a browser.
 OTHER_PYTHON := /usr/bin/python3
 OTHER_HEADER := /usr/include/torch/csrc/api/include/torch/torch.h
 FIND_TORCH := import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)
@@ -49,6 +49,8 @@ tools:
 	command -v clang++ > /dev/null || missing="$$missing clang"; \
 	test -e $(OTHER_HEADER) || missing="$$missing libtorch-dev"; \
 	$(OTHER_PYTHON) -c '$(FIND_TORCH)' 2> /dev/null || missing="$$missing python3-torch python3-venv"; \
+	command -v chromium > /dev/null || missing="$$missing chromium"; \
+	command -v chromedriver > /dev/null || missing="$$missing chromium-driver"; \
 	$(call get_missing,tests)
 
 check: $(READY)

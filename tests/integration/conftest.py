@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.browser import Browser, start_browser
 from tests.shared_workers import shares_workers, specify, start_ahead
 from tests.stub_python import make_stub_python
 from torchmark.runner.pool import get_worker
@@ -68,3 +69,10 @@ def worker(request: pytest.FixtureRequest) -> Worker:
     shared = request.getfixturevalue(f"{request.param}_worker")
     assert isinstance(shared, Worker)
     return shared
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One for all pages; every test opens its own."""
+    with start_browser() as started:
+        yield started
