@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 from collections.abc import Collection
@@ -27,6 +28,7 @@ SHARING = {
     "integration/test_other_interpreter.py",
     "integration/test_profiles.py",
     "integration/test_run.py",
+    "integration/test_stacks.py",
     "integration/test_stages.py",
     "integration/test_worker_faults.py",
     "tests/test_readme.py",
@@ -42,7 +44,8 @@ def specify(fixture: str) -> WorkerSpec:
     """The kind of worker that the fixture of this name gives."""
     if fixture == "debian_worker":
         return other_worker(DEBIAN, {**os.environ, "PYTHONPATH": "/nowhere/of/ours"}, {"MY_SWITCH": "on"})
-    return own_worker(os.environ, simulate=fixture == "simulating_worker")
+    own = own_worker(os.environ, simulate=fixture == "simulating_worker")
+    return dataclasses.replace(own, stacks=fixture == "tracing_worker")
 
 
 STARTER = "starts workers ahead"

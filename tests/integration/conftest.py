@@ -19,6 +19,7 @@ UNDER_VALGRIND = {
     "counting_worker": {"counting_worker", "worker"},
     "simulating_worker": {"simulating_worker"},
     "debian_worker": {"debian_worker"},
+    "tracing_worker": {"tracing_worker"},
 }
 
 
@@ -49,6 +50,12 @@ def simulating_worker() -> Iterator[Worker]:
 def debian_worker() -> Worker:
     """One of another interpreter, with a variable of the user's; the command line uses it too if it is given that."""
     return get_worker(specify("debian_worker"))
+
+
+@pytest.fixture(scope="session")
+def tracing_worker() -> Worker:
+    """One that counts with all callers; the command line uses it too."""
+    return get_worker(specify("tracing_worker"))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-from torchmark.model.judgement import TimeEvidence, Verdict
+from torchmark.model.judgement import LayoutVisits, TimeEvidence, Verdict
 from torchmark.stats import student
 from torchmark.stats.layered import MEDIAN_FACTOR, Layered, combine_layouts, standardise, variance_of_centre
 
@@ -167,8 +167,12 @@ def to_evidence(
     seconds: float,
     confirmed: bool | None = None,
     needed_s: float | None = None,
+    visits: Sequence[LayoutVisits] = (),
 ) -> TimeEvidence | None:
-    """What the clock says, for judging; None where there are too few layouts for an interval."""
+    """What the clock says, for judging; None where there are too few layouts for an interval.
+
+    `visits` are those that the look has seen.
+    """
     found = look.layered
     if found is None:
         return None
@@ -190,6 +194,7 @@ def to_evidence(
         confirmed=confirmed,
         seconds=seconds,
         needed_s=needed_s,
+        visits=tuple(visits),
     )
 
 

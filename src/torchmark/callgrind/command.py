@@ -10,6 +10,9 @@ import sys
 from torchmark.errors import SetupError
 
 PROCESSORS = ("x86_64", "aarch64")
+# How many callers are kept of each instruction, where they are asked for. A call of an operator through two overrides
+# has sixty; what is deeper than this loses its outermost ones.
+CALLERS = 1000
 
 
 def find_valgrind(path: str | None = None, system: str = sys.platform, processor: str | None = None) -> str:
@@ -40,8 +43,8 @@ def ask_version(valgrind: str) -> str | None:
     return done.stdout.strip() or None
 
 
-def callgrind_command(valgrind: str, scratch: str, *, simulate: bool = False) -> list[str]:
-    """What to put before the program.
+def callgrind_command(valgrind: str, scratch: str, *, simulate: bool = False, callers: bool = False) -> list[str]:
+    """What to put before the program; with `callers`, names of functions are whole chains of them.
 
     Nothing is instrumented until the program asks for it, which makes its start cheap. Collecting is on, also for
     threads to come. Files are by process: `%p` is its number.
@@ -59,4 +62,5 @@ def callgrind_command(valgrind: str, scratch: str, *, simulate: bool = False) ->
         "--vgdb=no",
         "--quiet",
         *simulation,
+        *([f"--separate-callers={CALLERS}"] if callers else []),
     ]

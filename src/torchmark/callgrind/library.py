@@ -1,4 +1,4 @@
-"""The library that a counting worker loads: compiled once from our C file, kept by content."""
+"""The libraries that a counting worker loads: compiled once from our C files, kept by content."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from pathlib import Path
 
 from torchmark.errors import SetupError
 
-SOURCE = Path(__file__).with_name("watched.c")
+# What every counting worker needs, and what makes Python functions visible to Callgrind.
+WATCHED = Path(__file__).with_name("watched.c")
+FRAMES = Path(__file__).with_name("frames.c")
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-O2", "-shared", "-fPIC")
 COMPILE_TIMEOUT_S = 120
 
 
-def build_library(folder: Path, environ: Mapping[str, str]) -> Path:
+def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED) -> Path:
     """The compiled library in this folder; compiles it if it is not there yet. `environ` says where compilers are."""
-    source = SOURCE.read_bytes()
+    source = file.read_bytes()
     key = hashlib.sha256(b"\0".join((source, platform.machine().encode(), *map(str.encode, FLAGS)))).hexdigest()[:16]
-    library = folder / f"watched-{key}.so"
+    library = folder / f"{file.stem}-{key}.so"
     if not library.exists():
         compiler = find_compiler(environ)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _compile(compiler, library)
+            _compile(compiler, file, library)
         except OSError as error:
             if isinstance(error, SetupError):
                 raise
@@ -57,12 +59,12 @@ def find_compiler(environ: Mapping[str, str]) -> list[str]:
     )
 
 
-def _compile(compiler: list[str], library: Path) -> None:
+def _compile(compiler: list[str], file: Path, library: Path) -> None:
     # Another process may be doing the same: whoever is last puts the same content in place, in one step.
-    handle, temporary = tempfile.mkstemp(prefix=".watched-", suffix=".so", dir=library.parent)
+    handle, temporary = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".so", dir=library.parent)
     os.close(handle)
     try:
-        command = [*compiler, *FLAGS, "-o", temporary, str(SOURCE)]
+        command = [*compiler, *FLAGS, "-o", temporary, str(file)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COMPILE_TIMEOUT_S)
             problem = done.stderr.strip() if done.returncode else None

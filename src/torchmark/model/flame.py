@@ -10,6 +10,8 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
+from torchmark.model.costs import Profile
+
 
 class FrameKind(enum.Enum):
     """What a frame is a call of."""
@@ -102,3 +104,21 @@ class Flame:
     number: int = 1
     note: str = ""
     """A sentence or two that whoever looks at it has to know, such as of which two builds it is."""
+
+
+class PythonFunction(NamedTuple):
+    """A Python function as the process that ran it names it."""
+
+    name: str
+    file: str
+    line: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """A profile whose functions are named by all their callers, and the Python functions that are among them."""
+
+    profile: Profile
+    functions: tuple[PythonFunction, ...]
+    """By the numbers that stand for them in the names of callers."""
+    number: int

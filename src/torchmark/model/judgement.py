@@ -60,6 +60,17 @@ class Side(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
+class LayoutVisits:
+    """What the visits of one layout of memory showed, in their order: log-ratios of head against base."""
+
+    log_ratios: tuple[float, ...]
+    centre: float
+    """What stands for all of them."""
+    fresh: bool = False
+    """Whether the layout was added once the first ones had been looked at, to see a change again or to decide."""
+
+
+@dataclasses.dataclass(frozen=True)
 class TimeEvidence:
     """What the clock says: `log_ratio` with an interval of this confidence."""
 
@@ -92,6 +103,8 @@ class TimeEvidence:
     """How long it took."""
     needed_s: float | None = None
     """How much longer it might take to decide, where it is not decided and more time would help."""
+    visits: tuple[LayoutVisits, ...] = ()
+    """What the interval was made from, layout by layout; nothing if both sides did not run in turns."""
 
     @property
     def smallest_visible(self) -> float:

@@ -64,6 +64,11 @@ class Lab:
         spec = dataclasses.replace(self._specify(counting=True), scripting=True)
         return self._keep(Worker(spec, self._environ))
 
+    def make_tracer(self) -> Worker:
+        """A worker that counts with all callers; not started by this."""
+        spec = dataclasses.replace(self._specify(counting=True), scripting=True, stacks=True)
+        return self._keep(Worker(spec, self._environ))
+
     @functools.cached_property
     def compile_timer(self) -> CompileTimer:
         """What times cases of `torch.compile`."""

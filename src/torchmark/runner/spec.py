@@ -44,6 +44,8 @@ class WorkerSpec:
     """The variables that keep it from using all that the processor has."""
     given: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The variables that the user gave."""
+    stacks: bool = False
+    """For counting with all callers, those in Python too. Such counts are of a layout of their own."""
     layout: Layout | None = None
     """Where its memory is to lie; None leaves that to the system, which draws it anew for each process."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import ask_version, callgrind_command, find_valgrind
-from torchmark.callgrind.library import build_library
+from torchmark.callgrind.library import FRAMES, build_library
 from torchmark.callgrind.parse import HEADER_LENGTH, read_trigger
 from torchmark.errors import SetupError, WorkerError
 from torchmark.model.compiling import FirstCall
@@ -229,11 +229,13 @@ class Worker:
         python = find_interpreter(self.spec.python, self._variables)
         valgrind = find_valgrind(self._variables.get("PATH", os.defpath)) if self.spec.counting else None
         library = build_library(cache_folder(self._environ), self._environ) if valgrind else None
+        frames = build_library(cache_folder(self._environ), self._environ, FRAMES) if self.spec.stacks else None
         self._scratch = make_scratch()
         command = [python] if self.spec.layout is None else layout_command(self.spec.layout, python)
         if valgrind is not None:
             pass_small_numbers()
-            command = [*callgrind_command(valgrind, str(self._scratch), simulate=self.spec.simulate), python]
+            options = {"simulate": self.spec.simulate, "callers": self.spec.stacks}
+            command = [*callgrind_command(valgrind, str(self._scratch), **options), python]
         hello = Hello(
             protocol=PROTOCOL,
             scratch=str(self._scratch),
@@ -242,6 +244,7 @@ class Worker:
             checking=self.spec.checking,
             compiling=self.spec.compiling,
             scripting=self.spec.scripting,
+            frames=str(frames) if frames else None,
         )
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.

@@ -34,7 +34,7 @@ from torchmark.model.snippet import Compiled
 from torchmark.wire.frames import Plain
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 5
+PROTOCOL = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Hello:
     """Whether to get `torch.compile` ready as well."""
     scripting: bool = False
     """Whether to get the loading of TorchScript ready as well."""
+    frames: str | None = None
+    """The library that makes Python functions visible to Callgrind, where they are to be."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,9 +103,13 @@ class Stop:
 
 @dataclasses.dataclass(frozen=True)
 class Counted:
-    """The profiles of all layouts are written. `optimised_away`: of an empty loop, for the compiler left nothing."""
+    """The profiles of all layouts are written. `optimised_away`: of an empty loop, for the compiler left nothing.
+
+    `functions` are the Python functions that were told apart, by their numbers: name, file, line.
+    """
 
     optimised_away: bool = False
+    functions: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,6 +4,7 @@ no clock is read, and nothing depends on what the worker has counted before.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 from types import CodeType
@@ -33,14 +34,30 @@ def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | S
     try:
         if job.compiled is None:
             timer = SnippetTimer(job.stmt, job.setup, marks.clock, namespace)
-            return timer.follow(_count(job, timer.code, marks, fork))
+            return timer.follow(_count_visibly(job, timer.code, marks, fork))
         compiled = CompiledTimer(job.compiled, marks.clock)
-        outcome = compiled.follow(_count(job, None, marks, fork))
-        return Counted(compiled.optimised_away) if isinstance(outcome, Counted) else outcome
+        outcome = compiled.follow(_count_visibly(job, None, marks, fork))
+        if isinstance(outcome, Counted):
+            return dataclasses.replace(outcome, optimised_away=compiled.optimised_away)
+        return outcome
     except BaseException as error:
         if fork.pipe is None:
             raise
         _say_and_wait(fork.pipe, failure_of(error))
+
+
+def _count_visibly(
+    job: CountJob, code: CodeType | None, marks: Marks, fork: _Fork
+) -> Steps[Counted | Separate | Failed]:
+    """With Python functions made visible, where that is asked for; from before the warm-up, as code adapts to it."""
+    if marks.calls is None:
+        return (yield from _count(job, code, marks, fork))
+    marks.calls.show()
+    try:
+        outcome = yield from _count(job, code, marks, fork)
+    finally:
+        marks.calls.hide()
+    return Counted(functions=marks.calls.list_functions()) if isinstance(outcome, Counted) else outcome
 
 
 class _Fork:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from torchmark.wire.profiles import DISCARDED
+from torchmark.worker.calls import Calls
 
 # Those of a job, and one to ring with.
 DESCRIPTORS = 6
@@ -30,6 +31,8 @@ class Marks:
         # A foreign function with no Python around it: whatever it costs between its request and the loop is counted.
         self.clock = loaded.torchmark_clock
         self.clock.restype = ctypes.c_double
+        self.calls: Calls | None = None
+        """Makes Python functions visible, where they are to be."""
         self.started = False
         """Whether what runs is looked at. It is not at first, which makes it several times as fast."""
 

@@ -16,6 +16,7 @@ import torch
 from torchmark.measure.sdk import read_sdk
 from torchmark.wire import frames
 from torchmark.wire.messages import PROTOCOL, Hello, Ready, Refused, encode
+from torchmark.worker.calls import Calls
 from torchmark.worker.checking import load_comparison
 from torchmark.worker.child import run_child
 from torchmark.worker.heap import fill_gaps
@@ -34,6 +35,8 @@ def serve(control: socket.socket, hello: Hello) -> None:
     # The terminal's interrupt is for the parent, which decides what becomes of the job.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     marks = Marks(hello.library) if hello.library is not None else None
+    if marks is not None and hello.frames is not None:
+        marks.calls = Calls(hello.frames)
     if marks is not None and not marks.watched:
         refused = Refused("unwatched", f"{sys.executable} does not run under Valgrind, which was to start it.")
         frames.send(control, encode(refused))

@@ -1,0 +1,42 @@
+"""Where the instructions of a run go, shortened to what a person reads; what is left out is summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from torchmark.analysis.explain import explain
+from torchmark.model.costs import Tally
+from torchmark.model.dossier import Breakdown
+from torchmark.model.judgement import Explanation, FunctionChange
+
+# Two screens of a telephone, half a screen of a desk. Twelve functions are four fifths of what a typical call costs.
+MOST_CHANGED = 10
+MOST_COSTLY = 12
+# Half of the last digit that is shown: what changed by less did not change to whoever reads it.
+VISIBLE = 0.05
+
+
+def break_down(tallies: Sequence[Tally | None], standardise: Callable[[str], str]) -> Breakdown | None:
+    """Of base and head, or of the only one there is; None where nobody has costs by function."""
+    counted = [tally for tally in tallies if tally is not None and tally.profile is not None]
+    if not counted:
+        return None
+    # A side that was not counted has nothing to be held against: the other one stands alone.
+    explanation = explain(counted[0], counted[-1], standardise)
+    return None if explanation is None else shorten(explanation)
+
+
+def shorten(explanation: Explanation) -> Breakdown:
+    """Those that changed most, then those that cost most, and the others together."""
+    changed = [one for one in explanation.functions if abs(one.delta) >= VISIBLE][:MOST_CHANGED]
+    costly = sorted(explanation.functions, key=lambda one: -max(one.base, one.head))[:MOST_COSTLY]
+    shown = list(dict.fromkeys([*changed, *costly]))
+    taken = set(shown)
+    others = [one for one in explanation.functions if one not in taken]
+    return Breakdown(tuple(shown), _sum_up(others), len(others), explanation.stages)
+
+
+def _sum_up(functions: Sequence[FunctionChange]) -> FunctionChange | None:
+    if not functions:
+        return None
+    return FunctionChange("", "", sum(one.base for one in functions), sum(one.head for one in functions))

@@ -1,0 +1,54 @@
+"""Stacks from what py-spy wrote: `outermost;…;innermost 12`, each frame with its file or library in brackets."""
+
+from __future__ import annotations
+
+import collections
+import re
+
+from torchmark.analysis.stacks import STATEMENT
+from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Unit
+
+# A Python frame has a file and a line in brackets, a compiled one a library.
+_FRAME = re.compile(r"(?P<name>.*) \((?P<origin>[^()]*|.*\))\)$")
+_LINE = re.compile(r":\d+$")
+# What runs the loop, and what the loop is; a setup runs in the latter alone.
+_MEASURE, _LOOP = "_torchmark_measure", "_torchmark_loop"
+_SCRIPT = "torchmark_statement.py:"
+
+
+def read_samples(text: str, seconds: float) -> Stacks:
+    """The stacks that are inside the loop around the statement; all others are of importing and of the setup."""
+    values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
+    for line in text.splitlines():
+        stack, _, number = line.rpartition(" ")
+        frames = _read_frames(stack)
+        if frames is not None and number.isdigit():
+            values[frames] += int(number)
+    stacks = sorted(values.items(), key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
+    return Stacks(tuple(Stack(*one) for one in stacks), Unit.SAMPLES, Method.SAMPLING, 1, seconds)
+
+
+def _read_frames(stack: str) -> tuple[Frame, ...] | None:
+    frames = [_read_frame(part) for part in stack.split(";")]
+    names = [frame.name for frame in frames]
+    if _MEASURE not in names or _LOOP not in names:
+        return None
+    return (STATEMENT, *(_within(frame) for frame in frames[names.index(_LOOP) + 1 :]))
+
+
+def _within(frame: Frame) -> Frame:
+    origin = "<setup>" if frame.origin.startswith(_SCRIPT) else frame.origin
+    return frame._replace(name=frame.name.removeprefix(f"{_LOOP}.<locals>."), origin=origin)
+
+
+def _read_frame(part: str) -> Frame:
+    """A frame as py-spy writes it.
+
+    >>> _read_frame("add (torch/_tensor.py:12)").kind, _read_frame("at::add (libtorch_cpu.so)").origin
+    (<FrameKind.PYTHON: 'python'>, 'libtorch_cpu.so')
+    """
+    found = _FRAME.match(part)
+    if found is None:
+        return Frame(part, FrameKind.NATIVE)
+    kind = FrameKind.PYTHON if _LINE.search(found["origin"]) else FrameKind.NATIVE
+    return Frame(found["name"], kind, found["origin"])

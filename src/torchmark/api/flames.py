@@ -1,0 +1,106 @@
+"""Flame graphs of cases: exact ones, of one interpreter or of the difference of two, and sampled ones."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Generator, Mapping, Sequence
+
+from torchmark.analysis.flame import grow, grow_difference
+from torchmark.analysis.samples import read_samples
+from torchmark.analysis.stacks import align, leave_out_native, read_stacks
+from torchmark.errors import SetupError
+from torchmark.model.bout import Part
+from torchmark.model.case import Case
+from torchmark.model.environment import Environment
+from torchmark.model.flame import Flame, Stacks
+from torchmark.model.job import CountJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Target
+from torchmark.model.task import Language
+from torchmark.runner.artefacts import Models
+from torchmark.runner.lab import Lab
+from torchmark.runner.parts import make_parts
+from torchmark.runner.sampling import sample
+from torchmark.runner.tracing import trace
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+
+COMPILING = "A case that uses torch.compile has no flame graph yet: its frames replace Python's own."
+
+
+class Tracer:
+    """Finds out where cases spend their instructions, in one target. Has a worker of its own, started when needed."""
+
+    def __init__(
+        self, target: Target, environ: Mapping[str, str] = os.environ, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> None:
+        self._lab = Lab(target, environ)
+        self._environ = environ
+        self._timeout_s = timeout_s
+        self.worker: Worker = self._lab.make_tracer()
+
+    @property
+    def environment(self) -> Environment:
+        """Where it runs."""
+        return self.worker.environment
+
+    def trace(self, cases: Sequence[Case], number: int) -> Generator[tuple[Case, Stacks | Failure], None, None]:
+        """The stacks of `number` runs of each case, as they come."""
+        with Models(self._environ) as models:
+            plain = [case for case in cases if case.parts is None]
+            parts = make_parts(plain, self._lab, models, self._environ, self._timeout_s)
+            for case in cases:
+                part = parts.get(case, Failure(FailureKind.MISSING, COMPILING))
+                yield case, part if isinstance(part, Failure) else self._trace(part, number)
+
+    def _trace(self, part: Part, number: int) -> Stacks | Failure:
+        job = CountJob(part.stmt, part.setup, part.place, number, part.threads, compiled=part.compiled)
+        try:
+            found = trace(self.worker, job, timeout_s=self._timeout_s)
+        except SetupError as error:
+            return Failure(FailureKind.MISSING, str(error))
+        return found if isinstance(found, Failure) else read_stacks(found).stacks
+
+    def close(self) -> None:
+        """End its workers."""
+        self._lab.abandon()
+
+
+@contextlib.contextmanager
+def open_tracer(target: Target, environ: Mapping[str, str] = os.environ) -> Generator[Tracer, None, None]:
+    """A tracer for a block."""
+    tracer = Tracer(target, environ)
+    try:
+        yield tracer
+    finally:
+        tracer.close()
+
+
+def sample_case(
+    case: Case, target: Target, *, seconds: float, rate: int, native: bool, environ: Mapping[str, str] = os.environ
+) -> Stacks | Failure:
+    """What py-spy sees of a case; SetupError where it is not there, or not let."""
+    if case.args.language == Language.CPP or case.parts is not None or case.artefact is not None:
+        text = "Only plain statements of Python can be sampled. The exact graph is there for all others."
+        return Failure(FailureKind.MISSING, text)
+    lab = Lab(target, environ)
+    try:
+        part = Part(case.args.stmt, case.args.setup, lab.place(case), case.args.num_threads)
+    finally:
+        lab.abandon()
+    found = sample(part, target.python or sys.executable, seconds=seconds, rate=rate, native=native, environ=environ)
+    return found if isinstance(found, Failure) else read_samples(found.text, found.seconds)
+
+
+def make_flame(stacks: Stacks, title: str, note: str = "", *, native: bool = True) -> Flame:
+    """A graph of one side."""
+    shown = stacks if native else leave_out_native(stacks)
+    return Flame(grow(shown), title, stacks.unit, stacks.method, stacks.number, note)
+
+
+def make_difference(base: Stacks, head: Stacks, title: str, note: str = "", *, native: bool = True) -> Flame:
+    """A graph of both sides, by names that both have."""
+    sides = [align(side if native else leave_out_native(side)) for side in (base, head)]
+    number = head.number if base.number == head.number else base.number * head.number
+    return Flame(grow_difference(*sides), title, head.unit, head.method, number, note)

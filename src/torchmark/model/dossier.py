@@ -1,0 +1,108 @@
+"""All that a report page is made of, wherever it comes from: stored runs, or judgements that were made just now.
+
+With two parties the first is base and the second head; with one there is nothing to compare. Numbers are of one run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from torchmark.model.case import Case
+from torchmark.model.environment import Environment
+from torchmark.model.flame import Flame
+from torchmark.model.judgement import FunctionChange, Judgement, StageChange
+from torchmark.model.run import Host, Source
+from torchmark.model.summary import CaseSummary
+
+
+@dataclasses.dataclass(frozen=True)
+class Party:
+    """One of those that results are of: a run, an environment of one, a build of torch."""
+
+    name: str
+    """What it is called on the page."""
+    title: str = ""
+    """What tells it from others of its name: when it was measured, the beginning of its id."""
+    environments: tuple[Environment, ...] = ()
+    """Those that its results were measured in; what is timed and what is counted have their own."""
+    host: Host | None = None
+    sources: tuple[Source, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Breakdown:
+    """Where the instructions of a run go. For a single party, base's numbers are head's."""
+
+    functions: tuple[FunctionChange, ...]
+    """Those that matter: what changed most, then what costs most."""
+    rest: FunctionChange | None
+    """All others together, so that they add up; None where there are none."""
+    others: int
+    """How many those are."""
+    stages: tuple[StageChange, ...]
+    """All of them, in the order in which a call passes through them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A line for a shell, and what it is for."""
+
+    about: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """An SVG of our own making, which goes into the page as it is, and a sentence on what it shows."""
+
+    caption: str
+    svg: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """All that is known of a case."""
+
+    case: Case
+    exhibits: tuple[CaseSummary | None, ...]
+    """What each party has of it, in the order of the parties; None where a party does not have the case."""
+    judgement: Judgement | None = None
+    """None for a single party, and for what is not comparable."""
+    breakdown: Breakdown | None = None
+    flames: tuple[Flame, ...] = ()
+    """Pruned: what is here is on the page."""
+    drawings: tuple[Drawing, ...] = ()
+    commands: tuple[Command, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What else has to be known of it, besides what follows from its results."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A part of the page that only some reports have: sentences, then a table, then drawings."""
+
+    title: str
+    paragraphs: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    drawings: tuple[Drawing, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Dossier:
+    """A report before it is written."""
+
+    title: str
+    parties: tuple[Party, ...]
+    entries: tuple[Entry, ...]
+    created: float
+    """When the report was made, in seconds since 1970."""
+    torchmark: str
+    """The version that made it."""
+    method: tuple[str, ...] = ()
+    """How it was measured, in a sentence or two."""
+    remarks: tuple[str, ...] = ()
+    """What has to be known before anything else, such as that the parties are not comparable."""
+    sections: tuple[Section, ...] = ()
+    commands: tuple[Command, ...] = ()
+    """How to get this page, or the results, again."""
