@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from torchmark.model.judgement import (
     Cause,
     CountEvidence,
     Judgement,
+    LayoutVisits,
     Side,
     SideFailure,
     Spread,
@@ -86,6 +89,21 @@ def make_time(
     )
 
 
+def make_visits(first: Sequence[Sequence[float]], fresh: Sequence[Sequence[float]] = ()) -> tuple[LayoutVisits, ...]:
+    """Visits of layouts whose changes are shares, of a statement that takes a microsecond."""
+    return tuple(
+        LayoutVisits(
+            tuple(map(math.log1p, shares)),
+            math.log1p(statistics.median(shares)),
+            is_fresh,
+            (1e-6,) * len(shares),
+            tuple(1e-6 * (1 + share) for share in shares),
+        )
+        for layouts, is_fresh in ((first, False), (fresh, True))
+        for shares in layouts
+    )
+
+
 def make_count(
     base: float, delta: float, allocations: tuple[float, float] = (3, 3), spread: float = 0
 ) -> CountEvidence:
@@ -113,7 +131,7 @@ def fail(*sides: Side, failure: Failure = LACKING) -> tuple[SideFailure, ...]:
 
 _numbers = st.floats(-1e3, 1e3) | st.floats()
 _counts = st.floats(0, 1e12)
-_times = st.builds(
+random_times = st.builds(
     TimeEvidence,
     verdict=st.sampled_from(Verdict),
     log_ratio=st.floats(-3, 3) | _numbers,
@@ -151,7 +169,7 @@ random_judgements = st.builds(
     case=_cases,
     verdict=st.sampled_from(Verdict),
     cause=st.sampled_from(Cause),
-    time=st.none() | _times,
+    time=st.none() | random_times,
     count=st.none() | st.builds(CountEvidence, _spreads, _spreads, _counts, _counts, _counts, _counts),
     caveats=st.lists(st.sampled_from(DOUBTS), max_size=4, unique=True).map(tuple),
     failures=st.lists(

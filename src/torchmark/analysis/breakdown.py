@@ -9,9 +9,9 @@ from torchmark.model.costs import Tally
 from torchmark.model.dossier import Breakdown
 from torchmark.model.judgement import Explanation, FunctionChange
 
-# Two screens of a telephone, half a screen of a desk. Twelve functions are four fifths of what a typical call costs.
+# As many as people read. A call is spread over some three hundred functions, and what is left of it is summed up.
 MOST_CHANGED = 10
-MOST_COSTLY = 12
+MOST_COSTLY = 16
 # Half of the last digit that is shown: what changed by less did not change to whoever reads it.
 VISIBLE = 0.05
 

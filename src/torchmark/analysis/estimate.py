@@ -19,6 +19,8 @@ History = Mapping[tuple[str, str, Metric], float]
 # Seconds that timing takes besides the time it is asked to measure for.
 TIMING_BESIDES = 0.15
 TIMING_COMPILED = 15.0
+# Where the number of runs is fixed, it is for calls of small operators, often through an override.
+FIXED_RUN = 4e-6
 # Seconds that counting takes before the first layout, and for each.
 COUNTING = {Language.PYTHON: (0.35, 0.12), Language.CPP: (0.2, 0.1)}
 COUNTING_SCRIPT = (0.7, 0.2)
@@ -48,8 +50,14 @@ def expected_seconds(order: Order, sampling: Sampling, history: History) -> tupl
         return known, True
     compiled = case.autolabels.runtime is RuntimeMode.COMPILE
     if order.metric is Metric.WALL:
-        return (TIMING_COMPILED if compiled else sampling.min_run_time_s + TIMING_BESIDES), False
+        return (TIMING_COMPILED if compiled else _timed_seconds(sampling) + TIMING_BESIDES), False
     return (COUNTING_COMPILED if compiled else _expect_count(case, len(sampling.layouts))), False
+
+
+def _timed_seconds(sampling: Sampling) -> float:
+    if sampling.number is not None and sampling.blocks is not None:
+        return sampling.number * sampling.blocks * FIXED_RUN
+    return sampling.min_run_time_s
 
 
 def _expect_count(case: Case, layouts: int) -> float:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from torchmark.analysis.naming import NAMELESS, is_nameless, library, plain_name
+from torchmark.analysis.naming import NAMELESS, is_nameless, library
 from torchmark.model.costs import INSTRUCTIONS
 from torchmark.model.flame import Frame, FrameKind, Method, PythonFunction, Stack, Stacks, Trace, Unit
 
-# The names of the instrument in `callgrind/frames.c`: what finds the number of a Python function, and what stands for it.
+# The names of the instrument in `callgrind/frames.c`: what finds the number of a Python function, what stands for it.
 _FINDER = "torchmark_eval"
 _TRAMPOLINE = re.compile(r"torchmark_python_([0-3]+)$")
 _EVALUATION = "_PyEval_EvalFrameDefault"
@@ -65,17 +65,12 @@ def read_stacks(trace: Trace) -> Read:
     return Read(_gather(values.items(), trace.number), instrument)
 
 
-def align(stacks: Stacks) -> Stacks:
-    """The same with names that two builds have in common: no parameters, no lines, no versions of libraries."""
-    return _rename(stacks, lambda frame: frame if frame.kind is FrameKind.OTHER else _align(frame))
-
-
 def leave_out_native(stacks: Stacks) -> Stacks:
     """Python functions alone: what compiled code spends counts as that of the function that called it."""
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     for frames, value in stacks.stacks:
-        values[_fold(frame for frame in frames if frame.kind is not FrameKind.NATIVE)] += value
-    return dataclasses.replace(stacks, stacks=_sort(values.items()))
+        values[fold(frame for frame in frames if frame.kind is not FrameKind.NATIVE)] += value
+    return dataclasses.replace(stacks, stacks=sort_stacks(values.items()))
 
 
 class _Namer:
@@ -104,7 +99,7 @@ class _Namer:
                     frames.append(self._find_native(evaluation))
             else:
                 frames.append(self._find_native(part))
-        return _fold(frames)
+        return fold(frames)
 
     def _find_loop(self, chain: Sequence[str]) -> tuple[Frame, int]:
         """What the chain begins with, and where it goes on."""
@@ -141,20 +136,7 @@ def _describe(function: PythonFunction) -> Frame:
     return Frame(name, FrameKind.PYTHON, f"{_INSTALLED.sub('', function.file)}:{function.line}")
 
 
-def _align(frame: Frame) -> Frame:
-    if frame.kind is FrameKind.PYTHON:
-        return Frame(frame.name, frame.kind, frame.origin.rpartition(":")[0])
-    return Frame(plain_name(frame.name), frame.kind, frame.origin)
-
-
-def _rename(stacks: Stacks, rename: Callable[[Frame], Frame]) -> Stacks:
-    values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
-    for frames, value in stacks.stacks:
-        values[_fold(map(rename, frames))] += value
-    return dataclasses.replace(stacks, stacks=_sort(values.items()))
-
-
-def _fold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
+def fold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
     """A function that calls itself is one frame, and one that does so through others is there once with these."""
     folded: list[Frame] = []
     for frame in frames:
@@ -167,9 +149,9 @@ def _fold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
 
 
 def _gather(values: Iterable[tuple[tuple[Frame, ...], int]], number: int) -> Stacks:
-    return Stacks(_sort(values), Unit.INSTRUCTIONS, Method.CALLERS, number)
+    return Stacks(sort_stacks(values), Unit.INSTRUCTIONS, Method.CALLERS, number)
 
 
-def _sort(values: Iterable[tuple[tuple[Frame, ...], int]]) -> tuple[Stack, ...]:
+def sort_stacks(values: Iterable[tuple[tuple[Frame, ...], int]]) -> tuple[Stack, ...]:
     ordered = sorted(values, key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
     return tuple(Stack(*one) for one in ordered)

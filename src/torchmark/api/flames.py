@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Generator, Mapping, Sequence
 
+from torchmark.analysis.aligning import align
 from torchmark.analysis.flame import grow, grow_difference
 from torchmark.analysis.samples import read_samples
-from torchmark.analysis.stacks import align, leave_out_native, read_stacks
+from torchmark.analysis.stacks import leave_out_native, read_stacks
 from torchmark.errors import SetupError
 from torchmark.model.bout import Part
 from torchmark.model.case import Case
@@ -26,6 +27,7 @@ from torchmark.runner.sampling import sample
 from torchmark.runner.tracing import trace
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
 
+STRIPPED = "One side has no names for functions of {}: they are part of their callers"
 COMPILING = "A case that uses torch.compile has no flame graph yet: its frames replace Python's own."
 
 
@@ -101,6 +103,8 @@ def make_flame(stacks: Stacks, title: str, note: str = "", *, native: bool = Tru
 
 def make_difference(base: Stacks, head: Stacks, title: str, note: str = "", *, native: bool = True) -> Flame:
     """A graph of both sides, by names that both have."""
-    sides = [align(side if native else leave_out_native(side)) for side in (base, head)]
+    aligned = align(*(side if native else leave_out_native(side) for side in (base, head)))
+    if aligned.stripped:
+        note = f"{note}. {STRIPPED.format(', '.join(aligned.stripped))}".removeprefix(". ")
     number = head.number if base.number == head.number else base.number * head.number
-    return Flame(grow_difference(*sides), title, head.unit, head.method, number, note)
+    return Flame(grow_difference(aligned.base, aligned.head), title, head.unit, head.method, number, note)

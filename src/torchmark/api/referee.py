@@ -25,11 +25,11 @@ from torchmark.analysis.sequential import (
 from torchmark.analysis.visits import Reduced, choose_pace, doubt_visits, find_far_off, reduce_visit
 from torchmark.model.bout import Bout, Gauge, Pace, Visit
 from torchmark.model.comparison import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
-from torchmark.model.judgement import SideFailure, TimeEvidence, Verdict
+from torchmark.model.judgement import LayoutVisits, SideFailure, TimeEvidence, Verdict
 from torchmark.runner.arena import Failures
 from torchmark.runner.backend import Stop
 from torchmark.runner.layouts import Match
-from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, Layered, more_visits_help
+from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, Layered, find_centre, more_visits_help
 from torchmark.stats.multiple import benjamini_hochberg
 from torchmark.stats.order import quantile
 
@@ -110,6 +110,8 @@ class _Contest:
         self.rule = Rule()
         self.visits: dict[int, list[Reduced]] = {}
         self.look = Look(Verdict.UNDECIDED)
+        self.seen: tuple[LayoutVisits, ...] = ()
+        """The visits that the look is made from."""
         self.found: Layered | None = None
         """What the first layouts showed, where that was a change."""
         self.failures: Failures = ()
@@ -122,6 +124,16 @@ class _Contest:
 
     def ratios(self, layouts: Sequence[int]) -> list[list[float]]:
         return [[visit.log_ratio for visit in self.visits.get(layout, ())] for layout in layouts]
+
+    def keep(self, look: Look, first: Sequence[int], fresh: Sequence[int] = ()) -> None:
+        """A look, and which visits it has seen: all that there are of these layouts."""
+        self.look = look
+        self.seen = tuple(
+            _gather(self.visits[layout], fresh=is_fresh)
+            for layouts, is_fresh in ((first, False), (fresh, True))
+            for layout in layouts
+            if layout in self.visits
+        )
 
     def count_visits(self, layouts: Sequence[int]) -> int:
         return min((len(self.visits.get(layout, ())) for layout in layouts), default=0)
@@ -206,7 +218,7 @@ class Referee:
                 if contest.failures:
                     yield contest
                 elif contest.count_visits(layouts) >= visits:
-                    contest.look = look(contest.ratios(layouts), contest.rule)
+                    contest.keep(look(contest.ratios(layouts), contest.rule), layouts)
                     if contest.look.verdict is Verdict.SAME:
                         yield contest
 
@@ -254,7 +266,7 @@ class Referee:
             visits = contest.count_visits(first)
             self._sweep(contest, fresh, visits)
             if contest.count_visits(fresh) >= visits and not contest.failures:
-                self._look_at_all(contest, (*first, *fresh))
+                self._look_at_all(contest, first, fresh)
 
     def _confirm(
         self, changed: Sequence[_Contest], first: Sequence[int], fresh: Sequence[int], attempt: int
@@ -270,13 +282,14 @@ class Referee:
                 shown.append((contest, confirmation_p(contest.ratios(fresh), contest.found.estimate)))
         accepted = benjamini_hochberg([p for _, p in shown], CONFIRM_RATE / CONFIRMATIONS)
         for (contest, _), is_accepted in zip(shown, accepted, strict=True):
-            contest.look = settle(contest.ratios(first), contest.ratios(fresh), is_accepted, contest.rule)
+            seen = settle(contest.ratios(first), contest.ratios(fresh), is_accepted, contest.rule)
+            contest.keep(seen, first, fresh)
             contest.confirmed = contest.look.verdict in CHANGED
         return [contest for contest, _ in shown if not contest.confirmed]
 
-    def _look_at_all(self, contest: _Contest, layouts: Sequence[int]) -> None:
+    def _look_at_all(self, contest: _Contest, first: Sequence[int], fresh: Sequence[int]) -> None:
         """A change that only all layouts together show has been seen by none that did not help to find it."""
-        contest.look = look(contest.ratios(layouts), contest.rule)
+        contest.keep(look(contest.ratios((*first, *fresh)), contest.rule), first, fresh)
         if contest.look.verdict in CHANGED:
             contest.look = dataclasses.replace(contest.look, verdict=Verdict.UNDECIDED)
             contest.confirmed = False
@@ -309,6 +322,7 @@ class Referee:
             seconds=contest.seconds,
             confirmed=contest.confirmed,
             needed_s=_predict_s(contest, len(reduced)),
+            visits=contest.seen,
         )
         return Timing(evidence, caveats)
 
@@ -322,6 +336,13 @@ class Referee:
         if layered is not None and (layered.layout_sd or 0.0) > NOTABLE_LAYOUT_SD:
             found.append(LayoutSensitive(layered.layout_sd or 0.0))
         return tuple(found)
+
+
+def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
+    """The visits of one layout."""
+    ratios = tuple(visit.log_ratio for visit in visits)
+    base_s, head_s = (tuple(times) for times in zip(*((visit.base_s, visit.head_s) for visit in visits), strict=True))
+    return LayoutVisits(ratios, find_centre(ratios), fresh, base_s, head_s)
 
 
 def _is_limited_by_layouts(seen: Look) -> bool:

@@ -17,6 +17,7 @@ from torchmark.analysis.history import trace_histories
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, write_json
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.storing import store_option
+from torchmark.cli.writing import STANDARD_OUTPUT, write_text
 from torchmark.define.expression import parse
 from torchmark.define.selection import Selection, nearest
 from torchmark.errors import UsageError
@@ -25,6 +26,7 @@ from torchmark.model.history import History
 from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
 from torchmark.report.history import render_histories
+from torchmark.report.history_page import render_history_page
 from torchmark.report.history_plain import plain_history
 from torchmark.report.sparkline import BLOCKS
 from torchmark.report.variants import name_case
@@ -42,6 +44,7 @@ DEFAULT_WIDTH = 80
 @click.option("--metric", "metrics", type=Metrics(), default=tuple(Metric), help="Only times or only counts.")
 @click.option("--env", metavar="NAME", help="Only the results of this target.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest runs.")
+@click.option("--html", "html_file", metavar="FILE", help="Write a page with drawings; - is standard output.")
 @json_option
 @store_option
 def command(
@@ -51,6 +54,7 @@ def command(
     metrics: tuple[Metric, ...],
     env: str | None,
     limit: int | None,
+    html_file: str | None,
     json_file: IO[str] | None,
     store_path: Path,
 ) -> int:
@@ -66,7 +70,10 @@ def command(
     \b
     torchmark history "nn and Linear" --language python
     torchmark history "nn Modules / Linear, Python" --anchor release --limit 50
+    torchmark history --html history.html
     """
+    if html_file == STANDARD_OUTPUT and is_standard_output(json_file):
+        raise UsageError("--html and --json cannot both go to standard output: name a file for one of them.")
     selection, admits = _choose(case_text, selection)
     with open_store(store_path, read_only=True) as store:
         infos = store.list_runs()
@@ -81,7 +88,9 @@ def command(
     interpreters = _find_interpreters(histories)
     if json_file is not None:
         write_json(as_json(histories, metrics, interpreters), json_file)
-    if not is_standard_output(json_file):
+    if html_file is not None:
+        write_text(render_history_page(histories, metrics=metrics, interpreters=interpreters), html_file)
+    if html_file != STANDARD_OUTPUT and not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
         text = render_histories(
             histories, width, metrics=metrics, pinned=pinned, interpreters=interpreters, plain=not _has_blocks()

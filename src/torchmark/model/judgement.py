@@ -68,6 +68,9 @@ class LayoutVisits:
     """What stands for all of them."""
     fresh: bool = False
     """Whether the layout was added once the first ones had been looked at, to see a change again or to decide."""
+    base_s: tuple[float, ...] = ()
+    """Seconds of a run in each visit, where the machine is fast; nothing if they were not kept."""
+    head_s: tuple[float, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

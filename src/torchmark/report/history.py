@@ -48,14 +48,15 @@ def render_histories(
     width = max(width, LEAST_WIDTH)
     shown = list(histories)
     if len(shown) > MANY:
-        shown = [history for history in shown if _choose_shifts(history, metrics)]
+        shown = [history for history in shown if choose_shifts(history, metrics)]
     renderer = _Renderer(histories, width, metrics, pinned, interpreters, plain)
     blocks = ["\n".join(renderer.render(history)) for history in shown]
     closing = [*_explain_marks(shown, metrics, width), *_close(histories, len(shown), metrics, width)]
     return "\n\n".join([*blocks, "\n".join(closing)])
 
 
-def _choose_shifts(history: History, metrics: Sequence[Metric]) -> list[Shift]:
+def choose_shifts(history: History, metrics: Sequence[Metric]) -> list[Shift]:
+    """Those that are about one of these metrics."""
     return [shift for shift in history.shifts if set(shift.metrics) & set(metrics)]
 
 
@@ -91,7 +92,7 @@ class _Renderer:
                 yield from self._draw(history, metric, values, span)
         if not any(value is not None for value in (*times, *counts)):
             yield f"{_INDENT}Nothing was measured in {count(len(history.points), 'run')}."
-        for shift in _choose_shifts(history, self._metrics):
+        for shift in choose_shifts(history, self._metrics):
             yield from self._list(history, shift)
 
     def _draw(
@@ -160,19 +161,24 @@ def tell_day(moment: float) -> str:
 
 
 def _explain_marks(histories: Iterable[History], metrics: Sequence[Metric], width: int) -> list[str]:
-    used = {shift.standing for history in histories for shift in _choose_shifts(history, metrics)}
+    used = {shift.standing for history in histories for shift in choose_shifts(history, metrics)}
     return wrap(", ".join(f"{mark} {one.value}" for one, mark in MARKS.items() if one in used), width)
 
 
 def _close(histories: Sequence[History], shown: int, metrics: Sequence[Metric], width: int) -> list[str]:
+    text = tell_outcome(histories, metrics)
+    if shown < len(histories):
+        text += f" {'The others' if shown else 'They'} are not shown; name them, or choose fewer with -k."
+    return wrap(text, width)
+
+
+def tell_outcome(histories: Sequence[History], metrics: Sequence[Metric]) -> str:
     """What was looked at, and what came of it."""
-    changed = sum(bool(_choose_shifts(history, metrics)) for history in histories)
+    changed = sum(bool(choose_shifts(history, metrics)) for history in histories)
     runs = {point.run.id for history in histories for point in history.points}
     text = f"{count(len(histories), 'case')} in {count(len(runs), 'run')}: "
     if len(histories) > 1 and changed:
         text += f"something changed in {changed} of them."
     else:
         text += "something changed." if changed else "nothing changed."
-    if shown < len(histories):
-        text += f" {'The others' if shown else 'They'} are not shown; name them, or choose fewer with -k."
-    return wrap(text, width)
+    return text

@@ -48,7 +48,11 @@ def plain_judgement(judgement: Judgement) -> dict[str, Any]:
 
 
 def _plain_time(time: TimeEvidence) -> dict[str, Any]:
-    """`ratio` is head's time over base's; `change`, its interval `low` to `high` and limits are shares of base's."""
+    """`ratio` is head's time over base's; `change`, its interval `low` to `high` and limits are shares of base's.
+
+    `by_layout` has the change that each layout shows, and those of its `visits` in their order, with the seconds of a
+    run on both sides; `fresh` layouts were added to see a change again, or to decide.
+    """
     return {
         "verdict": time.verdict.value,
         "ratio": to_share(time.log_ratio) + 1,
@@ -70,6 +74,16 @@ def _plain_time(time: TimeEvidence) -> dict[str, Any]:
         "confirmed": time.confirmed,
         "measured_s": time.seconds,
         "needed_s": time.needed_s,
+        "by_layout": [
+            {
+                "fresh": layout.fresh,
+                "change": to_share(layout.centre),
+                "visits": [to_share(ratio) for ratio in layout.log_ratios],
+                "base_s": layout.base_s,
+                "head_s": layout.head_s,
+            }
+            for layout in time.visits
+        ],
     }
 
 

@@ -62,7 +62,7 @@ def combine_layouts(visits: Sequence[Sequence[float]], confidence: float) -> Lay
     visited = [layout for layout in visits if layout]
     if len(visited) < 2:
         return None
-    raw = [_centre(layout) for layout in visited]
+    raw = [find_centre(layout) for layout in visited]
     centres = draw_in(raw)
     estimate = order.mean(centres)
     spread, raw_spread = order.sample_std(centres), order.sample_std(raw)
@@ -98,6 +98,15 @@ def draw_in(centres: Sequence[float]) -> list[float]:
     return [min(max(centre, middle - limit), middle + limit) for centre in centres]
 
 
+def find_centre(visits: Sequence[float]) -> float:
+    """What at least one visit of a layout says of it.
+
+    >>> find_centre([0.01, 0.03]), find_centre([0.01, 0.02, 0.09])
+    (0.02, 0.02)
+    """
+    return statistics.median(visits) if len(visits) >= ENOUGH_FOR_MEDIAN else order.mean(visits)
+
+
 def standardise(estimate: float, se: float) -> float:
     """The estimate in standard errors: infinite where it has none, unless it is zero."""
     if se > 0:
@@ -119,10 +128,6 @@ def more_visits_help(layered: Layered) -> bool:
     if layered.layout_sd is None or layered.visit_sd is None:
         return True
     return layered.layout_sd**2 <= layered.visit_sd**2 * variance_of_centre(layered.visits)
-
-
-def _centre(visits: Sequence[float]) -> float:
-    return statistics.median(visits) if len(visits) >= ENOUGH_FOR_MEDIAN else order.mean(visits)
 
 
 def _find_components(visited: Sequence[Sequence[float]], spread: float) -> tuple[float | None, float | None]:

@@ -60,9 +60,11 @@ def prepare(marks: Marks | None, *, compiling: bool = False, scripting: bool = F
     else:
         # Making TorchScript is no part of a job, and takes several times as long once Callgrind looks on.
         model = _script() if scripting else None
-        if marks is not None:
-            marks.start()
-        _rehearse(marks)
+        # With all callers of everything, looking on costs memory and minutes: then only once a statement is warm.
+        looked_at = marks if marks is not None and marks.calls is None else None
+        if looked_at is not None:
+            looked_at.start()
+        _rehearse(looked_at)
         if model is not None:
             _rehearse_loading(model)
     # Objects that live now are never looked at again: a collection in a child would copy every page of them.

@@ -8,7 +8,7 @@ from typing import Any
 from torchmark.measure.clock import choose_clock, choose_native_clock
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.dynamo import Watch
-from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE, adaptive, blocked_within, repeated
+from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE, adaptive, blocked_within, fixed, repeated
 from torchmark.measure.snippet import SnippetTimer
 from torchmark.measure.steps import Steps, carry_out, flatten
 from torchmark.model.job import TimeJob
@@ -44,6 +44,8 @@ def _watched(steps: Steps[Times]) -> Steps[Times | str]:
 
 def choose_steps(job: TimeJob) -> Steps[Times]:
     """What to measure, as the job asks for it."""
+    if job.number is not None and job.blocks is not None:
+        return fixed(job.blocks, job.number)
     if job.number is not None:
         return repeated(BLOCKS_OF_FIXED_SIZE, job.number)
     if job.threshold is not None:

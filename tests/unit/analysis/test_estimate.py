@@ -50,6 +50,12 @@ def test_what_is_not_known_is_guessed_by_its_kind(case: Case, metric: Metric, se
     assert not known
 
 
+def test_a_fixed_number_of_runs_takes_longer_the_more_there_are() -> None:
+    order = Order(PYTHON, HERE, Metric.WALL)
+    few, many = (expected_seconds(order, Sampling(number=1000, blocks=n), {})[0] for n in (100, 1000))
+    assert few < 1 < many
+
+
 def test_what_was_measured_before_takes_as_long_again() -> None:
     history = {("", PYTHON.key, Metric.COUNT): 7.0}
     assert expected_seconds(Order(PYTHON, HERE, Metric.COUNT), SAMPLING, history) == (7.0, True)

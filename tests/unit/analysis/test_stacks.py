@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.stacks import AROUND, DEEPER, FURTHER, STATEMENT, align, leave_out_native, read_stacks
+from torchmark.analysis.stacks import AROUND, DEEPER, FURTHER, STATEMENT, leave_out_native, read_stacks
 from torchmark.model.costs import Costs, Function, Profile
 from torchmark.model.flame import Frame, FrameKind, Method, PythonFunction, Stack, Stacks, Trace, Unit
 
@@ -114,17 +114,6 @@ def test_a_function_without_a_symbol_is_told_by_its_library() -> None:
 
 def make(*stacks: tuple[tuple[Frame, ...], int]) -> Stacks:
     return Stacks(tuple(Stack(*one) for one in stacks), Unit.INSTRUCTIONS, Method.CALLERS)
-
-
-def test_aligned_names_are_those_of_both_builds() -> None:
-    python = Frame("f", FrameKind.PYTHON, "torch/_tensor.py:12")
-    one, other = Frame("at::add(int)", FrameKind.NATIVE, "l.so"), Frame("at::add(float)", FrameKind.NATIVE, "l.so")
-    aligned = align(make(((STATEMENT, python, one), 1), ((STATEMENT, python, other), 2)))
-    assert aligned.stacks == (
-        Stack(
-            (STATEMENT, Frame("f", FrameKind.PYTHON, "torch/_tensor.py"), Frame("at::add", FrameKind.NATIVE, "l.so")), 3
-        ),
-    )
 
 
 def test_without_compiled_frames_their_cost_is_that_of_the_caller() -> None:

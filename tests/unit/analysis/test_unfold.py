@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from torchmark.analysis.flame import grow
 from torchmark.analysis.unfold import unfold
-from torchmark.model.costs import Costs, Call, Function, Profile
+from torchmark.model.costs import Call, Costs, Function, Profile
 from torchmark.model.flame import Method, Node
 
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 
 import pytest
 
-from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make_time
+from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make_time, make_visits
 from torchmark.api.judgement import Judgement as Judged
 from torchmark.api.judgement import from_judgement
 from torchmark.model.judgement import Judgement, Side
@@ -45,3 +46,11 @@ def test_nobody_can_smuggle_in_markup() -> None:
     judged = from_judgement(make_judgement(EVIL, failures=fail(Side.HEAD)))
     assert "<script>" not in judged._repr_html_()
     assert "&lt;script&gt;" in judged._repr_html_()
+
+
+def test_it_can_be_pickled_and_compared_with_all_its_visits() -> None:
+    time = dataclasses.replace(make_time(0.02), visits=make_visits([[0.02, 0.03]], fresh=[[0.01]]))
+    judged = from_judgement(make_judgement("add", time=time))
+    assert pickle.loads(pickle.dumps(judged)) == judged
+    assert hash(judged.time) == hash(time)
+    assert judged != from_judgement(make_judgement("add", time=make_time(0.02)))

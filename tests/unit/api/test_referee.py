@@ -14,11 +14,12 @@ from torchmark.api.referee import FEWEST_LAYOUTS, Referee, Settings, Timing
 from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Part, Visit
 from torchmark.model.comparison import FewLayouts, LayoutSensitive, Unmatched
 from torchmark.model.job import Place
-from torchmark.model.judgement import Side, SideFailure, Verdict
+from torchmark.model.judgement import Side, SideFailure, TimeEvidence, Verdict
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.arena import Failures
 from torchmark.runner.backend import Stop
 from torchmark.runner.layouts import Match
+from torchmark.stats.layered import combine_layouts
 
 RAISED = (SideFailure(Side.BASE, Failure(FailureKind.RAISED, "no such operator")),)
 RUN_S = 1e-6
@@ -241,3 +242,35 @@ def test_what_is_undecided_tells_how_long_it_might_take() -> None:
     assert timing.evidence.sweeps == Rule.looks[-1]
     assert timing.evidence.needed_s is not None
     assert timing.evidence.needed_s > 0
+
+
+def test_the_evidence_has_the_visits_that_its_interval_is_made_from() -> None:
+    place = FakePlace({"changed": shifted(0.03), "calm": noise(0)})
+    found = decide(place)
+    for name, timing in found.items():
+        evidence = timing.evidence
+        assert evidence is not None
+        assert len(evidence.visits) == evidence.layouts
+        assert min(len(layout.log_ratios) for layout in evidence.visits) == evidence.sweeps
+        assert [len(layout.log_ratios) for layout in evidence.visits] == [
+            place.visits[str(name), number] for number in range(evidence.layouts)
+        ]
+        assert all(len(one.base_s) == len(one.head_s) == len(one.log_ratios) for one in evidence.visits)
+        combined = combine_layouts([layout.log_ratios for layout in evidence.visits], 0.9)
+        assert combined is not None
+        assert combined.estimate == evidence.log_ratio
+    assert [layout.fresh for layout in _evidence(found["changed"]).visits] == [False] * 6 + [True] * 6
+    assert not any(layout.fresh for layout in _evidence(found["calm"]).visits)
+
+
+def test_visits_that_came_too_late_for_the_last_look_are_no_evidence() -> None:
+    # There is time for the first look, and for two more visits.
+    place = FakePlace({"loud": noise(1, sd=0.05)})
+    evidence = _evidence(decide(place, Settings(budget_s=10.22))["loud"])
+    assert sum(place.visits.values()) > 6
+    assert [len(layout.log_ratios) for layout in evidence.visits] == [1] * 6
+
+
+def _evidence(timing: Timing) -> TimeEvidence:
+    assert timing.evidence is not None
+    return timing.evidence

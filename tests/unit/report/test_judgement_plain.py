@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 
-from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make_time, random_judgements
+from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make_time, make_visits, random_judgements
 from tests.made_summaries import make_case
 from torchmark.model.judgement import Explanation, FunctionChange, Judgement, Side, StageChange
 from torchmark.report.judgement_plain import plain_judgement
@@ -70,6 +70,16 @@ def test_what_was_not_measured_is_null() -> None:
 def test_an_interval_without_ends_has_none() -> None:
     time = plain_judgement(make_judgement("a", time=make_time(0.0, math.inf)))["time"]
     assert (time["low"], time["high"], time["change"]) == (-1.0, None, 0.0)
+
+
+def test_layouts_have_their_visits() -> None:
+    time = dataclasses.replace(make_time(0.02), visits=make_visits([[0.02, 0.04]], fresh=[[-0.01]]))
+    first, fresh = plain_judgement(make_judgement("a", time=time))["time"]["by_layout"]
+    assert first["visits"] == pytest.approx([0.02, 0.04])
+    assert (first["fresh"], first["change"]) == (False, pytest.approx(0.03))
+    assert fresh["visits"] == pytest.approx([-0.01])
+    assert (fresh["fresh"], fresh["base_s"], fresh["head_s"]) == (True, [1e-6], pytest.approx([0.99e-6]))
+    assert plain_judgement(make_judgement("a", time=make_time(0.02)))["time"]["by_layout"] == []
 
 
 def test_an_explanation_comes_along() -> None:

@@ -1,0 +1,57 @@
+"""The flame graph of a counted case for a page of many: exact in its sums, and no larger than there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from torchmark.analysis.flame import grow, grow_difference, prune
+from torchmark.analysis.unfold import unfold
+from torchmark.model.costs import Tally
+from torchmark.model.flame import Flame, Node, Stacks
+
+# Frames on a page, all graphs together: some 300 kB. A graph of more than the most is drawn no better on a
+# screen, and one of fewer than the least tells nothing, however many cases there are.
+FRAMES_A_PAGE = 36_000
+MOST_FRAMES = 500
+LEAST_FRAMES = 60
+
+
+def share_out_frames(cases: int) -> int:
+    """How many frames each of so many graphs may have.
+
+    >>> share_out_frames(10), share_out_frames(200), share_out_frames(5000)
+    (500, 180, 60)
+    """
+    return min(max(FRAMES_A_PAGE // max(cases, 1), LEAST_FRAMES), MOST_FRAMES)
+
+
+def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = "") -> Flame | None:
+    """The graph of the only side that has costs by function, or the difference of both; None where nobody has them."""
+    found = [unfold(one.profile, one.number) for one in tallies if one is not None and one.profile is not None]
+    if not found:
+        return None
+    return _draw(found[0], found[-1] if len(found) > 1 else None, title, most, note)
+
+
+def _draw(base: Stacks, head: Stacks | None, title: str, most: int, note: str) -> Flame:
+    if head is None:
+        return Flame(cut_down(grow(base), most), title, base.unit, base.method, base.number, note)
+    # Of different numbers of runs, the tree is of their product.
+    number = head.number if base.number == head.number else base.number * head.number
+    return Flame(cut_down(grow_difference(base, head), most), title, head.unit, head.method, number, note)
+
+
+def cut_down(root: Node, most: int) -> Node:
+    """The tree with about so many of its widest frames; what has none left belongs to whoever called it."""
+    widths = sorted(_list_widths(root), reverse=True)
+    if len(widths) <= most or not widths[0]:
+        return root
+    return prune(root, widths[most - 1] / widths[0])
+
+
+def _list_widths(root: Node) -> Iterator[int]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield max(node.value, node.base_value or 0)
+        waiting += node.children

@@ -1,0 +1,229 @@
+"""`torchmark flame`: where a statement or a case spends its instructions, or its time, as a graph."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from torchmark.api.ab import make_case
+from torchmark.api.counter import STARTING
+from torchmark.api.flames import Tracer, open_tracer, sample_case
+from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
+from torchmark.cli.parameters import Seconds, check_folder, check_language, global_setup_option
+from torchmark.cli.selecting import FAULTY, Options, choice_options, load_cases, say_why_nothing, show_faults
+from torchmark.cli.writing import write_text
+from torchmark.define.discovery import list_suites
+from torchmark.define.selection import LANGUAGES
+from torchmark.errors import TorchmarkError, UsageError
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.environment import Environment
+from torchmark.model.fault import Fault
+from torchmark.model.flame import Stacks
+from torchmark.model.outcome import Failure
+from torchmark.model.plan import Target
+from torchmark.report.failures import describe_failure
+from torchmark.report.file_names import name_files
+from torchmark.report.flame_summary import sum_up_flame
+from torchmark.report.variants import name_case
+from torchmark.report.waiting import show_waiting
+
+CASE_FAILED = 1
+DEFAULT_NAME = "flame"
+MOST_RUNS = 1_000_000
+MOST_LOOKS = 1000
+
+
+@click.command("flame")
+@click.argument("texts", metavar="STMT|[SUITE|PATH]...", nargs=-1, required=True)
+@click.option("--setup", metavar="CODE", help="Runs once before a statement.")
+@global_setup_option
+@choice_options
+@click.option("-o", "--output", metavar="FILE", help="Where to write it (flame.svg); a folder for several cases.")
+@click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="What to write (what the file's name tells).")
+@click.option("--python", metavar="PATH", help="The interpreter to run it in, with its own torch.")
+@click.option("--base", metavar="PYTHON", help="Draw the difference: an interpreter to compare with.")
+@click.option("--head", metavar="PYTHON", help="The interpreter in question; this program's own if not given.")
+@click.option("--native/--no-native", default=True, help="Frames of compiled code too (they are drawn).")
+@click.option("--sampled", is_flag=True, help="By looking at it with py-spy, not by counting.")
+@click.option("--seconds", type=Seconds(), default=5.0, help="How long to look (5).")
+@click.option("--rate", type=click.IntRange(1, MOST_LOOKS), default=200, metavar="N", help="Looks in a second (200).")
+@click.option("--number", type=click.IntRange(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
+def command(
+    texts: tuple[str, ...],
+    setup: str | None,
+    global_setup: str,
+    chosen: Options,
+    output: str | None,
+    kind: str | None,
+    python: str | None,
+    base: str | None,
+    head: str | None,
+    native: bool,
+    sampled: bool,
+    seconds: float,
+    rate: int,
+    number: int,
+) -> int:
+    """Draw a flame graph of a statement, or of cases of a suite.
+
+    Its widths are instructions, each with all its callers in Python and in compiled code: the same every time, and
+    they add up to the total. With --base it is of the difference between two interpreters: red grew, blue shrank. With
+    --sampled py-spy looks at the statement many times a second, and widths are time.
+
+    \b
+    torchmark flame "x + y" --setup "x, y = torch.ones(4), torch.ones(4)" -o add.svg
+    torchmark flame overrides -k "add and SubTensor" --base /path/to/python -o difference.html
+    torchmark flame standard -k "linear and not cpp" -o graphs/ --format speedscope
+    """
+    check_folder()
+    if python is not None and (base or head):
+        raise UsageError("Say either --python, or which two to compare: --base and --head.")
+    if head is not None and base is None:
+        raise UsageError("There is nothing to compare with: say --base, or --python for one interpreter.")
+    if sampled and base is not None:
+        raise UsageError("Only exact graphs are compared: leave out --sampled.")
+    if sampled and not seconds:
+        raise UsageError("--seconds 0 would look at nothing.")
+    kind = choose_format(kind, output)
+    # As `python -m` does, so that a setup can import what lies here.
+    sys.path.insert(0, os.getcwd())
+    cases, faults = _choose(texts, setup, global_setup, chosen)
+    if not cases:
+        return FAULTY if faults else CASE_FAILED
+    places = _place(cases, output, kind)
+    if sampled:
+        found = _sample(cases, Target("", python), seconds=seconds, rate=rate, native=native)
+    elif base is not None:
+        found = _compare(cases, Target("base", base), Target("head", head), number, native=native)
+    else:
+        found = _trace(cases, Target("", python), number, native=native)
+    failed = sum(_write(case, graph, places[case], kind) for case, graph in found)
+    show_faults(faults)
+    return CASE_FAILED if failed else FAULTY if faults else 0
+
+
+def _choose(
+    texts: tuple[str, ...], setup: str | None, global_setup: str, chosen: Options
+) -> tuple[tuple[Case, ...], tuple[Fault, ...]]:
+    """The statement, or the cases of suites and files; what is wrong with others."""
+    named = [text in list_suites() or _is_path(text) for text in texts]
+    if not any(named):
+        if len(texts) > 1:
+            raise UsageError("One statement at a time: each has a graph of its own.")
+        return (_describe(texts[0], setup, global_setup, chosen),), ()
+    if not all(named):
+        raise UsageError(f"{texts[named.index(False)]!r} is neither a suite nor a file, as the others are.")
+    if setup is not None or global_setup:
+        raise UsageError("A suite's cases have setups of their own.")
+    loaded = load_cases(texts, chosen.select())
+    if not loaded.cases:
+        say_why_nothing(loaded)
+    return loaded.cases, loaded.faults
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return os.path.exists(text)
+    except (OSError, ValueError):
+        # Longer than a name can be, or with a character that none has: a statement.
+        return False
+
+
+def _describe(stmt: str, setup: str | None, global_setup: str, chosen: Options) -> Case:
+    if chosen.k or chosen.runtime or chosen.autograd or chosen.tag:
+        raise UsageError(f"{stmt!r} is no suite and no file, and cases are selected of these.")
+    if len(chosen.language) > 1 or len(chosen.threads) > 1:
+        raise UsageError("A statement has one --language and one number of --threads.")
+    language = chosen.language[0] if chosen.language else "python"
+    threads = int(chosen.threads[0]) if chosen.threads else 1
+    return make_case(
+        TimerArgs(stmt, check_language(language, setup, global_setup), global_setup, threads, LANGUAGES[language])
+    )
+
+
+def _place(cases: Sequence[Case], output: str | None, kind: str) -> dict[Case, str]:
+    """The file of each case."""
+    ending = FORMATS[kind][0]
+    if output is None and len(cases) == 1:
+        return {cases[0]: DEFAULT_NAME + ending}
+    if output is not None and not is_folder(output):
+        if len(cases) == 1:
+            return {cases[0]: output}
+        raise UsageError(
+            f"These are {len(cases)} cases. Select one with -k, or name a folder for all: -o {output.rstrip('/')}/"
+        )
+    if output is None:
+        raise UsageError(f"These are {len(cases)} cases. Select one with -k, or name a folder for all with -o.")
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"The folder {output} cannot be made: {error.strerror}.") from error
+    return {case: os.path.join(output, name + ending) for case, name in name_files(cases).items()}
+
+
+Found = Iterator[tuple[Case, Graph | Failure]]
+
+
+def _start(tracer: Tracer) -> Environment:
+    if not tracer.worker.is_up:
+        with show_waiting(STARTING):
+            tracer.worker.start()
+    return tracer.environment
+
+
+def _try_to_start(tracer: Tracer) -> None:
+    with contextlib.suppress(TorchmarkError):
+        tracer.worker.start()
+
+
+def _trace(cases: Sequence[Case], target: Target, number: int, *, native: bool) -> Found:
+    with open_tracer(target) as tracer:
+        note = f"torch {_start(tracer).torch_version}"
+        for case, stacks in tracer.trace(cases, number):
+            yield case, stacks if isinstance(stacks, Failure) else Graph(stacks, name_case(case), note, native=native)
+
+
+def _compare(cases: Sequence[Case], base: Target, head: Target, number: int, *, native: bool) -> Found:
+    with open_tracer(base) as before, open_tracer(head) as after:
+        # Both at once: each takes a core for half a minute. Whatever is wrong with it is found out below.
+        starting = threading.Thread(target=_try_to_start, args=(after,), daemon=True)
+        starting.start()
+        _start(before)
+        starting.join()
+        note = f"torch {_start(before).torch_version} (base) against {_start(after).torch_version} (head)"
+        pairs = zip(before.trace(cases, number), after.trace(cases, number), strict=True)
+        for (case, one), (_, other) in pairs:
+            yield case, _pair(case, one, other, note, native=native)
+
+
+def _pair(case: Case, base: Stacks | Failure, head: Stacks | Failure, note: str, *, native: bool) -> Graph | Failure:
+    if isinstance(base, Failure):
+        return base
+    return head if isinstance(head, Failure) else Graph(head, name_case(case), note, base, native)
+
+
+def _sample(cases: Sequence[Case], target: Target, *, seconds: float, rate: int, native: bool) -> Found:
+    for case in cases:
+        with show_waiting(f"Looking at {name_case(case)} for {seconds:g} s"):
+            stacks = sample_case(case, target, seconds=seconds, rate=rate, native=native)
+        note = f"{rate} looks a second for {seconds:g} s"
+        yield case, stacks if isinstance(stacks, Failure) else Graph(stacks, name_case(case), note, native=native)
+
+
+def _write(case: Case, graph: Graph | Failure, file: str, kind: str) -> bool:
+    """Whether it failed."""
+    if isinstance(graph, Failure):
+        click.echo(f"Failed: {name_case(case)}\n{describe_failure(graph)}", err=True)
+        return True
+    write_text(graph.render(kind), file)
+    if file != "-":
+        click.echo(f"{name_case(case)}: {file}")
+        for line in sum_up_flame(graph.flame):
+            click.echo(f"  {line}")
+    return False

@@ -1,0 +1,84 @@
+"""Flame graphs in the formats that the command line writes, and which of them a file's name asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+
+from torchmark.analysis.aligning import align
+from torchmark.analysis.stacks import leave_out_native
+from torchmark.api.flames import make_difference, make_flame
+from torchmark.errors import UsageError
+from torchmark.model.flame import Flame, Stacks
+from torchmark.report.flame_formats import as_collapsed, as_speedscope
+from torchmark.report.flame_page import render_html
+from torchmark.report.flame_svg import render_svg
+
+# The formats, and what names of their files end with; the first is what is added to a name.
+FORMATS = {
+    "svg": (".svg",),
+    "html": (".html", ".htm"),
+    "speedscope": (".speedscope.json", ".json"),
+    "collapsed": (".collapsed.txt", ".txt", ".folded", ".collapsed"),
+}
+DEFAULT_FORMAT = "svg"
+
+
+def choose_format(wanted: str | None, output: str | None) -> str:
+    """What is asked for, or what the file's name tells.
+
+    >>> choose_format(None, "x.html"), choose_format("collapsed", "x.html"), choose_format(None, None)
+    ('html', 'collapsed', 'svg')
+    """
+    if wanted is not None:
+        return wanted
+    if output is None or output == "-" or is_folder(output):
+        return DEFAULT_FORMAT
+    for name, endings in FORMATS.items():
+        if output.lower().endswith(endings):
+            return name
+    raise UsageError(
+        f"The name {output!r} does not tell the format: end it with .svg, .html, .json or .txt, or say --format."
+    )
+
+
+def is_folder(output: str) -> bool:
+    """Whether files are to be made in it."""
+    return output.endswith(os.sep) or os.path.isdir(output)
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """One graph to write: the stacks of one side, or of both."""
+
+    head: Stacks
+    title: str
+    note: str
+    base: Stacks | None = None
+    native: bool = True
+
+    @property
+    def flame(self) -> Flame:
+        """The tree."""
+        if self.base is None:
+            return make_flame(self.head, self.title, self.note, native=self.native)
+        return make_difference(self.base, self.head, self.title, self.note, native=self.native)
+
+    def render(self, kind: str) -> str:
+        """As a text of this format."""
+        if kind == "svg":
+            return render_svg(self.flame)
+        if kind == "html":
+            return render_html(self.flame)
+        head, base = self._prepare()
+        if kind == "collapsed":
+            return as_collapsed(head, base)
+        return json.dumps(as_speedscope(head, base, name=self.title), ensure_ascii=True) + "\n"
+
+    def _prepare(self) -> tuple[Stacks, Stacks | None]:
+        head = self.head if self.native else leave_out_native(self.head)
+        if self.base is None:
+            return head, None
+        aligned = align(self.base if self.native else leave_out_native(self.base), head)
+        return aligned.head, aligned.base

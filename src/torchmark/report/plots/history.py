@@ -1,0 +1,224 @@
+"""A case over many runs as a line, with marks where it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchmark.model.history import History, Shift, Standing
+from torchmark.model.judgement import Side, Verdict
+from torchmark.model.plan import Metric
+from torchmark.report.history import choose_shifts, name_run, tell_day
+from torchmark.report.history_words import Words
+from torchmark.report.plots.axes import Span
+from torchmark.report.plots.palette import colour
+from torchmark.report.plots.series import (
+    find_heights,
+    list_values,
+    name_point,
+    show_height,
+    to_height,
+)
+from torchmark.report.plots.svg import (
+    SIZE,
+    SMALL,
+    WIDTH,
+    Markup,
+    draw_frame,
+    element,
+    fit,
+    fix,
+    join,
+    label,
+    measure_text,
+    title,
+)
+from torchmark.report.plots.ticks import find_ticks
+from torchmark.report.text import count
+
+# From the top: what it is, words of changes, the series, and the days of its ends.
+HEADER, WORDS, SERIES, FOOTER = 20.0, 15.0, 84.0, 20.0
+MARGIN = 8.0
+# The first and the last run are not at the very end.
+INSET = 5.0
+# Marks on the upright axis.
+MOST_TICKS = 4
+# More dots than this are small ones.
+MANY = 60
+
+NAMES = {Metric.WALL: "time", Metric.COUNT: "instructions"}
+DASHES = {Standing.UNCONFIRMED: "4 3", Standing.ENVIRONMENT: "1 3"}
+
+
+def draw_history(
+    history: History, metric: Metric, *, name: str = "", width: float = WIDTH, hover: bool = True
+) -> Markup:
+    """The series of one metric. Pointing at a run tells which it is, unless `hover` is off, which makes it smaller.
+
+    `name` is what those hear who do not see it.
+    """
+    return _Drawing(history, metric, width).draw(name or f"{NAMES[metric].capitalize()} over all runs", hover)
+
+
+class _Drawing:
+    def __init__(self, history: History, metric: Metric, width: float) -> None:
+        self._history, self._metric, self._width = history, metric, width
+        self._values, self._shifts = list_values(history, metric), choose_shifts(history, [metric])
+        low, high = find_heights(self._values, metric)
+        ticks = find_ticks(low, high, MOST_TICKS)
+        self._marks = [(tick, _show_tick(ticks.show(tick), tick, metric)) for tick in ticks.values]
+        self._left = MARGIN + max((measure_text(text, SMALL) for _, text in self._marks), default=0.0) + 6
+        self._right = width - MARGIN
+        self._top, self._bottom = HEADER + WORDS, HEADER + WORDS + SERIES
+        # Upside down, for pixels are counted from the top.
+        self._heights = Span(low, high, self._bottom, self._top)
+
+    def draw(self, name: str, hover: bool) -> Markup:
+        body = [self._draw_header(), self._draw_grid(), self._draw_footer()]
+        if self._values:
+            body += [*self._draw_shifts(), self._draw_lines(), self._draw_points(hover)]
+        else:
+            body.append(label(self._left + 4, self._top + SERIES / 2, "nothing was measured", opacity=0.7))
+        return draw_frame(self._width, self._bottom + FOOTER, name, self._describe(), *body)
+
+    def _x(self, position: float) -> float:
+        """Runs are evenly spaced; a single one is in the middle."""
+        last, left, right = len(self._history.points) - 1, self._left + INSET, self._right - INSET
+        return left + (right - left) * (position / last if last > 0 else 0.5)
+
+    def _draw_header(self) -> Markup:
+        name, newest = NAMES[self._metric], ""
+        if self._values:
+            newest = show_height(self._values[-1].height, self._metric).removesuffix(f" {name}")
+            if self._metric is Metric.WALL and self._history.anchor is not None:
+                newest += f" against {name_run(self._history.anchor)}"
+            if len(self._values) == 1:
+                newest = f"{newest}, in one run only" if self._metric is Metric.COUNT else "measured in one run only"
+        room = self._width - 2 * MARGIN - measure_text(name) - 2 * SIZE
+        return join(
+            [
+                label(MARGIN, 13, name, weight="600"),
+                label(self._right, 13, fit(newest, room, SMALL), size=SMALL, anchor="end", opacity=0.8),
+            ]
+        )
+
+    def _draw_grid(self) -> Markup:
+        """Faint lines at the marks of the upright axis, less faint where the anchor is."""
+        parts = []
+        for tick, text in self._marks:
+            y, is_anchor = self._heights.at(tick), tick == 0 and self._metric is Metric.WALL
+            line = f"M{fix(self._left)} {fix(y)}H{fix(self._right)}"
+            parts.append(element("path", d=line, stroke="currentColor", stroke_opacity=0.5 if is_anchor else 0.15))
+            parts.append(label(self._left - 6, y + 4, text, size=SMALL, anchor="end", opacity=0.8))
+        return join(parts)
+
+    def _draw_footer(self) -> Markup:
+        """The days of the first and the last run, and how many there are."""
+        points, y = self._history.points, self._bottom + 15
+        days = [tell_day(point.run.created) for point in (points[:1] + points[-1:])]
+        texts = [label(self._left, y, days[0] if days else "no runs", size=SMALL, opacity=0.8)]
+        if len(points) > 1:
+            middle = (self._left + self._right) / 2
+            texts.append(label(middle, y, count(len(points), "run"), size=SMALL, anchor="middle", opacity=0.8))
+            texts.append(label(self._right, y, days[-1], size=SMALL, anchor="end", opacity=0.8))
+        return join(texts)
+
+    def _draw_lines(self) -> Markup:
+        """A line for all values that can be compared with each other, and what counts vary between."""
+        segments: dict[int | None, list[str]] = {}
+        bars = ""
+        for value in self._values:
+            x = fix(self._x(value.position))
+            segments.setdefault(value.segment, []).append(f"{x} {fix(self._heights.at(value.height))}")
+            if value.low < value.high:
+                bars += f"M{x} {fix(self._heights.at(value.low))}V{fix(self._heights.at(value.high))}"
+        lines = "".join(f"M{' '.join(places)}" for places in segments.values())
+        return element(
+            "path", d=lines + bars, fill="none", stroke=colour(Side.HEAD), stroke_width=1.5, stroke_linejoin="round"
+        )  # fmt: skip
+
+    def _draw_points(self, hover: bool) -> Markup:
+        """A dot a run, with what it says where somebody may point at it."""
+        dots = [f"M{fix(self._x(one.position))} {fix(self._heights.at(one.height))}h0" for one in self._values]
+        if hover:
+            marks = [
+                element("path", title(self._name(value.position, value.height)), d=dot)
+                for dot, value in zip(dots, self._values, strict=True)
+            ]
+        else:
+            marks = [element("path", d="".join(dots))]
+        size = 5.0 if len(dots) <= MANY else 3.0
+        return element("g", *marks, stroke=colour(Side.HEAD), stroke_width=size, stroke_linecap="round")
+
+    def _name(self, position: int, height: float) -> str:
+        run = name_point(self._history.points[position].run, self._history.case.suite)
+        return f"{run}: {show_height(height, self._metric)}"
+
+    def _draw_shifts(self) -> Iterator[Markup]:
+        """A line between two runs, levels beside it, and words above it where there is room for them."""
+        taken = 0.0
+        for shift in self._shifts:
+            x = (self._x(shift.previous) + self._x(shift.position)) / 2
+            text = self._find_words(x, shift, taken)
+            parts = [title(self._tell(shift)), self._draw_level(shift)]
+            line = f"M{fix(x)} {fix(self._top - 2)}V{fix(self._bottom)}"
+            dashes = DASHES.get(shift.standing)
+            parts.append(element("path", d=line, stroke=ink(shift), stroke_width=1.5, stroke_dasharray=dashes))
+            if text:
+                width = measure_text(text, SMALL)
+                start = min(max(x - width / 2, taken), self._right - width)
+                parts.append(label(start, self._top - 5, text, size=SMALL, fill=ink(shift)))
+                taken = start + width + SIZE
+            yield element("g", *parts)
+
+    def _find_words(self, x: float, shift: Shift, taken: float) -> str:
+        """What fits beside the words that are there already."""
+        share = "" if shift.share is None else show_height(100 * shift.share, Metric.WALL)
+        for text in (f"{share} {shift.standing.value}".strip(), share):
+            width = measure_text(text, SMALL)
+            if max(x - width / 2, taken) <= min(x, self._right - width):
+                return text
+        return ""
+
+    def _draw_level(self, shift: Shift) -> Markup:
+        """What the series is held for on both sides of a change, as far as to the next one."""
+        places = [-1, *(one.position for one in self._shifts), len(self._history.points)]
+        before = max(place for place in places if place < shift.position)
+        after = min(place for place in places if place > shift.position)
+        strokes = ""
+        for level, first, last in (
+            (shift.before, max(before, 0), shift.previous),
+            (shift.after, shift.position, after - 1),
+        ):
+            height = to_height(level) if self._metric is Metric.WALL else level
+            if height is not None and self._heights.has(height):
+                strokes += f"M{fix(self._x(first))} {fix(self._heights.at(height))}H{fix(self._x(last))}"
+        return element("path", d=strokes or "M0 0", stroke=ink(shift), stroke_width=6, stroke_opacity=0.25)
+
+    def _tell(self, shift: Shift) -> str:
+        run = self._history.points[shift.position].run
+        return f"{name_point(run, self._history.case.suite)}: {Words().tell(shift)}"
+
+    def _describe(self) -> str:
+        """The series in a sentence or two."""
+        if not self._values:
+            return "Nothing was measured."
+        first, last = self._values[0], self._values[-1]
+        told = f"{show_height(last.height, self._metric)} in the newest of {count(len(self._values), 'run')}"
+        if len(self._values) > 1:
+            told += f", {show_height(first.height, self._metric)} in the oldest"
+        changes = " ".join(self._tell(shift) for shift in self._shifts)
+        return f"{told}. {changes or 'No change.'}"
+
+
+def _show_tick(text: str, tick: float, metric: Metric) -> str:
+    text = text.replace("-", "−")
+    return text if metric is Metric.COUNT else f"{'+' if tick > 0 else ''}{text} %"
+
+
+def ink(shift: Shift) -> str:
+    """The colour of a change: of what became slower or faster, if that is confirmed."""
+    if shift.standing is Standing.UNCONFIRMED:
+        return colour(Verdict.UNDECIDED)
+    if shift.standing is not Standing.CONFIRMED or shift.before is None or shift.after is None:
+        return colour(Verdict.SAME)
+    return colour(Verdict.SLOWER if shift.after > shift.before else Verdict.FASTER)

@@ -1,0 +1,163 @@
+"""One side's samples as a strip: bars or dots, with the median, its interval and the minimum."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from torchmark.analysis.summarise import find_median_interval
+from torchmark.model.summary import Interval
+from torchmark.report.plots.axes import Span
+from torchmark.report.plots.svg import (
+    SIZE,
+    SMALL,
+    Markup,
+    element,
+    fit,
+    fix,
+    join,
+    label,
+    measure_text,
+    title,
+)
+from torchmark.report.text import count
+from torchmark.report.units import format_time
+from torchmark.stats.order import quantile
+
+# Fewer samples than this are shown one by one: their histogram would look like more than is known.
+FEW = 13
+CONFIDENCE = 0.95
+# What no clock gives, and would be too large to compute with.
+ENDLESS_S = 1e100
+
+HEADER, BARS, BELOW = 20.0, 40.0, 11.0
+MARGIN = 8.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Strip:
+    """The samples of one side in seconds per run, in whatever order, under a name.
+
+    `interval` is that of the median; without one it is found from the samples. `colour` is a CSS value; without one,
+    the first strip of a drawing has that of base, and all others have that of head.
+    """
+
+    name: str
+    samples: Sequence[float]
+    interval: Interval | None = None
+    colour: str | None = None
+
+
+class Drawer:
+    """Draws one strip on an axis; `span` is None where there is none, because no strip has samples."""
+
+    def __init__(self, strip: Strip, span: Span | None, ink: str) -> None:
+        self._name, self._ink = strip.name, ink
+        self._ordered = sort_samples(strip)
+        self._span = span if self._ordered else None
+        self._interval = _find_interval(strip, self._ordered)
+        self._before = 0 if span is None else sum(one < span.low for one in self._ordered)
+        self._behind = 0 if span is None else sum(one > span.high for one in self._ordered)
+
+    def describe(self) -> str:
+        """The strip in a sentence."""
+        if not self._ordered:
+            return f"{self._name}: no samples."
+        facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
+        found = self._interval
+        if found is not None:
+            ends = f"{format_time(found.low)} to {format_time(found.high)}"
+            facts.append(f"{100 * found.confidence:.0f} % interval {ends}")
+        facts += [f"minimum {format_time(self._ordered[0])}", f"maximum {format_time(self._ordered[-1])}"]
+        facts.append(count(len(self._ordered), "sample"))
+        if self._before or self._behind:
+            facts.append(f"{self._before + self._behind} of them not on the axis")
+        return f"{self._name}: {', '.join(facts)}."
+
+    def draw(self, top: float, bars: int, width: float) -> Markup:
+        """The strip from its top on, with so many bars all along the axis."""
+        foot = top + HEADER + BARS
+        facts = self._summarise()
+        room = width - 2 * MARGIN - measure_text(facts, SMALL) - SIZE
+        line = f"M{fix(MARGIN)} {fix(foot)}H{fix(width - MARGIN)}"
+        return element(
+            "g",
+            title(self.describe()),
+            label(MARGIN, top + 12, fit(self._name, room, bold=True), fill=self._ink, weight="600"),
+            label(width - MARGIN, top + 12, facts, size=SMALL, anchor="end", opacity=0.8),
+            element("path", d=line, stroke="currentColor", stroke_opacity=0.4),
+            *(() if self._span is None else self._draw_samples(self._span, foot, bars)),
+        )
+
+    def _summarise(self) -> str:
+        """What stands beside the name; of samples that are not to be seen it tells at which end they would be."""
+        if not self._ordered:
+            return "no samples"
+        facts = f"{format_time(quantile(self._ordered, 0.5))}, {count(len(self._ordered), 'sample')}"
+        facts += f", ← {self._before} below" if self._before else ""
+        return facts + (f", {self._behind} beyond →" if self._behind else "")
+
+    def _draw_samples(self, span: Span, foot: float, bars: int) -> list[Markup]:
+        shown = [one for one in self._ordered if span.has(one)]
+        shape = (
+            self._draw_dots(shown, span, foot) if len(self._ordered) < FEW else self._draw_bars(shown, span, foot, bars)
+        )
+        return [shape, self._draw_statistics(span, foot)]
+
+    def _draw_bars(self, shown: Sequence[float], span: Span, foot: float, bars: int) -> Markup:
+        heights = [0] * bars
+        for value in shown:
+            share = (span.at(value) - span.left) / (span.right - span.left)
+            heights[min(int(share * bars), bars - 1)] += 1
+        step, tallest = (span.right - span.left) / bars, max(heights) or 1
+        outline, level = f"M{fix(span.left)} {fix(foot)}", 0
+        # One outline for all of them, and back to the line at the end.
+        for i, height in enumerate([*heights, 0]):
+            if height != level:
+                outline += f"H{fix(span.left + i * step)}V{fix(foot - BARS * height / tallest)}"
+                level = height
+        return element("path", d=outline, fill=self._ink, fill_opacity=0.3, stroke=self._ink)
+
+    def _draw_dots(self, shown: Sequence[float], span: Span, foot: float) -> Markup:
+        strokes = "".join(f"M{fix(span.at(one))} {fix(foot - 12)}h0" for one in shown)
+        return element(
+            "path", d=strokes, stroke=self._ink, stroke_width=9, stroke_linecap="round", stroke_opacity=0.5
+        )  # fmt: skip
+
+    def _draw_statistics(self, span: Span, foot: float) -> Markup:
+        """The median through the bars; below them its interval, and the minimum."""
+        parts = []
+        if self._interval is not None:
+            parts.append(draw_interval(span.at(self._interval.low), span.at(self._interval.high), foot + 6))
+        if span.has(self._ordered[0]):
+            parts.append(draw_minimum(span.at(self._ordered[0]), foot))
+        return join([*parts, draw_median(span.at(quantile(self._ordered, 0.5)), foot - BARS, foot + 10)])
+
+
+def sort_samples(strip: Strip) -> list[float]:
+    """The samples that are times, ascending."""
+    return sorted(one for one in strip.samples if abs(one) < ENDLESS_S)
+
+
+def _find_interval(strip: Strip, ordered: Sequence[float]) -> Interval | None:
+    found = strip.interval or (find_median_interval(ordered, CONFIDENCE) if ordered else None)
+    is_sane = found is not None and abs(found.low) < ENDLESS_S and abs(found.high) < ENDLESS_S
+    return found if is_sane else None
+
+
+def draw_median(x: float, top: float, bottom: float) -> Markup:
+    """A line from top to bottom."""
+    return element("path", d=f"M{fix(x)} {fix(top)}V{fix(bottom)}", stroke="currentColor", stroke_width=1.5)
+
+
+def draw_interval(low: float, high: float, y: float) -> Markup:
+    """A thick line, which is a dot where both ends are one."""
+    return element(
+        "path", d=f"M{fix(low)} {fix(y)}H{fix(high)}", stroke="currentColor", stroke_width=4, stroke_linecap="round",
+        stroke_opacity=0.6,
+    )  # fmt: skip
+
+
+def draw_minimum(x: float, y: float) -> Markup:
+    """A triangle whose point is at the value."""
+    return element("path", d=f"M{fix(x)} {fix(y + 1)}l3.5 8h-7z")

@@ -1,0 +1,158 @@
+"""Flame graphs for tests: a small one worked out by hand, its difference, hostile names, and any."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from hypothesis import strategies as st
+
+from torchmark.analysis.flame import grow, grow_difference
+from torchmark.model.flame import Flame, Frame, FrameKind, Method, Node, Stack, Stacks, Unit
+from torchmark.report.flame_packing import DIGITS
+
+RUN = Frame("run", FrameKind.PYTHON, "bench.py:3")
+HOOK = Frame("Sub.__torch_function__", FrameKind.PYTHON, "/site-packages/sub.py:12")
+ADD = Frame("at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&)", FrameKind.NATIVE, "libtorch_cpu.so")
+LOOP = Frame("at::native::vectorized_loop<float>(char**, long)", FrameKind.NATIVE, "libtorch_cpu.so")
+MALLOC = Frame("malloc", FrameKind.NATIVE, "libc.so.6")
+OLD = Frame("at::old_path()", FrameKind.NATIVE, "libtorch_cpu.so")
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "]]></script><script>alert(2)</script>",
+    "\"'&amp;&lt;",
+    "line\nbreak\r\ttab",
+    "\x00\x01\x1b[31m\x7f\x85",
+    "\ud800 alone \udfff",
+    "\u202eright to left\u202c\u200f",
+    "\ufffe\uffff\u2028\u2029",
+    "<!-- -- -->",
+    "",
+    "a;b;c 12",
+    "${1 + 1}`\\u003c{{ 7 * 7 }}",
+)
+
+
+def make_stacks(*stacks: tuple[tuple[Frame, ...], int], number: int = 100) -> Stacks:
+    return Stacks(tuple(Stack(*stack) for stack in stacks), Unit.INSTRUCTIONS, Method.CALLERS, number)
+
+
+BASE = make_stacks(
+    ((RUN,), 10_000),
+    ((RUN, HOOK), 20_000),
+    ((RUN, HOOK, ADD), 5_050),
+    ((RUN, HOOK, ADD, LOOP), 40_000),
+    ((RUN, HOOK, ADD, MALLOC), 4_000),
+    ((RUN, MALLOC), 10_000),
+    ((RUN, OLD), 11_000),
+)
+HEAD = make_stacks(
+    ((RUN,), 10_000),
+    ((RUN, HOOK), 32_000),
+    ((RUN, HOOK, ADD), 5_050),
+    ((RUN, HOOK, ADD, LOOP), 37_000),
+    ((RUN, HOOK, ADD, MALLOC), 4_000),
+    ((RUN, MALLOC), 10_000),
+)
+
+
+def plain_flame() -> Flame:
+    return Flame(grow(BASE), "torch.add for Sub", Unit.INSTRUCTIONS, Method.CALLERS, 100, "torch 2.13")
+
+
+def compared_flame() -> Flame:
+    root = grow_difference(BASE, HEAD)
+    return Flame(root, "torch.add for Sub: base, head", Unit.INSTRUCTIONS, Method.CALLERS, 100, "Two builds")
+
+
+def hostile_flame() -> Flame:
+    """Every hostile text as a title, a note, a name and an origin."""
+    frames = [Frame(text, kind, text) for text in HOSTILE for kind in (FrameKind.PYTHON, FrameKind.NATIVE)]
+    stacks = make_stacks(*(((frame,), 100) for frame in frames))
+    return Flame(grow(stacks), "".join(HOSTILE), stacks.unit, stacks.method, 1, "".join(HOSTILE))
+
+
+def large_flame(frames: int) -> Flame:
+    """A tree of so many frames, wide and deep, most of them too narrow to be seen at first."""
+    rows = [Frame(f"f{i}", FrameKind.NATIVE, "lib.so") for i in range(20)]
+    stacks: list[tuple[tuple[Frame, ...], int]] = [((RUN,), 1)]
+    for i in range(frames // len(rows)):
+        leaf = Frame(f"leaf{i}", FrameKind.PYTHON, f"x.py:{i}")
+        stacks.append(((RUN, leaf, *rows[1:]), 1 + 20_000 // (i + 1)))
+    made = make_stacks(*stacks, number=1)
+    return Flame(grow(made), "large", made.unit, made.method)
+
+
+texts = st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE), st.text(st.characters(codec=None), max_size=10))
+frames = st.builds(Frame, texts, st.sampled_from([FrameKind.PYTHON, FrameKind.NATIVE]), texts)
+small_frames = st.one_of(st.sampled_from([RUN, HOOK, ADD, LOOP, MALLOC]), frames)
+
+
+@st.composite
+def stacks(draw: st.DrawFn) -> Stacks:
+    chains = draw(st.dictionaries(st.lists(small_frames, max_size=5).map(tuple), st.integers(0, 10**9), max_size=8))
+    made = make_stacks(*chains.items(), number=draw(st.integers(1, 100)))
+    return dataclasses.replace(made, unit=draw(st.sampled_from(Unit)))
+
+
+@st.composite
+def flames(draw: st.DrawFn) -> Flame:
+    one, other = draw(stacks()), draw(stacks())
+    root = grow_difference(one, dataclasses.replace(other, number=one.number)) if draw(st.booleans()) else grow(one)
+    return Flame(root, draw(texts), one.unit, draw(st.sampled_from(Method)), one.number, draw(texts))
+
+
+def unpack(table: list[list[Any]], graph: dict[str, Any]) -> Node:
+    """What flame.js reads from a graph, with frames that have their labels for names."""
+    return _Reader(table, graph).read(None)
+
+
+class _Reader:
+    def __init__(self, table: list[list[Any]], graph: dict[str, Any]) -> None:
+        self.table = table
+        self.graph = graph
+        self.numbers = iter(read_numbers(graph["tree"]))
+
+    def read(self, caller: int | None) -> Node:
+        first = next(self.numbers)
+        place, calls = divmod(first // 2, 4)
+        number = place if caller is None else read_numbers(self.table[caller][3])[place]
+        calls += next(self.numbers) if calls == 3 else 0
+        own, base_own = self._pair()
+        rest, base_rest = self._pair() if first % 2 else (0, 0)
+        children = tuple(self.read(number) for _ in range(calls))
+        label, _, origin, *_ = self.table[number]
+        frame = Frame(label, FrameKind.OTHER, self.table[1][origin])
+        value = own + rest + sum(child.value for child in children)
+        if not self.graph["both"]:
+            return Node(frame, own, value, children)
+        base_value = base_own + base_rest + sum(child.base_value or 0 for child in children)
+        return Node(frame, own, value, children, base_own, base_value)
+
+    def _pair(self) -> tuple[int, int]:
+        head = self._amount(next(self.numbers))
+        if not self.graph["both"]:
+            return head, 0
+        change = next(self.numbers)
+        size = self._amount(change // 2)
+        return head, head - (-size if change % 2 else size)
+
+    def _amount(self, number: int) -> int:
+        runs = int(self.graph["runs"])
+        if runs == 1:
+            return number
+        return number // 2 if number % 2 else number // 2 * runs
+
+
+def read_numbers(text: str) -> list[int]:
+    numbers, number, weight = [], 0, 1
+    for letter in text:
+        digit = DIGITS.index(letter)
+        number += digit % 32 * weight
+        weight *= 32
+        if digit < 32:
+            numbers.append(number)
+            number, weight = 0, 1
+    return numbers

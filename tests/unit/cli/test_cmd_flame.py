@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.in_process import Program
+from torchmark.cli.flaming import choose_format
+from torchmark.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        ("x.svg", "svg"),
+        ("X.SVG", "svg"),
+        ("x.htm", "html"),
+        ("x.speedscope.json", "speedscope"),
+        ("x.json", "speedscope"),
+        ("x.folded", "collapsed"),
+        ("-", "svg"),
+        ("folder/", "svg"),
+    ],
+)
+def test_the_name_of_a_file_tells_its_format(output: str, kind: str) -> None:
+    assert choose_format(None, output) == kind
+
+
+def test_a_name_that_tells_nothing_needs_a_format() -> None:
+    with pytest.raises(UsageError, match="--format"):
+        choose_format(None, "x.png")
+    assert choose_format("svg", "x.png") == "svg"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["x + y", "x - y"], "One statement at a time"),
+        (["standard", "x + y"], "neither a suite nor a file"),
+        (["standard", "--setup", "x = 1"], "setups of their own"),
+        (["standard"], "cases. Select one with -k"),
+        (["standard", "-o", "x.svg"], "-o x.svg/"),
+        (["x + y", "-k", "add"], "no suite and no file"),
+        (["x + y", "--python", "a", "--base", "b"], "either --python"),
+        (["x + y", "--head", "b"], "nothing to compare with"),
+        (["x + y", "--base", "b", "--sampled"], "Only exact graphs"),
+        (["x + y", "--sampled", "--seconds", "0"], "look at nothing"),
+        (["x + y", "--threads", "1,2"], "one number of --threads"),
+        (["x" * 300, "-o", "x.png"], "does not tell the format"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(program: Program, arguments: list[str], message: str) -> None:
+    done = program("flame", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_nothing_selected_is_said(program: Program) -> None:
+    done = program("flame", "standard", "-k", "nothing_like_it")
+    assert done.returncode == 1
+    assert "nothing_like_it" in done.stderr + done.stdout
+
+
+def test_only_plain_python_is_sampled(program: Program, tmp_path: Path) -> None:
+    done = program("flame", "int y = 1;", "--language", "cpp", "--sampled", "-o", str(tmp_path / "x.svg"))
+    assert done.returncode == 1
+    assert "Only plain statements of Python" in done.stderr
+    assert not (tmp_path / "x.svg").exists()

@@ -1,0 +1,64 @@
+"""Where frames are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from tests.made_flames import compared_flame, flames, make_stacks, plain_flame
+from torchmark.analysis.flame import count_frames, grow
+from torchmark.model.flame import Flame
+from torchmark.report.flame_layout import lay_out
+
+
+def test_frames_are_as_wide_as_what_is_spent_in_them() -> None:
+    boxes = lay_out(plain_flame().root)
+    widths = [(box.depth, box.node.frame.name.split("(")[0], round(box.width * 1000.5, 6)) for box in boxes]
+    assert widths == [
+        (0, "all", 1000.5),
+        (1, "run", 1000.5),
+        (2, "Sub.__torch_function__", 690.5),
+        (3, "at::_ops::add_Tensor::call", 490.5),
+        (4, "at::native::vectorized_loop<float>", 400),
+        (4, "malloc", 40),
+        (2, "at::old_path", 110),
+        (2, "malloc", 100),
+    ]
+    assert [round(box.left * 1000.5, 6) for box in boxes] == [0, 0, 0, 0, 0, 400, 690.5, 800.5]
+
+
+def test_of_two_sides_each_frame_itself_is_as_wide_as_on_the_larger_one() -> None:
+    boxes = {(box.depth, box.node.frame.name): box for box in lay_out(compared_flame().root)}
+    # 1000.5 of base, and 120 that the hook grew by; what shrank and what is gone keeps its width.
+    whole = 1120.5
+    assert boxes[2, "Sub.__torch_function__"].width * whole == pytest.approx(810.5)
+    assert boxes[2, "at::old_path()"].width * whole == pytest.approx(110)
+
+
+def test_narrow_frames_are_left_out_with_all_below_them() -> None:
+    root = plain_flame().root
+    assert len(lay_out(root, 0.05)) == count_frames(root) - 1
+    assert [box.node for box in lay_out(root, 1.0)] == [root, root.children[0]]
+
+
+def test_a_graph_of_nothing_is_its_root() -> None:
+    (box,) = lay_out(grow(make_stacks()))
+    assert (box.left, box.width) == (0, 1)
+
+
+@settings(max_examples=30)
+@given(flames())
+def test_frames_lie_within_their_callers_and_do_not_overlap(flame: Flame) -> None:
+    boxes = lay_out(flame.root, 0)
+    if lay_out(flame.root)[0].width and flame.root.value + (flame.root.base_value or 0):
+        assert len(boxes) == count_frames(flame.root)
+    by_node = {id(box.node): box for box in boxes}
+    ends: dict[int, float] = {}
+    for box in boxes:
+        if box.parent is not None:
+            above = by_node[id(box.parent)]
+            assert above.depth == box.depth - 1
+            assert box.left >= above.left - 1e-9
+            assert box.left + box.width <= above.left + above.width + 1e-9
+        assert box.left >= ends.get(box.depth, 0) - 1e-9
+        ends[box.depth] = box.left + box.width
