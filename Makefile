@@ -9,8 +9,17 @@ READY := $(VENV)/.ready
 # What `make bench` runs: any arguments of `torchmark run`.
 BENCH ?= standard
 
+# Where the page goes that `make bench` writes of what it has measured, also if some of that failed.
+REPORT ?= report.html
+# What a run says of itself. It stays empty if there is none, for want of a suite of that name say.
+MEASURED := .torchmark/bench.json
+
 bench: $(READY) bench-tools
-	@$(BIN)/torchmark run $(BENCH)
+	@mkdir -p $(dir $(MEASURED)) && rm -f $(MEASURED); \
+	$(BIN)/torchmark run $(BENCH) --json $(MEASURED); code=$$?; \
+	run=$$(sed -n 's/^ *"id": "\([0-9a-f]*\)",*$$/\1/p' $(MEASURED) 2> /dev/null | head -n 1); \
+	if [ -n "$$run" ]; then $(BIN)/torchmark report $$run -o '$(REPORT)' || code=$$(( code ? code : $$? )); fi; \
+	exit $$code
 
 # In the order of files: those that take long come first, and many small ones fill what is left.
 test: $(READY) tools

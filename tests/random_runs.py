@@ -82,7 +82,7 @@ def plans(draw: st.DrawFn) -> Plan:
     cases = draw(st.lists(values_of(Case), max_size=3, unique_by=lambda case: (case.suite, case.key)))
     targets = draw(st.lists(values_of(Target), min_size=1, max_size=2, unique=True))
     metrics = st.lists(st.sampled_from(Metric), unique=True).map(tuple)
-    sampling = draw(values_of(Sampling, metrics=metrics, repeat=st.integers(0, 2)))
+    sampling = draw(values_of(Sampling, metrics=metrics, repeat=st.integers(0, 2), number=st.none(), blocks=st.none()))
     return Plan(tuple(cases), tuple(targets), sampling)
 
 

@@ -70,7 +70,7 @@ def test_nothing_is_set_up_twice(tmp_path: Path) -> None:
     assert "Installing" in fourth.stdout
 
 
-PACKAGES = "valgrind gcc libc6-dev g++ clang libtorch-dev python3-torch python3-venv"
+PACKAGES = "valgrind gcc libc6-dev g++ clang libtorch-dev python3-torch python3-venv chromium chromium-driver"
 
 
 def make_tools(folder: Path, user: int, target: str = "tools") -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from torchmark.analysis.aligning import align
 from torchmark.analysis.flame import grow, grow_difference, prune
 from torchmark.analysis.unfold import unfold
 from torchmark.model.costs import Tally
@@ -38,6 +39,7 @@ def _draw(base: Stacks, head: Stacks | None, title: str, most: int, note: str) -
         return Flame(cut_down(grow(base), most), title, base.unit, base.method, base.number, note)
     # Of different numbers of runs, the tree is of their product.
     number = head.number if base.number == head.number else base.number * head.number
+    base, head, _ = align(base, head)
     return Flame(cut_down(grow_difference(base, head), most), title, head.unit, head.method, number, note)
 
 

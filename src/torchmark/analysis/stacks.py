@@ -153,5 +153,6 @@ def _gather(values: Iterable[tuple[tuple[Frame, ...], int]], number: int) -> Sta
 
 
 def sort_stacks(values: Iterable[tuple[tuple[Frame, ...], int]]) -> tuple[Stack, ...]:
+    """In an order that does not depend on that of a dictionary."""
     ordered = sorted(values, key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
     return tuple(Stack(*one) for one in ordered)

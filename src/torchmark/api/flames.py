@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Generator, Mapping, Sequence
 
 from torchmark.analysis.aligning import align
 from torchmark.analysis.flame import grow, grow_difference
 from torchmark.analysis.samples import read_samples
 from torchmark.analysis.stacks import leave_out_native, read_stacks
-from torchmark.errors import SetupError
+from torchmark.errors import SetupError, TorchmarkError
 from torchmark.model.bout import Part
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
@@ -77,6 +78,21 @@ def open_tracer(target: Target, environ: Mapping[str, str] = os.environ) -> Gene
         yield tracer
     finally:
         tracer.close()
+
+
+def start_together(base: Tracer, head: Tracer) -> None:
+    """Start both at once: each takes a core for half a minute."""
+    starting = threading.Thread(target=_try_to_start, args=(head,), daemon=True)
+    starting.start()
+    base.worker.start()
+    starting.join()
+    # Whatever was wrong with it is said here.
+    head.worker.start()
+
+
+def _try_to_start(tracer: Tracer) -> None:
+    with contextlib.suppress(TorchmarkError):
+        tracer.worker.start()
 
 
 def sample_case(

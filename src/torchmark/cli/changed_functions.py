@@ -30,7 +30,7 @@ def load_functions(
     counts = choose_counts(head, sides[1].target)
     changed = [identify(one.case) for one in contrast.judgements if one.count is not None and one.count.delta]
     unlike = set(_find_unlike(contrast, counts, gate))
-    for batch in _split(dict.fromkeys([*changed, *unlike])):
+    for batch in split(dict.fromkeys([*changed, *unlike])):
         ours, theirs = (_load_counts(store, side, batch) for side in sides)
         contrast = explain_changes(contrast, _tallies(ours), _tallies(theirs), standardise)
         counts |= {key: counted for key, counted in theirs.items() if key in unlike}
@@ -50,7 +50,8 @@ def _find_unlike(contrast: Contrast, counts: Mapping[CaseId, CountedCase], gate:
             yield key
 
 
-def _split(keys: Iterable[CaseId]) -> Iterator[frozenset[CaseId]]:
+def split(keys: Iterable[CaseId]) -> Iterator[frozenset[CaseId]]:
+    """Cases, as many at a time as are loaded together."""
     ordered = list(keys)
     for start in range(0, len(ordered), BATCH):
         yield frozenset(ordered[start : start + BATCH])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,14 +11,14 @@ import click
 
 from torchmark.api.ab import make_case
 from torchmark.api.counter import STARTING
-from torchmark.api.flames import Tracer, open_tracer, sample_case
+from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
 from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
 from torchmark.cli.parameters import Seconds, check_folder, check_language, global_setup_option
 from torchmark.cli.selecting import FAULTY, Options, choice_options, load_cases, say_why_nothing, show_faults
 from torchmark.cli.writing import write_text
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import LANGUAGES
-from torchmark.errors import TorchmarkError, UsageError
+from torchmark.errors import UsageError
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.environment import Environment
 from torchmark.model.fault import Fault
@@ -177,11 +175,6 @@ def _start(tracer: Tracer) -> Environment:
     return tracer.environment
 
 
-def _try_to_start(tracer: Tracer) -> None:
-    with contextlib.suppress(TorchmarkError):
-        tracer.worker.start()
-
-
 def _trace(cases: Sequence[Case], target: Target, number: int, *, native: bool) -> Found:
     with open_tracer(target) as tracer:
         note = f"torch {_start(tracer).torch_version}"
@@ -191,12 +184,10 @@ def _trace(cases: Sequence[Case], target: Target, number: int, *, native: bool) 
 
 def _compare(cases: Sequence[Case], base: Target, head: Target, number: int, *, native: bool) -> Found:
     with open_tracer(base) as before, open_tracer(head) as after:
-        # Both at once: each takes a core for half a minute. Whatever is wrong with it is found out below.
-        starting = threading.Thread(target=_try_to_start, args=(after,), daemon=True)
-        starting.start()
-        _start(before)
-        starting.join()
-        note = f"torch {_start(before).torch_version} (base) against {_start(after).torch_version} (head)"
+        with show_waiting(STARTING):
+            start_together(before, after)
+        versions = [tracer.environment.torch_version for tracer in (before, after)]
+        note = f"torch {versions[0]} (base) against {versions[1]} (head)"
         pairs = zip(before.trace(cases, number), after.trace(cases, number), strict=True)
         for (case, one), (_, other) in pairs:
             yield case, _pair(case, one, other, note, native=native)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import shutil
 import sys
-import time
 from collections.abc import Hashable
 from pathlib import Path
 from typing import IO
 
 import click
 
-from torchmark.analysis.estimate import Estimator, History, estimate
+from torchmark.analysis.estimate import History, estimate
 from torchmark.analysis.results import summarise_run
 from torchmark.cli.cmd_show import as_json, make_unmistakable
-from torchmark.cli.interrupts import Ended, interrupts_stop
+from torchmark.cli.executing import SIGNALLED, Task, carry_out
+from torchmark.cli.interrupts import Ended
 from torchmark.cli.parameters import (
     Metrics,
     NamedInterpreter,
@@ -28,7 +27,7 @@ from torchmark.cli.parameters import (
     use_colour,
     write_json,
 )
-from torchmark.cli.planning import Known, Wish, check_name, describe_run, plan_targets, recall
+from torchmark.cli.planning import Wish, check_name, plan_targets, recall
 from torchmark.cli.selecting import (
     FAULTY,
     Options,
@@ -40,26 +39,18 @@ from torchmark.cli.selecting import (
 )
 from torchmark.cli.storing import spell_store, store_option
 from torchmark.errors import UsageError
-from torchmark.model.outcome import Begun, Failure, Outcome, may_pass_later
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Plan
+from torchmark.model.outcome import Failure, Outcome, may_pass_later
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order
 from torchmark.model.run import Run, RunInfo
-from torchmark.report.advance import Advance
 from torchmark.report.planning import render_plan
-from torchmark.report.progress import make_progress
 from torchmark.report.results import render_results
-from torchmark.runner.backend import Backend, Stop
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.definitions import content_hash
-from torchmark.store.recorder import Recorder
-from torchmark.store.runs import Store, open_store
+from torchmark.store.runs import open_store
 
 DEFAULT_WIDTH = 80
-CASE_FAILED = 1
-INTERRUPTED = 130
-# What shells add to the number of the signal that ended a program.
-SIGNALLED = 128
 MOST_ROUNDS = 10_000
 MOST_LAYOUTS = 1000
 
@@ -148,10 +139,10 @@ def command(
         loaded = loaded or load_cases(wish.names, wish.chosen.select())
         if not loaded.cases:
             return say_why_nothing(loaded)
-        job = _Job(store, wish.make_plan(loaded.cases), wish, known, name)
+        task = Task(store, wish.make_plan(loaded.cases), wish, known, name)
         try:
             with contextlib.closing(LocalBackend(usable)) as backend:
-                code, run = _carry_out(job, backend, len(usable), quiet=quiet, fail_fast=fail_fast)
+                code, run = carry_out(task, backend, len(usable), quiet=quiet, fail_fast=fail_fast)
         except Ended as ended:
             # Before there was anything to show.
             return SIGNALLED + ended.number
@@ -198,73 +189,6 @@ def _is_worth_another_try(outcome: Outcome, longer: bool) -> bool:
 def _identify(order: Order) -> Hashable:
     """An order by what is measured: tags may be others."""
     return order.case.suite, content_hash(order.case), order.target, order.metric, order.round
-
-
-@dataclasses.dataclass(frozen=True)
-class _Job:
-    """What is to be done, and where it is kept."""
-
-    store: Store
-    plan: Plan
-    wish: Wish
-    known: Known | None
-    name: str | None
-
-    def open(self, backend: Backend) -> Recorder:
-        """Begin, once it is certain that something can be done; or go on, if something is left to do."""
-        if self.known is None:
-            backend.open(self.plan)
-            return self.store.begin(self.plan, describe_run(self.wish, self.plan, self.name, self.store.path))
-        recorder = self.store.resume(self.known.info.id, self.plan)
-        try:
-            if recorder.missing:
-                backend.open(self.plan)
-        except BaseException:
-            recorder.__exit__(None, None, None)
-            raise
-        return recorder
-
-
-def _carry_out(job: _Job, backend: Backend, cores: int, *, quiet: bool, fail_fast: bool) -> tuple[int, Run]:
-    """The run, saved outcome by outcome, and the exit code."""
-    stop, code = Stop(), 0
-    with interrupts_stop(stop), job.open(backend) as recorder:
-        run_id = recorder.info.id
-        try:
-            _follow(recorder, job, backend, stop, cores, quiet=quiet, fail_fast=fail_fast)
-        except Ended as ended:
-            code = SIGNALLED + ended.number
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        recorder.finish()
-        if recorder.missing and stop.requested and not code:
-            code = CASE_FAILED if fail_fast and recorder.info.failures else INTERRUPTED
-    run = job.store.load(run_id)
-    failed = any(isinstance(outcome.result, Failure) for outcome in run.outcomes)
-    return code or (CASE_FAILED if failed else 0), run
-
-
-def _follow(
-    recorder: Recorder, job: _Job, backend: Backend, stop: Stop, cores: int, *, quiet: bool, fail_fast: bool
-) -> None:
-    orders, plan = recorder.missing, job.plan
-    if not orders:
-        return
-    estimator = Estimator(orders, plan.sampling, job.store.durations(plan.sampling), cores)
-    total = len(plan.orders)
-    done = total - len(orders)
-    # Failures that are tried again are not done.
-    failed = recorder.info.failures - (recorder.info.outcomes - done)
-    with (
-        make_progress(sys.stderr, quiet, Advance(total, estimator, done, failed, time.monotonic)) as progress,
-        contextlib.closing(backend.execute(plan, orders, stop)) as events,
-    ):
-        for event in events:
-            if not isinstance(event, Begun):
-                recorder.append(event)
-            progress.take(event)
-            if fail_fast and isinstance(event, Outcome) and isinstance(event.result, Failure):
-                stop.request()
 
 
 def _report(run: Run, shown: RunInfo, json_file: IO[str] | None, store: str) -> None:

@@ -39,19 +39,29 @@ class Found:
     judgements: tuple[Judgement, ...] = ()
     run: str | None = None
     """The name of the run that counts were kept in."""
+    run_id: str | None = None
     exit_code: int = 0
     """Other than 0 if it was stopped before its end."""
 
 
 def carry_out(
-    comparison: Comparison, cores: Sequence[int], wish: Wish | None, store_path: Path, *, quiet: bool
+    comparison: Comparison,
+    cores: Sequence[int],
+    wish: Wish | None,
+    store_path: Path,
+    *,
+    quiet: bool,
+    name: str = RUN_NAME,
 ) -> Found:
-    """Count, time, judge. With a `wish`, counts are kept in the store. An interrupt leaves what is known by then."""
+    """Count, time, judge. With a `wish`, counts are kept in the store, in a run of this name.
+
+    An interrupt leaves what is known by then.
+    """
     found, stop = Found(), Stop()
     with interrupts_stop(stop):
         try:
             if Metric.COUNT in comparison.metrics:
-                _count(comparison, cores, wish, store_path, found, stop, quiet=quiet)
+                _count(comparison, cores, wish, store_path, name, found, stop, quiet=quiet)
             if Metric.WALL in comparison.metrics and not stop.requested:
                 _time(comparison, cores, found, stop, quiet=quiet)
         except Ended as ended:
@@ -69,6 +79,7 @@ def _count(
     cores: Sequence[int],
     wish: Wish | None,
     store_path: Path,
+    name: str,
     found: Found,
     stop: Stop,
     *,
@@ -82,9 +93,9 @@ def _count(
         recorder = None
         if wish is not None:
             store = stack.enter_context(open_store(store_path, create=True))
-            info = describe_run(wish, plan, RUN_NAME, store.path)
+            info = describe_run(wish, plan, name, store.path)
             recorder = stack.enter_context(store.begin(plan, info))
-            found.run = info.name
+            found.run, found.run_id = info.name, info.id
         advance = Advance(len(orders), estimator, 0, 0, time.monotonic)
         progress = stack.enter_context(make_progress(sys.stderr, quiet, advance))
 

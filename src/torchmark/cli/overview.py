@@ -8,8 +8,11 @@ COMMANDS = {
     "count": ("torchmark.cli.cmd_count", "Count the instructions of one or more statements."),
     "fuzz": ("torchmark.cli.cmd_fuzz", "Time statements on random inputs, and tell where they differ."),
     "ab": ("torchmark.cli.cmd_ab", "Compare two builds, or two statements: is one slower?"),
+    "overrides": ("torchmark.cli.cmd_overrides", "Measure what __torch_function__ costs, or what changed of it."),
+    "flame": ("torchmark.cli.cmd_flame", "Draw a flame graph of a statement or a case."),
     "run": ("torchmark.cli.cmd_run", "Measure every case of a suite, and keep the results."),
     "show": ("torchmark.cli.cmd_show", "Show the results of a run."),
+    "report": ("torchmark.cli.cmd_report", "Write a run, or what changed since another, as one HTML page."),
     "compare": ("torchmark.cli.cmd_compare", "Compare two runs, or two environments of one."),
     "accept": ("torchmark.cli.cmd_accept", "Accept counts, so that a gate holds later ones against them."),
     "history": ("torchmark.cli.cmd_history", "Show how cases changed over the runs that are kept."),
@@ -26,7 +29,7 @@ COMMANDS = {
 
 def overview() -> str:
     """The help of the whole program."""
-    lines = [f"  {name:<8}  {about}" for name, (_, about) in COMMANDS.items()]
+    lines = [f"  {name:<9}  {about}" for name, (_, about) in COMMANDS.items()]
     return "\n".join(
         [
             "Usage: torchmark COMMAND [OPTIONS] [ARGUMENTS]",

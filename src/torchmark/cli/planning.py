@@ -24,6 +24,7 @@ from torchmark.store.runs import Store
 
 NAMES = "names"
 FOLDER = "folder"
+TYPES = "types"
 # What stays as it was when a run goes on, and how it is spelt.
 _FIXED_OPTIONS = {
     "metrics": "--metric",
@@ -45,17 +46,31 @@ class Wish:
     min_run_time: float
     layouts: int
     timeout: float
+    number: int | None = None
+    """Runs in a block, where that is fixed; and how many blocks."""
+    blocks: int | None = None
+    types: tuple[str, ...] = ()
+    """Types of the user's, which `torchmark overrides` was given."""
 
     def make_plan(self, cases: Sequence[Case]) -> Plan:
         """What that means for these cases."""
-        sampling = Sampling(self.metrics, self.min_run_time, choose_layouts(self.layouts), self.repeat, self.timeout)
+        sampling = Sampling(
+            self.metrics,
+            self.min_run_time,
+            choose_layouts(self.layouts),
+            self.repeat,
+            self.timeout,
+            self.number,
+            self.blocks,
+        )
         return Plan(tuple(cases), self.targets, sampling)
 
     def options(self, store_path: Path) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """How cases are chosen, and where their files are, in a form that can be kept."""
         chosen: Mapping[str, tuple[str, ...]] = dataclasses.asdict(self.chosen)
         named = (NAMES, self.names or DEFAULT_SUITES), (FOLDER, (locate_folder(store_path),))
-        return (*named, *((name, values) for name, values in chosen.items() if values))
+        given = {**chosen, TYPES: self.types}
+        return (*named, *((name, values) for name, values in given.items() if values))
 
 
 def plan_targets(python: str | None, envs: Sequence[tuple[str, str]]) -> tuple[Target, ...]:
@@ -150,6 +165,9 @@ def _read_wish(info: RunInfo, plan: Plan) -> Wish:
         min_run_time=sampling.min_run_time_s,
         layouts=len(sampling.layouts),
         timeout=sampling.timeout_s,
+        number=sampling.number,
+        blocks=sampling.blocks,
+        types=options.get(TYPES, ()),
     )
 
 
@@ -173,6 +191,8 @@ def _differ(wish: Wish, known: Wish, given: Collection[str]) -> Iterator[str]:
     """What was asked for otherwise then, of all that is asked for now."""
     if NAMES in given and _resolve(wish.names) != _resolve(known.names):
         yield f"has benchmarks {' '.join(known.names)}, not {' '.join(wish.names)}"
+    if known.types:
+        yield f"has types that only 'torchmark overrides' knows ({', '.join(known.types)})"
     if any(option.startswith("only_") for option in given) and wish.chosen != known.chosen:
         yield "has another selection of cases"
     for option, spelt in _FIXED_OPTIONS.items():

@@ -51,7 +51,7 @@ def name_sides(base: StoredSide, head: StoredSide) -> tuple[str, str]:
 def find_sides(store: Store, base: str, head: str | None) -> tuple[StoredSide, StoredSide]:
     """Base and head. Without a head, base is a run with two environments, the first of which is base."""
     if head is not None:
-        sides = _find_side(store, base), _find_side(store, head)
+        sides = find_side(store, base), find_side(store, head)
         if sides[0] == sides[1]:
             raise UsageError(f"{base} and {head} are the same: there is nothing to compare.")
         return sides
@@ -66,7 +66,16 @@ def find_sides(store: Store, base: str, head: str | None) -> tuple[StoredSide, S
     return first, second
 
 
-def _find_side(store: Store, reference: str) -> StoredSide:
+def has_two_targets(store: Store, reference: str) -> bool:
+    """Whether this means a whole run with two environments, which can be held against each other."""
+    try:
+        info = store.find(reference)
+    except UsageError:
+        return False
+    return len(_read_targets(store, info)) == 2
+
+
+def find_side(store: Store, reference: str) -> StoredSide:
     """`RUN`, or `RUN:ENV`. A run's name may have a colon in it."""
     env = None
     try:

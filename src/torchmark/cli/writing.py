@@ -23,7 +23,11 @@ def write_text(text: str, output: str | None) -> None:
         click.echo(text, nl=False)
         return
     # Characters that no encoding has, such as halves of pairs, are no reason to write nothing.
-    content = text.encode(errors="replace")
+    write_bytes(text.encode(errors="replace"), output)
+
+
+def write_bytes(content: bytes, output: str) -> None:
+    """The same for what is no text."""
     # What a link leads to is replaced, not the link.
     path = Path(os.path.realpath(output))
     try:

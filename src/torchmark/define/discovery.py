@@ -57,8 +57,14 @@ def discover(names: Sequence[str], *, check: bool | None = None) -> Discovered:
 
 
 def list_suites() -> tuple[str, ...]:
-    """The names of the suites that come along."""
-    return tuple(sorted(path.stem for path in _SUITES.glob("*.py") if not path.stem.startswith("_")))
+    """The names of the suites that come along: modules, and packages."""
+    places = (*_SUITES.glob("*.py"), *(path.parent for path in _SUITES.glob("*/__init__.py")))
+    return tuple(sorted(path.stem for path in places if not path.stem.startswith("_")))
+
+
+def _locate_suite(name: str) -> Path:
+    module = _SUITES / f"{name}.py"
+    return module if module.exists() else _SUITES / name / "__init__.py"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +135,7 @@ def _find(names: Sequence[str]) -> Iterator[_Source]:
     seen: set[Path] = set()
     for name in dict.fromkeys(names):
         if name in list_suites():
-            yield _Source(name, str(_SUITES / f"{name}.py"), is_file=False)
+            yield _Source(name, str(_locate_suite(name)), is_file=False)
             continue
         for path in _find_files(name):
             if path.resolve() not in seen:

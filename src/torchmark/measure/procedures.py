@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torchmark.measure import blocks
-from torchmark.measure.steps import Steps
+from torchmark.measure.steps import Shared, Steps
 from torchmark.model.times import Times
 
 # The adaptive measurement sizes its blocks for this long a measurement, whatever its arguments.
@@ -28,6 +28,18 @@ def repeated(repeat: int, number: int) -> Steps[Times]:
     """So many blocks of a fixed size after a warm-up."""
     overhead = yield from blocks.measure_overhead()
     yield from blocks.warm_up(number)
+    return Times(number, (yield from blocks.time_blocks(repeat, number)), overhead)
+
+
+def fixed(repeat: int, number: int) -> Steps[Times]:
+    """So many blocks of a fixed size, all after one setup and a whole block that is not timed."""
+    times: Times = yield Shared(_fixed(repeat, number))
+    return times
+
+
+def _fixed(repeat: int, number: int) -> Steps[Times]:
+    overhead = yield from blocks.measure_overhead()
+    yield number
     return Times(number, (yield from blocks.time_blocks(repeat, number)), overhead)
 
 

@@ -23,6 +23,9 @@ class FrameKind(enum.Enum):
     OTHER = "other"
     """No single function: all of it, or what is left out."""
 
+    # Frames are keys by the hundred thousand, and an enumeration's own hash is computed in Python.
+    __hash__ = object.__hash__
+
 
 class Frame(NamedTuple):
     """A call of a function."""

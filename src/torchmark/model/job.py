@@ -56,7 +56,7 @@ class TimeJob:
     """Time blocks until they add up to `min_run_time_s`, for at most `max_run_time_s` in all.
 
     With a `threshold`, until the interquartile range is below that share of the median; with a `number`, a few blocks
-    of so many runs.
+    of so many runs, or exactly as many as `blocks` says, all after one setup.
     """
 
     stmt: str
@@ -72,6 +72,7 @@ class TimeJob:
     """As for counting."""
     watch_compiler: bool = False
     """As for counting; the setup then runs once for the whole measurement."""
+    blocks: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

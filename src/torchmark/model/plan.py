@@ -42,6 +42,10 @@ class Sampling:
     """How often all of it is done."""
     timeout_s: float = 600.0
     """For each process that is started."""
+    number: int | None = None
+    """How many runs make a block, and how many blocks are timed, where that is fixed; `min_run_time_s` is then not
+    heeded. Both are there, or neither."""
+    blocks: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

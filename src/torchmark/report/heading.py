@@ -19,7 +19,7 @@ SHORT_COMMIT = 10
 def describe_run(run: Run, width: int) -> str:
     """A few lines."""
     texts = [_word_run(run.info), *_word_environments(run), _word_host(run.info.host)]
-    texts += [text for text in (_word_sources(run.info.sources),) if text]
+    texts += [text for text in (word_sources(run.info.sources),) if text]
     first, *others = (printable(text) for text in texts)
     lines = wrap(first, width, 2)
     for text in others:
@@ -80,7 +80,8 @@ def _word_host(host: Host) -> str:
     return ", ".join([*texts, host.system])
 
 
-def _word_sources(sources: tuple[Source, ...]) -> str:
+def word_sources(sources: tuple[Source, ...]) -> str:
+    """Where the cases come from."""
     return "; ".join(
         source.suite
         + (f" at {source.commit[:SHORT_COMMIT]}" if source.commit else "")

@@ -107,7 +107,14 @@ class Lab:
             if cores:
                 self.timer.pin(cores)
             job = TimeJob(
-                args.stmt, args.setup, place, args.num_threads, sampling.min_run_time_s, compiled=prepared.compiled
+                args.stmt,
+                args.setup,
+                place,
+                args.num_threads,
+                sampling.min_run_time_s,
+                number=sampling.number,
+                compiled=prepared.compiled,
+                blocks=sampling.blocks,
             )
             return measure_time(self.timer, job, timeout_s=sampling.timeout_s), self.timer.environment
         except SetupError as error:

@@ -144,6 +144,8 @@ def _check(value: object, name: str) -> None:
         _demand(INSTRUCTIONS in dict(value.events), f"{name}.events", f"a number of {INSTRUCTIONS}")
     elif isinstance(value, Sampling):
         _demand(0 <= value.repeat <= MOST_ROUNDS, f"{name}.repeat", f"at most {MOST_ROUNDS}")
+        sizes = [size for size in (value.number, value.blocks) if size is not None]
+        _demand(len(sizes) != 1 and all(size > 0 for size in sizes), f"{name}.number", "at least 1, as blocks")
     elif isinstance(value, RunInfo):
         proper = len(value.id) == _ID_LENGTH and set(value.id) <= set("0123456789abcdef")
         _demand(proper, f"{name}.id", f"{_ID_LENGTH} hexadecimal digits")

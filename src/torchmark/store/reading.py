@@ -207,7 +207,11 @@ def read_durations(database: Database, sampling: Sampling) -> dict[tuple[str, st
     ):
         run, subject, name, seconds = check_row(row, int, int, str, _NUMBER)
         metric = from_plain(Metric, name, "metric")
-        taken.setdefault((subject, metric), []).append(_convert(seconds, metric, samplings[run], sampling))
+        then = samplings[run]
+        if metric is Metric.WALL and (then.number, then.blocks) != (sampling.number, sampling.blocks):
+            # Another amount of work.
+            continue
+        taken.setdefault((subject, metric), []).append(_convert(seconds, metric, then, sampling))
     typical = {}
     for (subject, metric), values in taken.items():
         suite, key = from_plain(tuple[str, str], parse(names.get(subject, ""), "name"), "name")

@@ -74,3 +74,11 @@ def test_a_name_is_what_one_can_type(name: str | None) -> None:
 def test_a_name_that_would_mean_something_else_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="cannot be the name of a run"):
         check_name(name)
+
+
+def test_a_run_with_types_of_the_users_is_not_gone_on_with(store: Store) -> None:
+    options = (("names", ("overrides",)), ("types", ("mymodule:Mine",)))
+    info = dataclasses.replace(INFO, id="f" * 32, host=HOST, options=options)
+    store.add(dataclasses.replace(make_run(), info=info))
+    with pytest.raises(UsageError, match=r"types that only 'torchmark overrides' knows \(mymodule:Mine\)"):
+        recall(store, wish(), set(), info.id)

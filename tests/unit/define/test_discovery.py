@@ -340,3 +340,10 @@ def test_a_suite_that_goes_elsewhere_or_forks_or_raises_what_it_likes_harms_no_o
 def test_check_is_true_or_false(tmp_path: Path) -> None:
     fault = only_fault(write(tmp_path / "bench.py", 'CHECK = "no"\nBENCHMARKS = {}'))
     assert "CHECK is True or False, not 'no'" in fault.message
+
+
+def test_a_package_can_be_a_suite() -> None:
+    assert "overrides" in list_suites()
+    found = discover(["overrides"])
+    assert found.faults == ()
+    assert {case.suite for case in found.cases} == {"overrides"}

@@ -26,6 +26,14 @@ def test_what_is_not_known_is_refused() -> None:
         from_plain(Times, {"number_per_run": 1, "raw_times": [], "unit": "ms"}, "t")
 
 
+@pytest.mark.parametrize(("number", "blocks"), [(0, 1), (1, 0), (1, None), (None, 1), (-1, -1)])
+def test_a_number_of_runs_and_of_blocks_belong_together(number: int | None, blocks: int | None) -> None:
+    fixed = Sampling(number=5, blocks=7)
+    assert from_plain(Sampling, to_plain(fixed), "s") == fixed
+    with pytest.raises(StoreError, match=r"'s\.number' is not what it should be"):
+        from_plain(Sampling, {**to_plain(fixed), "number": number, "blocks": blocks}, "s")
+
+
 def test_sparse_leaves_out_defaults() -> None:
     assert to_plain(Times(1, (0.5,)), sparse=True) == {"number_per_run": 1, "raw_times": [0.5]}
 

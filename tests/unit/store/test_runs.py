@@ -168,6 +168,15 @@ def test_durations_follow_how_long_and_how_often_is_measured(store: Store) -> No
     assert known["standard", ADD_CASE.key, Metric.COUNT] > 100
 
 
+def test_durations_of_another_amount_of_work_tell_nothing(store: Store) -> None:
+    fixed = dataclasses.replace(PLAN.sampling, number=1000, blocks=100)
+    order = Order(ADD_CASE, OWN, Metric.WALL)
+    plan = dataclasses.replace(PLAN, sampling=fixed)
+    store.add(dataclasses.replace(make_run(), plan=plan, outcomes=(Outcome(order, Times(1, (0.5,)), 0.0, 3.0),)))
+    assert store.durations(fixed) == {("standard", ADD_CASE.key, Metric.WALL): 3.0}
+    assert store.durations(dataclasses.replace(fixed, blocks=7)) == store.durations(PLAN.sampling) == {}
+
+
 @pytest.mark.parametrize(
     ("statement", "told"),
     [

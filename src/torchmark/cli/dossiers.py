@@ -1,0 +1,112 @@
+"""From stored runs to the dossier of a report. Costs by function are large, and loaded for a few cases at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+
+from torchmark import __version__
+from torchmark.analysis.breakdown import break_down
+from torchmark.analysis.comparable import Part
+from torchmark.analysis.contrast import CaseId, choose_counts, compare_runs, identify, leave_out_incomparable
+from torchmark.analysis.dossier import make_entries, make_party
+from torchmark.analysis.picturing import picture, share_out_frames
+from torchmark.callgrind.symbols import standardise
+from torchmark.cli.changed_functions import split
+from torchmark.cli.reproducing import Sides, join_path, spell_again, spell_commands
+from torchmark.cli.sides import StoredSide, name_sides
+from torchmark.model.case import Case
+from torchmark.model.costs import Tally
+from torchmark.model.dossier import Dossier, Entry
+from torchmark.model.judgement import Judgement
+from torchmark.model.run import Run
+from torchmark.report.comparing import list_obstacles
+from torchmark.report.pages.method import word_method
+from torchmark.report.variants import name_case
+from torchmark.store.runs import Store
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What is asked of a report."""
+
+    title: str | None = None
+    flames: bool = True
+    force: bool = False
+    """Judge also what is not comparable."""
+    store: str = ""
+    """What commands have to say of the store."""
+
+
+def load_dossier(store: Store, sides: Sequence[StoredSide], wanted: Wanted, select: Callable[[Case], bool]) -> Dossier:
+    """The results of a side, or of base and head."""
+    parts = [Part(store.load(side.info.id, select=select), side.target) for side in sides]
+    judgements, remarks = _compare(parts, force=wanted.force) if len(parts) == 2 else ((), ())
+    names = list(name_sides(sides[0], sides[1])) if len(sides) == 2 else [sides[0].name]
+    spelt = _name_commands(sides, names, parts, wanted.store)
+    entries = [_add_commands(entry, spelt, parts) for entry in make_entries(parts, judgements)]
+    return Dossier(
+        title=wanted.title if wanted.title is not None else " against ".join(reversed(names)),
+        parties=tuple(make_party(part, name, side.title) for part, name, side in zip(parts, names, sides, strict=True)),
+        entries=tuple(_add_functions(store, sides, entries, flames=wanted.flames)),
+        created=time.time(),
+        torchmark=__version__,
+        method=word_method([part.run.plan.sampling for part in parts], in_turns=len({s.info.id for s in sides}) == 1),
+        remarks=remarks,
+        commands=spell_again(spelt),
+    )
+
+
+def _compare(parts: Sequence[Part], *, force: bool) -> tuple[tuple[Judgement, ...], tuple[str, ...]]:
+    """Judgements, and why there are none, or fewer than there could be."""
+    base, head = parts
+    contrast = compare_runs(base.run, base.target, head.run, head.target, standardise)
+    obstacles = tuple(list_obstacles(contrast))
+    if force or not obstacles:
+        return contrast.judgements, ()
+    which = "These results are not comparable" if contrast.obstacles else "Some cases are not comparable"
+    remark = "\n".join([f"{which}; --force judges them all the same, and keeps the caveat.", *obstacles])
+    return leave_out_incomparable(contrast).judgements, (remark,)
+
+
+def _name_commands(sides: Sequence[StoredSide], names: Sequence[str], parts: Sequence[Part], store: str) -> Sides:
+    pythons = [_find_python(part.run, side) for part, side in zip(parts, sides, strict=True)]
+    if len(sides) == 1:
+        return Sides(names[0], pythons[0] if sides[0].target.python else None, store=store)
+    return Sides(names[1], pythons[1], names[0], pythons[0], store)
+
+
+def _find_python(run: Run, side: StoredSide) -> str | None:
+    """The interpreter, if all results are of one."""
+    found = {one.environment.python for one in run.outcomes if one.environment and one.order.target == side.target}
+    return side.target.python or (found.pop() if len(found) == 1 else None)
+
+
+def _add_commands(entry: Entry, spelt: Sides, parts: Sequence[Part]) -> Entry:
+    paths = [join_path(case) for part in parts for case in part.run.plan.cases]
+    return dataclasses.replace(entry, commands=spell_commands(entry.case, paths, spelt))
+
+
+def _add_functions(store: Store, sides: Sequence[StoredSide], entries: Sequence[Entry], *, flames: bool) -> list[Entry]:
+    """Where instructions go, of what was counted."""
+    counted = [identify(one.case) for one in entries if any(side is not None and side.count for side in one.exhibits)]
+    most = share_out_frames(len(counted)) if flames else 0
+    found: dict[CaseId, Entry] = {identify(entry.case): entry for entry in entries}
+    for batch in split(counted):
+        tallies = [_load_tallies(store, side, batch) for side in sides]
+        for key in batch:
+            found[key] = _illustrate(found[key], [side.get(key) for side in tallies], most)
+    return list(found.values())
+
+
+def _load_tallies(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, Tally]:
+    run = store.load(side.info.id, profiles=True, select=lambda case: identify(case) in keys)
+    return {key: counted.tally for key, counted in choose_counts(run, side.target).items()}
+
+
+def _illustrate(entry: Entry, tallies: Sequence[Tally | None], most: int) -> Entry:
+    flame = picture(tallies, name_case(entry.case), most) if most else None
+    return dataclasses.replace(
+        entry, breakdown=break_down(tallies, standardise), flames=() if flame is None else (flame,)
+    )

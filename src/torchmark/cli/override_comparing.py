@@ -1,0 +1,187 @@
+"""`torchmark overrides --base PY --head PY`: what changed, flame graphs of all that became slower, and a ZIP of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from torchmark.api.ab import make_settings
+from torchmark.api.comparison import Comparison, Entry
+from torchmark.api.counter import STARTING, choose_layouts
+from torchmark.api.flames import make_difference, make_flame, open_tracer, start_together
+from torchmark.api.referee import LAYOUTS
+from torchmark.cli.asking import BASE, HEAD
+from torchmark.cli.comparing import Found, carry_out
+from torchmark.cli.exporting import JSON
+from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate
+from torchmark.cli.live_dossiers import make_live_dossier
+from torchmark.cli.planning import Wish
+from torchmark.cli.telling import Report, list_counts
+from torchmark.cli.writing import write_bytes
+from torchmark.errors import SetupError
+from torchmark.model.case import Case
+from torchmark.model.dossier import Command
+from torchmark.model.environment import Environment
+from torchmark.model.flame import Stacks
+from torchmark.model.judgement import Verdict
+from torchmark.model.outcome import Failure
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+from torchmark.report.bundles import pack_bundle
+from torchmark.report.failures import sum_up_failure
+from torchmark.report.file_names import name_files
+from torchmark.report.flame_svg import render_svg
+from torchmark.report.override_bundle import BASE as BASE_FILE
+from torchmark.report.override_bundle import BRANCH, DIFFERENCE, TITLE, write_guide, write_tables
+from torchmark.report.pages.report import render_report
+from torchmark.report.text import count
+from torchmark.report.variants import name_case
+from torchmark.report.waiting import show_waiting
+from torchmark.store.runs import open_store
+
+RUN_NAME = "overrides-ab"
+DEFAULT_OUTPUT = "overrides.zip"
+# Runs of a statement that a flame graph is of.
+RUNS = 100
+# As `torchmark ab` has them where nobody says otherwise.
+ALPHA, EQUIVALENCE = 0.05, 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What is to be compared, and where the answer goes."""
+
+    cases: tuple[Case, ...]
+    base: str | None
+    head: str | None
+    output: str
+    arguments: tuple[str, ...]
+    """Further options, for the command that does all of it again."""
+    gate: GateOptions
+    timeout_s: float
+
+    @property
+    def comparison(self) -> Comparison:
+        """The same, for those who carry it out."""
+        return Comparison(
+            tuple(Entry(case, case) for case in self.cases),
+            Target(BASE, self.base),
+            Target(HEAD, self.head),
+            (Metric.WALL, Metric.COUNT),
+            make_settings(ALPHA, EQUIVALENCE, LAYOUTS, None),
+            choose_layouts(SUITE_LAYOUTS),
+            self.timeout_s,
+        )
+
+    @property
+    def command(self) -> str:
+        """How to ask it again."""
+        sides = [("--base", self.base), ("--head", self.head)]
+        words = [word for name, python in sides if python is not None for word in (name, python)]
+        return shlex.join(["torchmark", "overrides", *words, *self.arguments])
+
+
+@dataclasses.dataclass
+class Traced:
+    """The exact stacks of both sides of what became slower, and why there are none of some."""
+
+    stacks: dict[Case, tuple[Stacks, Stacks]] = dataclasses.field(default_factory=dict)
+    failed: dict[Case, str] = dataclasses.field(default_factory=dict)
+
+
+def compare_overrides(
+    question: Question, wish: Wish, cores: Sequence[int], store_path: Path, store: str, *, all_cases: bool, quiet: bool
+) -> int:
+    """Compare, trace what became slower, put it together, and say what came of it."""
+    comparison = question.comparison
+    try:
+        found = carry_out(comparison, cores, wish, store_path, quiet=quiet, name=RUN_NAME)
+        slower = [one.case for one in found.judgements if one.verdict is Verdict.SLOWER]
+        traced = trace_both(comparison, slower) if slower and not found.exit_code else Traced()
+    except SetupError as error:
+        click.echo(f"torchmark: {error}", err=True)
+        return REFUSED
+    result = apply_gate(found.judgements, list_counts(comparison, found.evidence), question.gate)
+    report = Report(comparison, found, result, question.gate, store)
+    files = make_files(question, comparison, found, traced, report, store_path)
+    write_bytes(pack_bundle(Path(question.output).stem or "overrides", files), question.output)
+    click.echo(report.show(all_cases=all_cases, explaining=True))
+    _tell_files(question.output, traced, len(slower))
+    append_summary(report.summarise(), question.gate)
+    return report.exit_code
+
+
+def trace_both(comparison: Comparison, cases: Sequence[Case]) -> Traced:
+    """Where these cases spend their instructions, on both sides."""
+    traced = Traced()
+    with open_tracer(comparison.base) as base, open_tracer(comparison.head) as head:
+        with show_waiting(STARTING):
+            start_together(base, head)
+        with show_waiting(f"Tracing {count(len(cases), 'case')} that became slower"):
+            pairs = zip(base.trace(cases, RUNS), head.trace(cases, RUNS), strict=True)
+            for (case, one), (_, other) in pairs:
+                _note(traced, case, one, other)
+    return traced
+
+
+def _note(traced: Traced, case: Case, base: Stacks | Failure, head: Stacks | Failure) -> None:
+    failure = next((side for side in (base, head) if isinstance(side, Failure)), None)
+    if isinstance(base, Stacks) and isinstance(head, Stacks):
+        traced.stacks[case] = base, head
+    elif failure is not None:
+        traced.failed[case] = sum_up_failure(failure)
+        click.echo(f"torchmark: no flame graph of {name_case(case)}: {traced.failed[case]}", err=True)
+
+
+def make_files(
+    question: Question, comparison: Comparison, found: Found, traced: Traced, report: Report, store_path: Path
+) -> dict[str, str]:
+    """All files of the bundle, by name."""
+    again = Command("All of it again:", question.command)
+    dossier = make_live_dossier(comparison, found, traced.stacks, title=TITLE, commands=(again,))
+    names = {case: name for case, name in name_files(question.cases).items() if case in traced.stacks}
+    sides = {"base": comparison.base, "branch": comparison.head}
+    environments = {name: _find_environment(found, target) for name, target in sides.items()}
+    files = {
+        "README.md": write_guide(found.judgements, names, environments, question.command, traced.failed),
+        "report.html": render_report(dossier),
+        "tables.md": write_tables(found.judgements),
+        "results.json": json.dumps(report.as_json(), indent=1, sort_keys=True) + "\n",
+    }
+    if found.run_id is not None:
+        with open_store(store_path, read_only=True) as store:
+            files["run.json"] = JSON.write(store.load(found.run_id, profiles=True))
+    for case, (base, head) in traced.stacks.items():
+        files |= draw_files(case, names[case], base, head, environments)
+    return files
+
+
+def draw_files(
+    case: Case, name: str, base: Stacks, head: Stacks, environments: dict[str, Environment | None]
+) -> dict[str, str]:
+    """The three graphs of a case."""
+    notes = [f"torch {one.torch_version}" if one is not None else "" for one in environments.values()]
+    title = name_case(case)
+    graphs = {
+        BASE_FILE: make_flame(base, title, f"Base: {notes[0]}"),
+        BRANCH: make_flame(head, title, f"Branch: {notes[1]}"),
+        DIFFERENCE: make_difference(base, head, title, f"{notes[0]} (base) against {notes[1]} (branch)"),
+    }
+    return {f"flames/{kind.format(name)}": render_svg(flame) for kind, flame in graphs.items()}
+
+
+def _find_environment(found: Found, target: Target) -> Environment | None:
+    return next((where for order, where in found.evidence.environments.items() if order.target == target), None)
+
+
+def _tell_files(output: str, traced: Traced, slower: int) -> None:
+    size = os.path.getsize(output)
+    graphs = (
+        f", with flame graphs of {len(traced.stacks)} of {count(slower, 'case')} that became slower" if slower else ""
+    )
+    click.echo(f"\n{output} ({size / 1e6:.1f} MB) has the page, the tables and the raw results{graphs}.")

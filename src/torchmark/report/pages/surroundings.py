@@ -1,0 +1,96 @@
+"""Where all was measured: one row for each thing that is known of it, and which of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from torchmark.model.dossier import Party
+from torchmark.model.environment import Environment
+from torchmark.report.cells import printable
+from torchmark.report.heading import SHORT_COMMIT, word_sources
+from torchmark.report.pages.packing import show_lines
+
+UNKNOWN = "–"
+
+
+class Fact(NamedTuple):
+    """What is known of each party."""
+
+    name: str
+    values: tuple[str, ...]
+    differs: bool
+
+
+# What a worker tells of itself, by what people call it.
+_FIELDS: dict[str, Callable[[Environment], str | None]] = {
+    "torch": lambda one: one.torch_version,
+    "torch commit": lambda one: one.torch_commit and one.torch_commit[:SHORT_COMMIT],
+    "Python": lambda one: one.python_version,
+    "Interpreter": lambda one: one.python,
+    "Debug symbols": lambda one: "yes" if one.debug_symbols else "no",
+    "Instruction set": lambda one: one.native_capability if one.valgrind is None else None,
+    "Instruction set, counted": lambda one: None if one.valgrind is None else one.cpu_capability,
+    "Valgrind": lambda one: one.valgrind and one.valgrind.removeprefix("valgrind-"),
+    "Hash seed": lambda one: one.hash_seed,
+}
+
+
+def list_facts(parties: Sequence[Party]) -> list[Fact]:
+    """All that is known of anybody, with the most telling first."""
+    facts = [_make_fact("Results", [party.title for party in parties], telling=False)]
+    facts += [_make_fact(name, [_ask(party, field) for party in parties]) for name, field in _FIELDS.items()]
+    facts += [_make_fact(*row) for row in _list_hosts(parties)]
+    names = sorted({name for party in parties for one in party.environments for name, _ in one.variables})
+    facts += [_make_fact(f"${name}", [_ask(party, _read_variable(name)) for party in parties]) for name in names]
+    facts.append(_make_fact("Benchmarks", [word_sources(party.sources) for party in parties]))
+    return [fact for fact in facts if any(value != UNKNOWN for value in fact.values)]
+
+
+def list_builds(parties: Sequence[Party]) -> list[tuple[str, str]]:
+    """How each torch was built, in its own words; once for those that are alike."""
+    texts: dict[str, list[str]] = {}
+    for party in parties:
+        text = "\n".join(_collect(one.torch_build for one in party.environments))
+        if text:
+            texts.setdefault(show_lines(text), []).append(printable(party.name))
+    return [(" and ".join(names), text) for text, names in texts.items()]
+
+
+def sum_up(party: Party) -> str:
+    """The torch and the Python of a party, on a line."""
+    texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(party, _FIELDS[name])) != UNKNOWN]
+    return printable(", ".join(texts))
+
+
+def _make_fact(name: str, values: Sequence[str], *, telling: bool = True) -> Fact:
+    shown = tuple(printable(value) or UNKNOWN for value in values)
+    return Fact(printable(name), shown, telling and len(set(shown)) > 1)
+
+
+def _collect(values: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if value))
+
+
+def _ask(party: Party, field: Callable[[Environment], str | None]) -> str:
+    # A run that was gone on with elsewhere, or after an upgrade, has several.
+    return " and ".join(_collect(map(field, party.environments))) or UNKNOWN
+
+
+def _read_variable(name: str) -> Callable[[Environment], str | None]:
+    return lambda one: dict(one.variables).get(name)
+
+
+def _list_hosts(parties: Sequence[Party]) -> Iterable[tuple[str, list[str]]]:
+    hosts = [party.host for party in parties]
+    yield "Processor", [(host and host.cpu_model) or "" for host in hosts]
+    yield "Cores", ["" if host is None else _word_cores(host.cores_allowed, host.cores_online) for host in hosts]
+    yield "Quota", ["" if host is None or host.cpu_quota is None else f"{host.cpu_quota:g}" for host in hosts]
+    yield "System", ["" if host is None else host.system for host in hosts]
+    yield "Compiler", [(host and host.compiler) or "" for host in hosts]
+
+
+def _word_cores(allowed: int | None, online: int | None) -> str:
+    if allowed is None or allowed == online:
+        return "" if online is None else str(online)
+    return f"{allowed} of {online or '?'}"

@@ -1,0 +1,212 @@
+"""Reports that somebody made up: of any number of cases, with everything in them, and with texts that mean harm."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Sequence
+
+from tests.made_judgements import LACKING, fail, make_count, make_judgement, make_time
+from tests.made_summaries import make_case, make_summary
+from tests.sample_runs import ENVIRONMENT, HOST
+from torchmark.analysis.breakdown import shorten
+from torchmark.model.case import AutogradMode, Case, RuntimeMode, TimerArgs
+from torchmark.model.caveat import Drift, OtherInstructionSet, Variation
+from torchmark.model.comparison import LayoutSensitive, NotInTurns
+from torchmark.model.dossier import Breakdown, Command, Dossier, Drawing, Entry, Party, Section
+from torchmark.model.flame import Flame, Frame, FrameKind, Method, Node, Unit
+from torchmark.model.judgement import Explanation, FunctionChange, Judgement, Side, StageChange
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Metric
+from torchmark.model.run import Source
+from torchmark.model.summary import CaseSummary
+from torchmark.model.task import Language
+
+CREATED = 1.7e9
+BASE = Party("before", "before (0001), 2023-11-14", (ENVIRONMENT,), HOST, (Source("standard", "c0ffee"),))
+HEAD = dataclasses.replace(
+    BASE,
+    name="after",
+    environments=(
+        dataclasses.replace(
+            ENVIRONMENT, torch_version="2.14.0", valgrind="valgrind-3.19.0", variables=(("OMP_NUM_THREADS", "2"),)
+        ),
+    ),
+)
+# What would do something if it were taken for anything but text.
+HOSTILE = (
+    "<script>window.harmed = 1</script>",
+    "</script><script>window.harmed = 2</script>",
+    "<!--<script>",
+    "-->]]></style></table>",
+    '"><img src=x onerror="window.harmed = 3">',
+    "javascript:window.harmed=4",
+    "'; window.harmed = 5; '",
+    "{{ 7 * 7 }} {% raw %} ${window.harmed = 6} `x`",
+    "\u202ereversed\u2066 \u200f\x00\x1b[31m\x07",
+    "half \ud83d of a pair \udcff",
+    "line\u2028separator\u2029and\r\nnew\tline",
+    "<svg onload=window.harmed=7>&lt;&amp;&#60;",
+)
+VICTIMS = ("x" * 400, "w i d e " * 40, "加算" * 60)
+
+
+def make_breakdown(base: float, delta: float) -> Breakdown:
+    """Three stages, of which the second takes so much more, and fifteen functions."""
+    rest = base - 400
+    functions = [FunctionChange(f"at::native::f{i}<int>", "kernel", rest / 14, rest / 14) for i in range(14)]
+    functions.append(FunctionChange("torch::PythonArgParser::parse", "argument parsing", 400, 400 + delta))
+    stages = (
+        StageChange("interpreter", 0.0, 0.0),
+        StageChange("argument parsing", 400, 400 + delta),
+        StageChange("kernel", rest, rest),
+    )
+    return shorten(Explanation(tuple(sorted(functions, key=lambda one: -abs(one.delta))), stages))
+
+
+def make_flame(title: str = "a case", *, compared: bool = False, name: str = "at::add") -> Flame:
+    """Four frames below all; of a difference, one of them has grown."""
+
+    def node(frame: Frame, own: int, children: tuple[Node, ...] = (), base: int | None = None) -> Node:
+        both = (base, base + sum(one.base_value or 0 for one in children)) if base is not None else (None, None)
+        return Node(frame, own, own + sum(one.value for one in children), children, *both)
+
+    leaf = node(Frame(name, FrameKind.NATIVE, "libtorch_cpu.so"), 700, (), 500 if compared else None)
+    side = node(Frame("free", FrameKind.NATIVE, "libc.so.6"), 200, (), 200 if compared else None)
+    call = node(Frame("THPVariable_add"), 100, (leaf, side), 100 if compared else None)
+    python = node(Frame("f", FrameKind.PYTHON, "bench.py:3"), 50, (call,), 50 if compared else None)
+    root = node(Frame("all", FrameKind.OTHER), 0, (python,), 0 if compared else None)
+    return Flame(root, title, Unit.INSTRUCTIONS, Method.CALL_GRAPH, 1)
+
+
+def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame: bool = True) -> Entry:
+    """A case whose time and instructions have changed by this share."""
+    base, head = make_summary(case, 1e-6, 10_000.0), make_summary(case, 1e-6 * (1 + change), 10_000.0 * (1 + change))
+    judgement = make_judgement(case=case, time=make_time(change), count=make_count(10_000, 10_000 * change))
+    return Entry(
+        case,
+        (base, head) if compared else (head,),
+        judgement if compared else None,
+        make_breakdown(10_000 if compared else 10_000 * (1 + change), 10_000 * change if compared else 0),
+        (make_flame(compared=compared),) if flame else (),
+        commands=(Command("Measure it again:", "torchmark run standard -k 'a b'"),),
+    )
+
+
+def make_failed(case: Case, failure: Failure = LACKING, *, compared: bool = True) -> Entry:
+    """A case that failed in head, in every way of measuring."""
+    failures = tuple((metric, failure) for metric in Metric)
+    head = make_summary(case, None, None, failures=failures)
+    judgement = make_judgement(case=case, failures=fail(Side.HEAD, failure=failure))
+    return Entry(case, (make_summary(case), head) if compared else (head,), judgement if compared else None)
+
+
+def make_dossier(entries: Sequence[Entry], *, compared: bool = True, title: str = "A report") -> Dossier:
+    """A report on these."""
+    return Dossier(
+        title, (BASE, HEAD) if compared else (HEAD,), tuple(entries), CREATED, "0.1.0", ("By looking at it.",)
+    )
+
+
+def make_small(*, compared: bool = True) -> Dossier:
+    """A few cases, one of each kind."""
+    python = [make_case("Pointwise", name, suite="standard", stmt=f"x.{name}()") for name in ("add", "mul", "div")]
+    cpp = make_case("Pointwise", "add", language=Language.CPP, suite="standard", stmt="x.add(1);")
+    model = make_case(
+        "nn Modules", "Linear", runtime=RuntimeMode.JIT, autograd=AutogradMode.FORWARD_BACKWARD, threads=2
+    )
+    entries = [
+        make_entry(python[0], 0.12, compared=compared),
+        make_entry(python[1], -0.05, compared=compared),
+        make_entry(python[2], 0.0, compared=compared),
+        make_entry(cpp, 0.02, compared=compared, flame=False),
+        make_failed(dataclasses.replace(model, suite="standard"), compared=compared),
+    ]
+    entries[2] = _doubt(entries[2])
+    return make_dossier(entries, compared=compared)
+
+
+def _doubt(entry: Entry) -> Entry:
+    """The same with something to be doubted of every side."""
+    caveats = (Drift(0.2), Variation(0.5), OtherInstructionSet("AVX512", "AVX2"))
+    exhibits = tuple(dataclasses.replace(one, caveats=caveats) for one in entry.exhibits if one is not None)
+    judgement = entry.judgement and dataclasses.replace(entry.judgement, caveats=(LayoutSensitive(0.014), NotInTurns()))
+    return dataclasses.replace(entry, exhibits=exhibits, judgement=judgement)
+
+
+def make_many(number: int) -> Dossier:
+    """So many cases, nearly all of which are the same."""
+    drawn = random.Random(7)
+    entries = []
+    for i in range(number):
+        case = make_case(
+            ("Pointwise", "Reduction", "Indexing", "nn Modules")[i % 4],
+            f"operator {i // 8}",
+            language=list(Language)[i % 2],
+            runtime=(RuntimeMode.EAGER, RuntimeMode.JIT)[i // 2 % 2],
+            autograd=(AutogradMode.FORWARD, AutogradMode.FORWARD_BACKWARD)[i // 4 % 2],
+            suite="standard",
+            stmt=f"y = f{i}(x, {i})",
+        )
+        entries.append(make_entry(case, drawn.gauss(0, 0.003) if i % 20 else drawn.uniform(0.02, 0.3)))
+    return make_dossier(entries, title="Many cases")
+
+
+def make_hostile(*, compared: bool = True) -> Dossier:
+    """A case for each text that means harm or takes much room, which is everywhere where a text can be."""
+    entries = [_make_victim(text, compared=compared) for text in (*HOSTILE, *VICTIMS)]
+    text = HOSTILE[1]
+    whole = make_dossier(entries, compared=compared, title=text)
+    party = dataclasses.replace(
+        HEAD,
+        name=HOSTILE[0],
+        title=text,
+        environments=tuple(
+            dataclasses.replace(
+                one, torch_version=one_text, torch_build=one_text, variables=((one_text, one_text),), python=one_text
+            )
+            for one in HEAD.environments
+            for one_text in HOSTILE
+        ),
+        host=dataclasses.replace(HOST, cpu_model=HOSTILE[4]),
+    )
+    section = Section(text, HOSTILE, (text, text), tuple((one, one) for one in HOSTILE))
+    return dataclasses.replace(
+        whole,
+        parties=(dataclasses.replace(BASE, name=text), party) if compared else (party,),
+        method=HOSTILE,
+        remarks=HOSTILE,
+        sections=(section,),
+        commands=tuple(Command(one, one) for one in HOSTILE),
+        torchmark=text,
+    )
+
+
+def _make_victim(text: str, *, compared: bool) -> Entry:
+    case = dataclasses.replace(
+        make_case(text, text, suite=text),
+        args=TimerArgs(text, text, text),
+        tags=(text,),
+    )
+    entry = make_entry(case, 0.1, compared=compared)
+    failure = Failure(FailureKind.RAISED, text, traceback=text, stderr=text)
+    functions = tuple(dataclasses.replace(one, function=text) for one in make_breakdown(10_000, 100).functions[:1])
+    assert entry.breakdown is not None
+    return dataclasses.replace(
+        entry,
+        exhibits=tuple(_spoil(one, failure, text) for one in entry.exhibits),
+        judgement=_spoil_judgement(entry.judgement, failure),
+        breakdown=dataclasses.replace(entry.breakdown, functions=functions),
+        flames=(make_flame(text, compared=compared, name=text), make_flame(text, compared=compared, name=text)),
+        commands=(Command(text, text),),
+        notes=(text,),
+        drawings=(Drawing(text, '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"></svg>'),),
+    )
+
+
+def _spoil(summary: CaseSummary | None, failure: Failure, text: str) -> CaseSummary | None:
+    return summary and dataclasses.replace(summary, failures=((Metric.COUNT, failure),), unchecked=text)
+
+
+def _spoil_judgement(judgement: Judgement | None, failure: Failure) -> Judgement | None:
+    return judgement and dataclasses.replace(judgement, failures=fail(Side.HEAD, failure=failure))

@@ -1,0 +1,47 @@
+"""From runs to the entries of a report: every case once, with what each side has of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tests.made_contrasts import count_functions, counted_run, run_of
+from tests.sample_runs import ADD, CASES, COUNT, FAILING, sample_run
+from torchmark.analysis.comparable import Part
+from torchmark.analysis.contrast import compare_runs
+from torchmark.analysis.dossier import make_entries, make_party
+from torchmark.model.plan import Target
+from torchmark.model.run import Run
+
+OWN = Target()
+
+
+def part(run: Run) -> Part:
+    return Part(run, OWN)
+
+
+def test_a_single_run_has_an_entry_for_each_case_in_its_order() -> None:
+    entries = make_entries([part(sample_run())])
+    assert [entry.case for entry in entries] == list(CASES)
+    assert all(len(entry.exhibits) == 1 and entry.judgement is None for entry in entries)
+
+
+def test_a_case_that_only_one_side_has_is_there_with_nothing_on_the_other() -> None:
+    base, head = counted_run("a", count_functions(1, 2)), counted_run("b", count_functions(1, 2), FAILING)
+    entries = make_entries([part(base), part(head)])
+    assert [entry.case for entry in entries] == [FAILING, ADD]
+    assert [[one is not None for one in entry.exhibits] for entry in entries] == [[False, True], [True, False]]
+
+
+def test_judgements_are_with_their_cases_and_without_all_functions() -> None:
+    runs = [counted_run("a", count_functions(100, 200)), counted_run("b", count_functions(100_000, 200))]
+    judgements = compare_runs(runs[0], OWN, runs[1], OWN, lambda label: label).judgements
+    assert judgements[0].explanation is not None
+    (entry,) = make_entries([part(run) for run in runs], judgements)
+    assert entry.judgement == dataclasses.replace(judgements[0], explanation=None)
+
+
+def test_a_party_tells_each_environment_once() -> None:
+    run = run_of({(ADD, COUNT, 0): count_functions(1, 2), (ADD, COUNT, 1): count_functions(1, 2)}, "a")
+    party = make_party(part(run), "a", "the first")
+    assert (party.name, party.title, party.host) == ("a", "the first", run.info.host)
+    assert len(party.environments) == 1

@@ -1,0 +1,60 @@
+"""Flame graphs for a page of many cases: no larger than there is room for, and with the same sums."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.made_contrasts import count_functions
+from torchmark.analysis.flame import ALL, count_frames
+from torchmark.analysis.picturing import LEAST_FRAMES, MOST_FRAMES, cut_down, picture, share_out_frames
+from torchmark.model.flame import Frame, Node
+
+
+def grow_star(widths: list[int]) -> Node:
+    """A root with so many frames below it."""
+    leaves = tuple(Node(Frame(f"f{i}"), width, width) for i, width in enumerate(widths))
+    return Node(ALL, 0, sum(widths), leaves)
+
+
+@given(st.lists(st.integers(1, 10**6), max_size=60), st.integers(2, 40))
+def test_the_widest_frames_stay_and_the_root_keeps_its_value(widths: list[int], most: int) -> None:
+    cut = cut_down(grow_star(widths), most)
+    assert cut.value == sum(widths)
+    kept = sorted((one.value for one in cut.children), reverse=True)
+    assert kept == sorted(widths, reverse=True)[: len(kept)]
+    # Frames of the same width stay or go together, and rounding may take the narrowest.
+    assert len(kept) >= min(len(widths), most - 1) - 1
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    root = grow_star([3, 2, 1])
+    assert cut_down(root, 4) is root
+
+
+def test_more_cases_have_fewer_frames_each_within_limits() -> None:
+    shares = [share_out_frames(number) for number in (0, 1, 181, 1000, 10**6)]
+    assert shares == sorted(shares, reverse=True)
+    assert set(shares) <= set(range(LEAST_FRAMES, MOST_FRAMES + 1))
+
+
+def test_two_sides_give_a_difference_and_one_gives_a_graph() -> None:
+    tally = count_functions(100, 300)
+    both, one = picture([tally, count_functions(150, 300)], "t", 100), picture([None, tally], "t", 100)
+    assert both is not None
+    assert (both.root.base_value, both.root.value) == (400, 450)
+    assert one is not None
+    assert (one.root.base_value, one.root.value, count_frames(one.root)) == (None, 400, 3)
+
+
+def test_different_numbers_of_runs_are_brought_to_their_product() -> None:
+    found = picture([count_functions(100, 300, number=100), count_functions(10, 30, number=10)], "t", 100)
+    assert found is not None
+    assert found.number == 1000
+    assert found.root.value == found.root.base_value
+
+
+def test_nothing_is_drawn_without_costs_by_function() -> None:
+    assert picture([dataclasses.replace(count_functions(1, 2), profile=None)], "t", 100) is None

@@ -1,0 +1,76 @@
+"""The columns of the table: what stands in them, and what they are sorted by."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tests.made_dossiers import make_entry, make_failed, make_small
+from tests.made_judgements import make_judgement, make_time
+from tests.made_summaries import make_case, make_summary
+from torchmark.model.dossier import Entry
+from torchmark.model.plan import Sampling
+from torchmark.report.pages.columns import COMPARED, SINGLE, choose_columns, find_main_stage, find_times
+from torchmark.report.pages.figures import list_numbers
+from torchmark.report.pages.method import word_method
+
+A = make_case("a")
+
+
+def cells(entry: Entry, *, compared: bool = True) -> dict[str, str]:
+    return {column.key: column.fill(entry).text for column in (COMPARED if compared else SINGLE)}
+
+
+def test_a_change_is_told_in_time_in_instructions_and_by_the_stage_it_is_in() -> None:
+    told = cells(make_entry(A, 0.12))
+    assert told["verdict"] == "▲ slower"
+    assert (told["change"], told["time"], told["delta"], told["stage"]) == (
+        "+12%",
+        "1.12 us",
+        "+1,200",
+        "argument parsing",
+    )
+
+
+def test_a_failure_is_told_in_place_of_its_numbers_and_sorts_last() -> None:
+    entry = make_failed(A)
+    assert cells(entry)["time"] == "failed"
+    assert next(column for column in COMPARED if column.key == "time").fill(entry).key is None
+
+
+def test_a_single_party_is_told_what_costs_most() -> None:
+    entry = make_entry(A, compared=False)
+    assert cells(entry, compared=False)["stage"] == "kernel"
+    assert find_main_stage(dataclasses.replace(entry, breakdown=None)) is None
+
+
+def test_columns_with_nothing_in_them_are_left_out() -> None:
+    entries = [dataclasses.replace(make_entry(A), breakdown=None)]
+    assert "stage" not in [column.key for column in choose_columns(entries, compared=True)]
+    assert [column.key for column in choose_columns([], compared=True)] == ["verdict"]
+
+
+def test_times_in_turns_stand_in_for_samples_that_were_not_kept() -> None:
+    bare = make_summary(A, None)
+    entry = Entry(A, (bare, bare), make_judgement(case=A, time=make_time(0.5, base_s=2e-6)))
+    assert [f"{t:.3g}" for t in find_times(entry) if t is not None] == ["2e-06", "3e-06"]
+
+
+def test_numbers_have_a_column_for_each_party_and_no_empty_rows() -> None:
+    rows = dict(list_numbers(make_entry(A, 0.1)))
+    assert rows["Median"] == ["1.00 us", "1.10 us"]
+    assert rows["Instructions"] == ["10,000", "11,000"]
+    assert "First compile" not in rows
+    assert list_numbers(Entry(A, (None,))) == []
+
+
+def test_every_entry_of_a_report_has_all_cells() -> None:
+    for compared in (True, False):
+        for entry in make_small(compared=compared).entries:
+            assert cells(entry, compared=compared)["verdict"]
+
+
+def test_how_it_was_measured_tells_rounds_and_whether_sides_took_turns() -> None:
+    times, counts = word_method([Sampling(repeat=3), Sampling(repeat=3)], in_turns=True)
+    assert "in 3 rounds; the sides were timed case by case." in times
+    assert "5 layouts of memory" in counts
+    assert word_method([Sampling(())]) == ()

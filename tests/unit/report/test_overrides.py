@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from rich.cells import cell_len
+
+from tests.made_overrides import (
+    LIKE,
+    NUMBERS,
+    PLAIN,
+    SUB,
+    make_override,
+    make_override_rows,
+    make_override_run,
+)
+from tests.made_summaries import make_case, make_summary, make_wall
+from torchmark.analysis.override_expectations import hold_to_expectations
+from torchmark.analysis.overrides import OverrideRow, find_overheads
+from torchmark.callgrind.symbols import standardise
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Metric
+from torchmark.model.summary import CaseSummary
+from torchmark.report.overrides import list_classic_lines, render_overrides, word_finding
+
+# For pasting, these are never broken.
+CLASSIC = "Type "
+
+
+def render(rows: tuple[OverrideRow, ...], width: int = 80) -> str:
+    return render_overrides(make_override_run(rows), rows, hold_to_expectations(rows), width)
+
+
+def test_all_of_it_fits_80_columns_but_for_what_is_there_to_be_pasted() -> None:
+    text = render(make_override_rows())
+    assert all(cell_len(line) <= 80 for line in text.splitlines() if not line.startswith(CLASSIC))
+    assert "of 100 blocks of 1,000 calls each" in text.replace("\n", " ")
+
+
+def test_the_lines_of_old_have_their_wording_and_are_normalised() -> None:
+    times = make_wall(4e-6, 5e-6, 6e-6)
+    summaries = [
+        CaseSummary(PLAIN, make_summary(PLAIN).target, times),
+        dataclasses.replace(make_summary(SUB), wall=make_wall(7.25e-6)),
+        make_summary(LIKE, time=None),
+        make_summary(make_case("add", "TensorLike")),
+    ]
+    assert list_classic_lines(find_overheads(summaries, {}, standardise)) == [
+        "Type tensor had a minimum time of 4 us and a standard deviation of 1 us.",
+        "Type SubTensor had a minimum time of 7.25 us and a standard deviation of nan us.",
+    ]
+
+
+def words(changes: dict[str, tuple[float, int, int, int]]) -> list[str]:
+    numbers = {case: changes.get(case.label[1], values) for case, values in NUMBERS.items()}
+    return [word_finding(finding) for finding in hold_to_expectations(make_override_rows(numbers))]
+
+
+def test_findings_say_whether_they_are_met_and_by_which_numbers() -> None:
+    assert words({}) == [
+        "Met: plain Tensors are cheapest in every call. Closest is add / WithTorchFunction, with +1,800 instructions.",
+        "Met: overrides cost plain Tensors next to nothing. Functions for them take at most 50 instructions of a call "
+        "(neg); expected are less than 100.",
+        "Met: subclasses of Tensor pay 400 ns to 800 ns more (neg / SubTensor; add / SubWithTorchFunction). Expected "
+        "is little, less than 1.00 us: 3 of 3 cases.",
+        "Met: Tensor-likes pay 2.00 us more (add / WithTorchFunction). Expected is a couple of us, less than 2.50 us: "
+        "1 of 1 case.",
+        "Met: the overhead of torch.add should grow from Tensor to subclasses to Tensor-likes. It grows so: "
+        "Tensor (0), SubTensor (500 ns), SubWithTorchFunction (800 ns), WithTorchFunction (2.00 us).",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "told"),
+    [
+        (
+            "WithTorchFunction",
+            (5.0, 1, 1, 1),
+            "Not met: plain Tensors are cheapest, except in 1 of 5 cases; closest is",
+        ),
+        ("Tensor", (1.0, 9, 300, 9), "Not met: overrides cost plain Tensors next to nothing."),
+        ("SubTensor", (9.0, 3000, 900, 100), "Not met: subclasses of Tensor pay 800 ns to 8.10 us more"),
+        ("WithTorchFunction", (9.0, 3000, 900, 100), "Not met: Tensor-likes pay 8.00 us"),
+        ("WithTorchFunction", (1.1, 3000, 900, 100), "Not met: the overhead of torch.add should grow"),
+    ],
+)
+def test_what_is_not_met_begins_with_that(name: str, numbers: tuple[float, int, int, int], told: str) -> None:
+    assert any(text.startswith(told) for text in words({name: numbers}))
+
+
+def test_what_failed_is_told_and_all_else_is_shown() -> None:
+    failure = Failure(FailureKind.RAISED, "AttributeError: no add")
+    broken = make_summary(
+        make_override("method", "mine:Mine", "given"),
+        time=None,
+        instructions=None,
+        failures=((Metric.WALL, failure), (Metric.COUNT, failure)),
+    )
+    text = render(make_override_rows(more=(broken,)))
+    assert "1 case failed:\n  method / mine:Mine: AttributeError: no add" in text
+    assert "8 of 9 cases measured, 1 failed." in text
+
+
+def test_what_a_type_is_called_steers_no_terminal() -> None:
+    assert "\x1b" not in render(make_override_rows({**NUMBERS, make_override("add", "a\x1b[31m"): NUMBERS[SUB]}))
