@@ -1,0 +1,165 @@
+"""`torchmark overrides`: what `__torch_function__` costs, by type and by call, against plain Tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import click
+
+from torchmark.analysis.override_expectations import hold_to_expectations
+from torchmark.analysis.overrides import add_plain, find_overheads
+from torchmark.analysis.results import summarise_run
+from torchmark.callgrind.symbols import standardise
+from torchmark.cli.cmd_show import make_unmistakable
+from torchmark.cli.executing import SIGNALLED, Task, carry_out
+from torchmark.cli.interrupts import Ended
+from torchmark.cli.parameters import check_folder, is_standard_output, json_option, use_colour, write_json
+from torchmark.cli.planning import Wish, plan_targets
+from torchmark.cli.selecting import Loaded, Options, load_cases, say_why_nothing
+from torchmark.cli.storing import spell_store, store_option
+from torchmark.define.expand import expand
+from torchmark.define.selection import select
+from torchmark.errors import UsageError
+from torchmark.measure.blocks import LARGEST_NUMBER
+from torchmark.model.case import Case
+from torchmark.model.costs import Tally
+from torchmark.model.plan import SUITE_LAYOUTS, Metric
+from torchmark.model.run import Run, RunInfo
+from torchmark.report.override_plain import plain_overrides
+from torchmark.report.overrides import render_overrides
+from torchmark.runner.cores import choose_cores
+from torchmark.runner.local import LocalBackend
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.runs import open_store
+from torchmark.suites.overrides.cases import define_calls, foreign
+
+SUITE = "overrides"
+DEFAULT_WIDTH = 80
+DEFAULT_CALLS = 1000
+# With as many blocks as calls, a million calls of each case, timing takes six minutes. A hundred blocks take half of
+# one, and tell the median to half a per cent where the machine is quiet.
+DEFAULT_BLOCKS = 100
+MOST_BLOCKS = 1_000_000
+
+
+@click.command("overrides")
+@click.option(
+    "-n",
+    "--nreps",
+    type=click.IntRange(1, LARGEST_NUMBER),
+    default=DEFAULT_CALLS,
+    metavar="N",
+    help=f"Calls in a block, which is timed as a whole ({DEFAULT_CALLS}).",
+)
+@click.option(
+    "-m",
+    "--nrepreps",
+    type=click.IntRange(1, MOST_BLOCKS),
+    default=DEFAULT_BLOCKS,
+    metavar="N",
+    help=f"Blocks of each case ({DEFAULT_BLOCKS}, with which all of it takes about three minutes).",
+)
+@click.option(
+    "--type",
+    "types",
+    metavar="MODULE:CLASS",
+    multiple=True,
+    help="A type of yours, to be measured in all calls; operands are CLASS([1.0]) and so on.",
+)
+@click.option("-k", "only_k", metavar="EXPR", help="Only cases with these words in their labels.")
+@click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch.")
+@store_option
+@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
+@json_option
+def command(
+    nreps: int,
+    nrepreps: int,
+    types: tuple[str, ...],
+    only_k: str | None,
+    python: str | None,
+    store_path: Path,
+    quiet: bool,
+    json_file: IO[str] | None,
+) -> int:
+    """Measure what overriding torch functions costs: times and instructions of each call by type of its operands.
+
+    Types are Tensor, subclasses of it and Tensor-likes; calls are functions, methods, operators, properties, indexing,
+    mixed operands, and calls within modes. Each is held against the same call with plain Tensors, and what is more is
+    told by stage of the call. The results are kept like those of 'torchmark run overrides'.
+
+    \b
+    torchmark overrides
+    torchmark overrides -k "add or method" --nrepreps 1000
+    torchmark overrides --type mymodule:MyTensor --python /path/to/python
+    """
+    check_folder()
+    # As `python -m` does, so that a setup can import what lies here.
+    sys.path.insert(0, os.getcwd())
+    loaded = _load(types, Options(k=() if only_k is None else (only_k,)))
+    if not loaded.cases:
+        return say_why_nothing(loaded)
+    wish = Wish(
+        names=(SUITE,),
+        chosen=Options(k=() if only_k is None else (only_k,)),
+        metrics=(Metric.WALL, Metric.COUNT),
+        targets=plan_targets(python, ()),
+        repeat=1,
+        min_run_time=0.0,
+        layouts=SUITE_LAYOUTS,
+        timeout=DEFAULT_TIMEOUT_S,
+        number=nreps,
+        blocks=nrepreps,
+        types=types,
+    )
+    try:
+        code, run, shown = _measure(wish, loaded.cases, store_path, quiet=quiet)
+    except Ended as ended:
+        # Before there was anything to show.
+        return SIGNALLED + ended.number
+    _report(run, shown, json_file, spell_store(store_path))
+    return code
+
+
+def _load(types: Sequence[str], chosen: Options) -> Loaded:
+    """The cases that are meant, those of the user's types among them, with the plain Tensors they are held against."""
+    loaded = load_cases((SUITE,), chosen.select())
+    everything = (*loaded.found, *(case for spelling in dict.fromkeys(types) for case in _define(spelling)))
+    meant = select(everything, loaded.selection)
+    return dataclasses.replace(loaded, cases=add_plain(meant, everything), found=everything)
+
+
+def _define(spelling: str) -> tuple[Case, ...]:
+    kind = foreign(spelling)
+    if kind is None:
+        raise UsageError(f"{spelling!r} is no type: say which module and which class, as in --type mymodule:MyTensor.")
+    return expand(define_calls(kind), suite=SUITE)
+
+
+def _measure(wish: Wish, cases: Sequence[Case], store_path: Path, *, quiet: bool) -> tuple[int, Run, RunInfo]:
+    """The exit code, the run with its costs by function, and how commands may call it."""
+    cores = choose_cores(None)
+    with (
+        open_store(store_path, create=True) as store,
+        contextlib.closing(LocalBackend(cores)) as backend,
+    ):
+        task = Task(store, wish.make_plan(cases), wish, known=None, name=None)
+        code, run = carry_out(task, backend, len(cores), quiet=quiet, fail_fast=False)
+        return code, store.load(run.info.id, profiles=True), make_unmistakable(store, run.info)
+
+
+def _report(run: Run, shown: RunInfo, json_file: IO[str] | None, store: str) -> None:
+    tallies = {one.order.case: one.result for one in run.outcomes if isinstance(one.result, Tally)}
+    rows = find_overheads(summarise_run(run), tallies, standardise)
+    findings = hold_to_expectations(rows)
+    if json_file is not None:
+        write_json(plain_overrides(run, rows, findings), json_file)
+    if not is_standard_output(json_file):
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        click.echo(render_overrides(run, rows, findings, width, colour=use_colour(), shown=shown, store=store))

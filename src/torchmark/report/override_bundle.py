@@ -1,0 +1,91 @@
+"""What a comparison of overrides is handed in with: tables to paste, and a page that says what is what."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from torchmark.model.case import Case
+from torchmark.model.environment import Environment
+from torchmark.model.judgement import Judgement, Side, Verdict
+from torchmark.report.judgements import close
+from torchmark.report.markdown import markdown_row
+from torchmark.report.step_summary import escape_text, summarise_markdown
+from torchmark.report.variants import join_label
+
+TITLE = "What __torch_function__ costs: branch against base"
+MICRO = 1e6
+# The files of each case that became slower, in the order in which one looks at them.
+DIFFERENCE, BASE, BRANCH = "difference-{}.svg", "base-{}.svg", "branch-{}.svg"
+
+
+def write_tables(judgements: Sequence[Judgement]) -> str:
+    """All judgements, then minima and standard deviations of both sides, as Markdown that is ready to be pasted."""
+    timed = [one for one in judgements if one.time is not None and one.time.visits]
+    verdicts = summarise_markdown(judgements, title=TITLE, base="base", head="branch")
+    if not timed:
+        return verdicts
+    heads = ["case", *(f"{side} {what}" for side in ("base", "branch") for what in ("minimum, us", "std, us"))]
+    lines = ["### Times of a call", "", markdown_row(heads), markdown_row(["---", *["---:"] * 4])]
+    for one in timed:
+        cells = [text for side in Side for text in _show_times(one, side)]
+        lines.append(markdown_row([escape_text(join_label(one.case.label)), *cells]))
+    note = "A time is the median of one visit's blocks: both sides took turns in each visit."
+    return verdicts + "\n" + "\n".join([*lines, "", note]) + "\n"
+
+
+def _show_times(judgement: Judgement, side: Side) -> tuple[str, str]:
+    assert judgement.time is not None
+    visits = judgement.time.visits
+    times = [time * MICRO for one in visits for time in (one.base_s if side is Side.BASE else one.head_s)]
+    if not times:
+        return "", ""
+    return f"{min(times):.3f}", f"{statistics.stdev(times):.3f}" if len(times) > 1 else ""
+
+
+def write_guide(
+    judgements: Sequence[Judgement],
+    names: Mapping[Case, str],
+    environments: Mapping[str, Environment | None],
+    command: str,
+    untraced: Mapping[Case, str],
+) -> str:
+    """The page that explains the bundle. `names` are those of the files of cases that were traced."""
+    slower = [one for one in judgements if one.verdict is Verdict.SLOWER]
+    lines = [f"# {TITLE}", "", escape_text(close(judgements)), ""]
+    lines += [f"- {side}: {_describe(environment)}" for side, environment in environments.items()]
+    lines += ["", "## Became slower", ""] + ([] if slower else ["Nothing."])
+    for one in slower:
+        lines.append(f"- {escape_text(join_label(one.case.label))}{_link(one.case, names, untraced)}")
+    lines += [
+        "",
+        "## Files",
+        "",
+        "- `report.html`: all of it on one page; open it in any browser, it needs nothing else.",
+        "- `tables.md`: the tables, ready to be pasted into a pull request.",
+        "- `results.json`: the judgements with all that they rest on; `run.json`: the counts with costs by function, "
+        "for `torchmark import run.json`.",
+        "- `flames/`: of each case that became slower, a graph of base, one of the branch, one of their difference.",
+        "",
+        "## Again",
+        "",
+        "```sh",
+        *command.splitlines(),
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _describe(environment: Environment | None) -> str:
+    if environment is None:
+        return "not known"
+    commit = f" ({environment.torch_commit[:12]})" if environment.torch_commit else ""
+    return escape_text(f"torch {environment.torch_version}{commit}, Python {environment.python_version}")
+
+
+def _link(case: Case, names: Mapping[Case, str], untraced: Mapping[Case, str]) -> str:
+    if case not in names:
+        reason = untraced.get(case)
+        return "" if reason is None else f" (no flame graph: {escape_text(reason)})"
+    files = [kind.format(names[case]) for kind in (DIFFERENCE, BASE, BRANCH)]
+    return ": " + ", ".join(f"[{file}](flames/{file})" for file in files)
