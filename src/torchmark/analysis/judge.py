@@ -20,7 +20,8 @@ from torchmark.model.judgement import (
 # Heaps in another state move counts by up to 22 instructions a run, and by 0.3 % where glibc takes other paths.
 SMALLEST_DELTA = 30.0
 SMALLEST_RATIO = 0.003
-# From here on other instructions are called slower or faster although the clock cannot tell.
+# From here on other instructions are called slower or faster although the clock cannot tell, unless it is asked for
+# less: where two builds have the same compiled code, counts are as good as exact down to the smallest ratio.
 LARGE_RATIO = 0.01
 # One a run, less a single one that a hundred runs happened not to need.
 ONE_ALLOCATION = 0.99
@@ -60,6 +61,16 @@ def find_code_change(count: CountEvidence) -> int:
     return is_instruction_change(count) or _sign_of_allocations(more) or _sign_of_allocations(more_tensors)
 
 
+def find_steady_change(count: CountEvidence, least: float) -> int | None:
+    """The same by functions whose cost does not depend on addresses alone; None where that is not known.
+
+    They are as good as exact, whatever the heap: `least` is the share of a call from which on they count.
+    """
+    if count.steady_delta is None:
+        return None
+    return _sign(count.steady_delta) if abs(count.steady_delta) > max(SMALLEST_DELTA, least * count.base.value) else 0
+
+
 def judge(
     case: Case,
     time: TimeEvidence | None,
@@ -69,19 +80,25 @@ def judge(
     caveats: tuple[ComparisonCaveat, ...] = (),
     failures: tuple[SideFailure, ...] = (),
     explanation: Explanation | None = None,
+    decisive: float = LARGE_RATIO,
 ) -> Judgement:
-    """What is said of a case. A witness that is not there for both sides is None; without any the case failed."""
-    verdict, cause = _hear(time, count)
+    """What is said of a case. A witness that is not there for both sides is None; without any the case failed.
+
+    `decisive` is the share of instructions from which on they decide alone; below the usual one, by those functions
+    whose cost does not depend on addresses.
+    """
+    verdict, cause = _hear(time, count, decisive)
     return Judgement(case, verdict, cause, time, count, explanation, caveats, failures, base_case)
 
 
-def _hear(time: TimeEvidence | None, count: CountEvidence | None) -> tuple[Verdict, Cause]:
+def _hear(time: TimeEvidence | None, count: CountEvidence | None, decisive: float) -> tuple[Verdict, Cause]:
     if time is not None and count is not None:
-        code = find_code_change(count)
+        steady = find_steady_change(count, decisive) if decisive < LARGE_RATIO else None
+        code = find_code_change(count) if steady is None else steady
         # What the clock cannot tell, but rather sees the other way, instructions alone do not decide.
         leans = abs(time.log_ratio) >= time.floor or time.low > 0 or time.high < 0
         opposed = leans and _sign(time.log_ratio) == -code
-        large = abs(count.ratio) > LARGE_RATIO and not opposed
+        large = (abs(count.ratio) > LARGE_RATIO or bool(steady)) and not opposed
         return _decide(code, time.verdict, large=large, confirmed=time.confirmed is True)
     if time is not None:
         return time.verdict, Cause.OPEN if time.verdict is Verdict.UNDECIDED else Cause.TIME_ALONE

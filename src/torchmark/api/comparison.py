@@ -10,8 +10,9 @@ from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 
 from torchmark.analysis.contrast import contrast_counts
 from torchmark.analysis.explain import explain
-from torchmark.analysis.judge import is_instruction_change, judge
+from torchmark.analysis.judge import LARGE_RATIO, is_instruction_change, judge
 from torchmark.analysis.results import summarise_counts
+from torchmark.analysis.steady import find_steady_delta
 from torchmark.api.referee import DEFAULTS, Referee, Settings, Timing
 from torchmark.callgrind.symbols import standardise
 from torchmark.model.bout import Bout, Part
@@ -20,7 +21,7 @@ from torchmark.model.comparison import NotTimed
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS
-from torchmark.model.judgement import CountEvidence, Judgement, Side, SideFailure, Verdict
+from torchmark.model.judgement import CountEvidence, Explanation, Judgement, Side, SideFailure, Verdict
 from torchmark.model.outcome import Event, Failure, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
@@ -62,6 +63,8 @@ class Comparison:
     settings: Settings = DEFAULTS
     count_layouts: tuple[int, ...] = DEFAULT_LAYOUTS
     timeout_s: float = DEFAULT_TIMEOUT_S
+    decisive: float = LARGE_RATIO
+    """The share of instructions from which on they decide although the clock cannot tell."""
 
     @property
     def plan(self) -> Plan:
@@ -193,11 +196,7 @@ def judge_entry(comparison: Comparison, entry: Entry, evidence: Evidence) -> Jud
         if isinstance(result, Failure) and all(one.side is not side for one in failures):
             failures.append(SideFailure(side, result))
     base, head = counted
-    count: CountEvidence | None = None
-    explanation = None
-    if isinstance(base, Tally) and isinstance(head, Tally):
-        count = contrast_counts(summarise_counts([base]), summarise_counts([head]))
-        explanation = explain(base, head, standardise)
+    count, explanation = _contrast(base, head)
     judged = judge(
         entry.head,
         timing.evidence,
@@ -206,6 +205,19 @@ def judge_entry(comparison: Comparison, entry: Entry, evidence: Evidence) -> Jud
         caveats=timing.caveats,
         failures=tuple(failures),
         explanation=explanation,
+        decisive=comparison.decisive,
     )
     telling = judged.verdict in (Verdict.SLOWER, Verdict.FASTER) or (count is not None and is_instruction_change(count))
     return judged if telling else dataclasses.replace(judged, explanation=None)
+
+
+def _contrast(
+    base: Tally | Failure | None, head: Tally | Failure | None
+) -> tuple[CountEvidence | None, Explanation | None]:
+    """What counting says, where both sides were counted."""
+    if not (isinstance(base, Tally) and isinstance(head, Tally)):
+        return None, None
+    explanation = explain(base, head, standardise)
+    count = contrast_counts(summarise_counts([base]), summarise_counts([head]))
+    steady = None if explanation is None else find_steady_delta(explanation.functions)
+    return None if count is None else dataclasses.replace(count, steady_delta=steady), explanation

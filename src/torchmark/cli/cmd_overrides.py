@@ -19,7 +19,9 @@ from torchmark.analysis.results import summarise_run
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.cmd_show import make_unmistakable
 from torchmark.cli.executing import SIGNALLED, Task, carry_out
+from torchmark.cli.gating import GateOptions, gate_options
 from torchmark.cli.interrupts import Ended
+from torchmark.cli.override_comparing import DEFAULT_OUTPUT, Question, compare_overrides
 from torchmark.cli.parameters import check_folder, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.planning import Wish, plan_targets
 from torchmark.cli.selecting import Loaded, Options, load_cases, say_why_nothing
@@ -75,6 +77,11 @@ MOST_BLOCKS = 1_000_000
 )
 @click.option("-k", "only_k", metavar="EXPR", help="Only cases with these words in their labels.")
 @click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch.")
+@click.option("--base", metavar="PYTHON", help="Compare: the interpreter of the point that a branch diverges from.")
+@click.option("--head", metavar="PYTHON", help="The interpreter of the branch; this program's own if not given.")
+@click.option("-o", "--output", metavar="FILE", help=f"Where a comparison puts its ZIP ({DEFAULT_OUTPUT}).")
+@gate_options
+@click.option("--all", "all_cases", is_flag=True, help="A line for each compared case, however many are the same.")
 @store_option
 @click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
 @json_option
@@ -84,6 +91,11 @@ def command(
     types: tuple[str, ...],
     only_k: str | None,
     python: str | None,
+    base: str | None,
+    head: str | None,
+    output: str | None,
+    gate: GateOptions,
+    all_cases: bool,
     store_path: Path,
     quiet: bool,
     json_file: IO[str] | None,
@@ -94,12 +106,18 @@ def command(
     mixed operands, and calls within modes. Each is held against the same call with plain Tensors, and what is more is
     told by stage of the call. The results are kept like those of 'torchmark run overrides'.
 
+    With --base or --head it tells instead what a branch changed: a verdict on each case, flame graphs of both sides
+    for all that became slower, and a ZIP with a page, tables, raw results and how to get them again.
+
     \b
     torchmark overrides
     torchmark overrides -k "add or method" --nrepreps 1000
     torchmark overrides --type mymodule:MyTensor --python /path/to/python
+    torchmark overrides --base /path/to/python --head /path/to/branch/python
     """
     check_folder()
+    compared = base is not None or head is not None
+    _check_options(compared, python)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     loaded = _load(types, Options(k=() if only_k is None else (only_k,)))
@@ -118,6 +136,22 @@ def command(
         blocks=nrepreps,
         types=types,
     )
+    if compared:
+        question = Question(
+            loaded.cases,
+            base,
+            head,
+            output or DEFAULT_OUTPUT,
+            _spell_again(types, only_k),
+            gate,
+            json_file,
+            wish.timeout,
+        )
+        wish = dataclasses.replace(wish, metrics=(Metric.COUNT,), targets=question.targets, number=None, blocks=None)
+        store = spell_store(store_path)
+        return compare_overrides(
+            question, wish, choose_cores(None), store_path, store, all_cases=all_cases, quiet=quiet
+        )
     try:
         code, run, shown = _measure(wish, loaded.cases, store_path, quiet=quiet)
     except Ended as ended:
@@ -125,6 +159,32 @@ def command(
         return SIGNALLED + ended.number
     _report(run, shown, json_file, spell_store(store_path))
     return code
+
+
+# What only one of the two uses of this command knows.
+_OF_ONE = ("nreps", "nrepreps", "python")
+_OF_TWO = ("output", "all_cases", "fail_on", "limits", "ledger", "summary")
+
+
+def _check_options(compared: bool, python: str | None) -> None:
+    """Refuse what would have no effect."""
+    if compared and python is not None:
+        raise UsageError("Say either --python, or which two to compare: --base and --head.")
+    context = click.get_current_context()
+    given = {
+        parameter.name: parameter.opts[-1]
+        for parameter in context.command.params
+        if context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+    }
+    for name in _OF_ONE if compared else _OF_TWO:
+        if name in given:
+            reason = "Blocks are as long as a comparison needs" if compared else "Nothing is compared"
+            raise UsageError(f"{reason}: leave out {given[name]}{'' if compared else ', or say --base'}.")
+
+
+def _spell_again(types: Sequence[str], only_k: str | None) -> tuple[str, ...]:
+    chosen = [word for spelling in types for word in ("--type", spelling)]
+    return (*chosen, *(("-k", only_k) if only_k is not None else ()))
 
 
 def _load(types: Sequence[str], chosen: Options) -> Loaded:

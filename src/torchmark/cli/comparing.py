@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from torchmark.model.plan import Metric
 from torchmark.report.advance import Advance
 from torchmark.report.duel_advance import DuelAdvance
 from torchmark.report.progress import make_progress
+from torchmark.runner.aliases import Aliases
 from torchmark.runner.backend import Stop
+from torchmark.runner.lab import Lab
 from torchmark.runner.local import LocalBackend
 from torchmark.store.recorder import Recorder
 from torchmark.store.runs import open_store
@@ -88,7 +91,11 @@ def _count(
     plan, orders = comparison.plan, comparison.orders
     estimator = Estimator(orders, plan.sampling, {}, len(cores))
     with contextlib.ExitStack() as stack:
-        backend = stack.enter_context(contextlib.closing(LocalBackend(cores)))
+        # Lengths of paths move counts by some tenths of a per cent.
+        aliases = stack.enter_context(contextlib.closing(Aliases()))
+        names = aliases.give_targets(plan.targets, os.environ)
+        backend = LocalBackend(cores, make_lab=lambda target, environ: Lab(target, environ, names.get(target)))
+        stack.enter_context(contextlib.closing(backend))
         backend.open(plan)
         recorder = None
         if wish is not None:

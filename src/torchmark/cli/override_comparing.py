@@ -6,11 +6,14 @@ import dataclasses
 import json
 import os
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 import click
 
+from torchmark.analysis.judge import SMALLEST_RATIO
 from torchmark.api.ab import make_settings
 from torchmark.api.comparison import Comparison, Entry
 from torchmark.api.counter import STARTING, choose_layouts
@@ -21,6 +24,7 @@ from torchmark.cli.comparing import Found, carry_out
 from torchmark.cli.exporting import JSON
 from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate
 from torchmark.cli.live_dossiers import make_live_dossier
+from torchmark.cli.parameters import is_standard_output, write_json
 from torchmark.cli.planning import Wish
 from torchmark.cli.telling import Report, list_counts
 from torchmark.cli.writing import write_bytes
@@ -28,7 +32,7 @@ from torchmark.errors import SetupError
 from torchmark.model.case import Case
 from torchmark.model.dossier import Command
 from torchmark.model.environment import Environment
-from torchmark.model.flame import Stacks
+from torchmark.model.flame import Flame, Stacks
 from torchmark.model.judgement import Verdict
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
@@ -63,19 +67,25 @@ class Question:
     arguments: tuple[str, ...]
     """Further options, for the command that does all of it again."""
     gate: GateOptions
+    json_file: IO[str] | None
     timeout_s: float
+
+    @property
+    def targets(self) -> tuple[Target, Target]:
+        """Both sides."""
+        return Target(BASE, self.base or sys.executable), Target(HEAD, self.head or sys.executable)
 
     @property
     def comparison(self) -> Comparison:
         """The same, for those who carry it out."""
         return Comparison(
             tuple(Entry(case, case) for case in self.cases),
-            Target(BASE, self.base),
-            Target(HEAD, self.head),
+            *self.targets,
             (Metric.WALL, Metric.COUNT),
             make_settings(ALPHA, EQUIVALENCE, LAYOUTS, None),
             choose_layouts(SUITE_LAYOUTS),
             self.timeout_s,
+            SMALLEST_RATIO,
         )
 
     @property
@@ -110,8 +120,11 @@ def compare_overrides(
     report = Report(comparison, found, result, question.gate, store)
     files = make_files(question, comparison, found, traced, report, store_path)
     write_bytes(pack_bundle(Path(question.output).stem or "overrides", files), question.output)
-    click.echo(report.show(all_cases=all_cases, explaining=True))
-    _tell_files(question.output, traced, len(slower))
+    if question.json_file is not None:
+        write_json(report.as_json(), question.json_file)
+    if not is_standard_output(question.json_file):
+        click.echo(report.show(all_cases=all_cases, explaining=True))
+        _tell_files(question.output, traced, len(slower))
     append_summary(report.summarise(), question.gate)
     return report.exit_code
 
@@ -147,8 +160,10 @@ def make_files(
     names = {case: name for case, name in name_files(question.cases).items() if case in traced.stacks}
     sides = {"base": comparison.base, "branch": comparison.head}
     environments = {name: _find_environment(found, target) for name, target in sides.items()}
+    flames = {case: draw_graphs(case, *sides, environments) for case, sides in traced.stacks.items()}
+    grown = {case: graphs[DIFFERENCE] for case, graphs in flames.items()}
     files = {
-        "README.md": write_guide(found.judgements, names, environments, question.command, traced.failed),
+        "README.md": write_guide(found.judgements, names, grown, environments, question.command, traced.failed),
         "report.html": render_report(dossier),
         "tables.md": write_tables(found.judgements),
         "results.json": json.dumps(report.as_json(), indent=1, sort_keys=True) + "\n",
@@ -156,23 +171,22 @@ def make_files(
     if found.run_id is not None:
         with open_store(store_path, read_only=True) as store:
             files["run.json"] = JSON.write(store.load(found.run_id, profiles=True))
-    for case, (base, head) in traced.stacks.items():
-        files |= draw_files(case, names[case], base, head, environments)
+    for case, graphs in flames.items():
+        files |= {f"flames/{kind.format(names[case])}": render_svg(flame) for kind, flame in graphs.items()}
     return files
 
 
-def draw_files(
-    case: Case, name: str, base: Stacks, head: Stacks, environments: dict[str, Environment | None]
-) -> dict[str, str]:
-    """The three graphs of a case."""
+def draw_graphs(
+    case: Case, base: Stacks, head: Stacks, environments: dict[str, Environment | None]
+) -> dict[str, Flame]:
+    """The three graphs of a case, by the kind of their files."""
     notes = [f"torch {one.torch_version}" if one is not None else "" for one in environments.values()]
     title = name_case(case)
-    graphs = {
+    return {
         BASE_FILE: make_flame(base, title, f"Base: {notes[0]}"),
         BRANCH: make_flame(head, title, f"Branch: {notes[1]}"),
         DIFFERENCE: make_difference(base, head, title, f"{notes[0]} (base) against {notes[1]} (branch)"),
     }
-    return {f"flames/{kind.format(name)}": render_svg(flame) for kind, flame in graphs.items()}
 
 
 def _find_environment(found: Found, target: Target) -> Environment | None:

@@ -134,6 +134,8 @@ class CountEvidence:
     head_allocations: float
     base_tensor_allocations: float
     head_tensor_allocations: float
+    steady_delta: float | None = None
+    """How many instructions more there are where addresses do not matter; None where that is not known."""
 
     @property
     def delta(self) -> float:

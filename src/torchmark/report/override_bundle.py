@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
+from torchmark.model.flame import Flame
 from torchmark.model.judgement import Judgement, Side, Verdict
+from torchmark.report.flame_names import label_of
+from torchmark.report.flame_numbers import gauge_of
+from torchmark.report.flame_ranking import rank_growth
 from torchmark.report.judgements import close
 from torchmark.report.markdown import markdown_row
 from torchmark.report.step_summary import escape_text, summarise_markdown
@@ -46,17 +50,22 @@ def _show_times(judgement: Judgement, side: Side) -> tuple[str, str]:
 def write_guide(
     judgements: Sequence[Judgement],
     names: Mapping[Case, str],
+    differences: Mapping[Case, Flame],
     environments: Mapping[str, Environment | None],
     command: str,
     untraced: Mapping[Case, str],
 ) -> str:
-    """The page that explains the bundle. `names` are those of the files of cases that were traced."""
+    """The page that explains the bundle. `names` are those of the files of cases that were traced.
+
+    `differences` are their graphs.
+    """
     slower = [one for one in judgements if one.verdict is Verdict.SLOWER]
     lines = [f"# {TITLE}", "", escape_text(close(judgements)), ""]
     lines += [f"- {side}: {_describe(environment)}" for side, environment in environments.items()]
     lines += ["", "## Became slower", ""] + ([] if slower else ["Nothing."])
     for one in slower:
-        lines.append(f"- {escape_text(join_label(one.case.label))}{_link(one.case, names, untraced)}")
+        grown = _tell_growth(differences[one.case]) if one.case in differences else ""
+        lines.append(f"- {escape_text(join_label(one.case.label))}{grown}{_link(one.case, names, untraced)}")
     lines += [
         "",
         "## Files",
@@ -81,6 +90,15 @@ def _describe(environment: Environment | None) -> str:
         return "not known"
     commit = f" ({environment.torch_commit[:12]})" if environment.torch_commit else ""
     return escape_text(f"torch {environment.torch_version}{commit}, Python {environment.python_version}")
+
+
+def _tell_growth(flame: Flame) -> str:
+    """The function whose own cost grew most."""
+    first = next(iter(rank_growth(flame)), None)
+    if first is None or first.change <= 0:
+        return ""
+    more = gauge_of(flame).show_change(first.change)
+    return f", most in {escape_text(label_of(first.frame))} ({more} instructions)"
 
 
 def _link(case: Case, names: Mapping[Case, str], untraced: Mapping[Case, str]) -> str:

@@ -10,10 +10,12 @@ import contextlib
 import filecmp
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from torchmark.model.plan import Target
 from torchmark.runner.folders import make_scratch
+from torchmark.runner.spec import find_interpreter
 
 # Of one length.
 BASE, HEAD = "base", "head"
@@ -33,13 +35,23 @@ class Aliases:
             return list(pythons)
         try:
             self._folder = self._folder or make_scratch()
-            (self._folder / BASE).symlink_to(base, target_is_directory=True)
-            shadow(head, self._folder / HEAD, dict(_find_equal_libraries(base, head)))
+            shared = dict(_find_equal_libraries(base, head))
+            # Both, and in the same order: Python also keeps what it finds in folders, in the order in which it finds it.
+            for home, name in ((base, BASE), (head, HEAD)):
+                shadow(home, self._folder / name, shared)
         except OSError:
             # Comparisons are a little less sharp without.
             return list(pythons)
         names = zip((BASE, HEAD), map(Path, pythons), strict=True)
         return [os.path.join(self._folder, name, python.parent.name, python.name) for name, python in names]
+
+    def give_targets(self, targets: Sequence[Target], environ: Mapping[str, str]) -> dict[Target, str]:
+        """The same for two targets that name their interpreters; nothing for others."""
+        pythons = [target.python for target in targets]
+        if len(targets) != 2 or None in pythons:
+            return {}
+        real = [find_interpreter(python, environ) for python in pythons if python is not None]
+        return dict(zip(targets, self.give(real), strict=True))
 
     def close(self) -> None:
         """Remove the links."""

@@ -23,7 +23,7 @@ from torchmark.model.times import Times
 from torchmark.runner.comparing import Bench, Prepared
 from torchmark.runner.compiling import CompileCounter, CompileTimer
 from torchmark.runner.count import count
-from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path
+from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
 from torchmark.runner.timing import measure_time
 from torchmark.runner.worker import Worker
 
@@ -44,8 +44,10 @@ Used = TypeVar("Used", bound=Closing)
 class Lab:
     """The workers of one target. A worker is used by one thread at a time; different ones by different threads."""
 
-    def __init__(self, target: Target, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, target: Target, environ: Mapping[str, str] = os.environ, alias: str | None = None) -> None:
+        """`alias` is another name of the target's interpreter, for those that count in it."""
         self.target = target
+        self._alias = alias
         self._environ = environ
         # As it is now: a statement may take it away.
         self._folder = os.getcwd()
@@ -61,12 +63,11 @@ class Lab:
     def make_counter(self) -> Worker:
         """One more worker that counts; not started by this."""
         # Whatever is selected: what a case counts must not depend on the others.
-        spec = dataclasses.replace(self._specify(counting=True), scripting=True)
-        return self._keep(Worker(spec, self._environ))
+        return self._keep(Worker(self._rename(self._specify(counting=True)), self._environ))
 
     def make_tracer(self) -> Worker:
         """A worker that counts with all callers; not started by this."""
-        spec = dataclasses.replace(self._specify(counting=True), scripting=True, stacks=True)
+        spec = dataclasses.replace(self._rename(self._specify(counting=True)), stacks=True)
         return self._keep(Worker(spec, self._environ))
 
     @functools.cached_property
@@ -169,6 +170,14 @@ class Lab:
         if self.target.python is None:
             return own_worker(self._environ, counting=counting)
         return other_worker(self.target.python, self._environ, {}, counting=counting)
+
+    def _rename(self, spec: WorkerSpec) -> WorkerSpec:
+        """For cases of suites, and by the other name if there is one."""
+        spec = dataclasses.replace(spec, scripting=True)
+        if self._alias is None:
+            return spec
+        real = find_interpreter(spec.python, dict(spec.variables))
+        return dataclasses.replace(spec, python=self._alias, known_as=real)
 
     def _keep(self, used: Used) -> Used:
         with self._lock:

@@ -46,6 +46,8 @@ class WorkerSpec:
     """The variables that the user gave."""
     stacks: bool = False
     """For counting with all callers, those in Python too. Such counts are of a layout of their own."""
+    known_as: str | None = dataclasses.field(default=None, compare=False)
+    """What results call the interpreter, where `python` is another name for it."""
     layout: Layout | None = None
     """Where its memory is to lie; None leaves that to the system, which draws it anew for each process."""
 

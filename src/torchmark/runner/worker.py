@@ -260,7 +260,7 @@ class Worker:
         assert isinstance(ready, Ready)
         self._sdk = ready.sdk
         self._environment = Environment(
-            python=python,
+            python=self.spec.known_as or python,
             python_version=ready.python_version,
             torch_version=ready.torch_version,
             cpu_capability=ready.cpu_capability,

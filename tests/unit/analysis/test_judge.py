@@ -241,3 +241,36 @@ def test_instructions_alone_do_not_decide_against_what_the_clock_leans_to(leanin
     # Below the floor too, if the whole interval does.
     leaning_surely = dataclasses.replace(undecided, log_ratio=-0.002, high=-0.001)
     assert judge(CASE, leaning_surely, count(10_000, 10_500)).verdict is UNDECIDED
+
+
+STEADY = dataclasses.replace(count(10_000, 10_050), steady_delta=50.0)
+
+
+@pytest.mark.parametrize(
+    ("counted", "decisive", "verdict"),
+    [
+        # Half a per cent more, in functions that do not depend on addresses.
+        (STEADY, 0.003, SLOWER),
+        # Unless somebody asks for less, a whole per cent is needed.
+        (STEADY, 0.01, SAME),
+        # Of what is not known of functions, nothing is said.
+        (count(10_000, 10_050), 0.003, SAME),
+        # All of it is in look-ups and allocators: another heap.
+        (dataclasses.replace(count(10_000, 10_090), steady_delta=3.0), 0.003, SAME),
+        # Another heap hides it in the sum.
+        (dataclasses.replace(count(10_000, 10_000), steady_delta=50.0), 0.003, SLOWER),
+        (dataclasses.replace(count(10_000, 9_950), steady_delta=-50.0), 0.003, FASTER),
+        # Less than the smallest that is told.
+        (dataclasses.replace(count(1_000, 1_029), steady_delta=29.0), 0.003, SAME),
+        (dataclasses.replace(count(10_000, 10_500), steady_delta=500.0), 0.003, SLOWER),
+    ],
+)
+def test_instructions_decide_earlier_where_that_is_asked_for(
+    counted: CountEvidence, decisive: float, verdict: Verdict
+) -> None:
+    assert judge(CASE, time(SAME), counted, decisive=decisive).verdict is verdict
+
+
+def test_steady_instructions_do_not_decide_against_the_clock() -> None:
+    leaning = dataclasses.replace(time(UNDECIDED), log_ratio=-0.004)
+    assert judge(CASE, leaning, STEADY, decisive=0.003).verdict is UNDECIDED
