@@ -14,10 +14,10 @@ from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, j
 from torchmark.api.counter import choose_layouts
 from torchmark.api.judgement import Judgement, from_judgement
 from torchmark.api.referee import LAYOUTS, Settings
+from torchmark.api.statements import make_case
 from torchmark.errors import UsageError
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
-from torchmark.report.text import one_line
 from torchmark.runner.backend import Stop
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.folders import cache_folder
@@ -110,12 +110,6 @@ def _check_statement(stmt: object) -> str:
     if not isinstance(stmt, str) or not stmt.strip():
         raise UsageError(f"A statement is a text, not {stmt!r}. To compare interpreters, say on which cases.")
     return stmt
-
-
-def make_case(args: TimerArgs) -> Case:
-    """A statement as a case of its own."""
-    labels = AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language)
-    return Case((one_line(args.stmt),), labels, args)
 
 
 def _compare(comparison: Comparison) -> Iterator[Judgement]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 
-from torchmark.api.ab import compare_statements, make_case
+from torchmark.api.ab import compare_statements
 from torchmark.api.comparison import Comparison, Entry
 from torchmark.api.counter import choose_layouts
 from torchmark.api.referee import Settings
+from torchmark.api.statements import make_case
 from torchmark.cli.parameters import check_language
 from torchmark.cli.planning import Wish
 from torchmark.cli.selecting import Loaded, Options, load_cases

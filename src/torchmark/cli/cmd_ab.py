@@ -15,6 +15,7 @@ from torchmark.callgrind.command import find_valgrind
 from torchmark.cli.asking import Asked
 from torchmark.cli.comparing import carry_out
 from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate, gate_options
+from torchmark.cli.live_dossiers import make_live_dossier
 from torchmark.cli.parameters import (
     Metrics,
     Seconds,
@@ -27,9 +28,11 @@ from torchmark.cli.parameters import (
 )
 from torchmark.cli.selecting import FAULTY, Options, choice_options, say_why_nothing, show_faults
 from torchmark.cli.storing import spell_store, store_option
-from torchmark.cli.telling import Report, list_counts
+from torchmark.cli.telling import TITLE, Report, list_counts
+from torchmark.cli.writing import write_text
 from torchmark.errors import SetupError, UsageError
 from torchmark.model.plan import Metric
+from torchmark.report.pages.report import render_report
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
@@ -64,6 +67,7 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 @gate_options
 @click.option("--all", "all_cases", is_flag=True, help="A line for each case, however many are the same.")
 @click.option("--no-explain", is_flag=True, help="Explain no change by function; else the five largest are.")
+@click.option("--html", "page", metavar="FILE", help="Also write all of it as one HTML page.")
 @click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
 @store_option
 @json_option
@@ -85,6 +89,7 @@ def command(
     gate: GateOptions,
     all_cases: bool,
     no_explain: bool,
+    page: str | None,
     quiet: bool,
     store_path: Path,
     json_file: IO[str] | None,
@@ -124,6 +129,8 @@ def command(
         write_json(report.as_json(), json_file)
     if not is_standard_output(json_file):
         click.echo(report.show(all_cases=all_cases, explaining=not no_explain))
+    if page is not None:
+        write_text(render_report(make_live_dossier(comparison, found, {}, title=TITLE)), page)
     append_summary(report.summarise(), gate)
     show_faults(loaded.faults if loaded else ())
     return report.exit_code or (FAULTY if loaded and loaded.faults else 0)

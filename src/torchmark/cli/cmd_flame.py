@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from torchmark.api.ab import make_case
 from torchmark.api.counter import STARTING
 from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
+from torchmark.api.statements import make_case
 from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
 from torchmark.cli.parameters import Seconds, check_folder, check_language, global_setup_option
 from torchmark.cli.selecting import FAULTY, Options, choice_options, load_cases, say_why_nothing, show_faults

@@ -14,11 +14,13 @@ from typing import IO
 import click
 
 from torchmark.analysis.judge import SMALLEST_RATIO
+from torchmark.analysis.overrides import find_overheads
 from torchmark.api.ab import make_settings
 from torchmark.api.comparison import Comparison, Entry
 from torchmark.api.counter import STARTING, choose_layouts
 from torchmark.api.flames import make_difference, make_flame, open_tracer, start_together
 from torchmark.api.referee import LAYOUTS
+from torchmark.callgrind.symbols import standardise
 from torchmark.cli.asking import BASE, HEAD
 from torchmark.cli.comparing import Found, carry_out
 from torchmark.cli.exporting import JSON
@@ -30,7 +32,8 @@ from torchmark.cli.telling import Report, list_counts
 from torchmark.cli.writing import write_bytes
 from torchmark.errors import SetupError
 from torchmark.model.case import Case
-from torchmark.model.dossier import Command
+from torchmark.model.costs import Tally
+from torchmark.model.dossier import Command, Dossier, Section
 from torchmark.model.environment import Environment
 from torchmark.model.flame import Flame, Stacks
 from torchmark.model.judgement import Verdict
@@ -42,6 +45,7 @@ from torchmark.report.file_names import name_files
 from torchmark.report.flame_svg import render_svg
 from torchmark.report.override_bundle import BASE as BASE_FILE
 from torchmark.report.override_bundle import BRANCH, DIFFERENCE, TITLE, write_guide, write_tables
+from torchmark.report.override_section import make_override_section
 from torchmark.report.pages.report import render_report
 from torchmark.report.text import count
 from torchmark.report.variants import name_case
@@ -157,6 +161,8 @@ def make_files(
     """All files of the bundle, by name."""
     again = Command("All of it again:", question.command)
     dossier = make_live_dossier(comparison, found, traced.stacks, title=TITLE, commands=(again,))
+    section = _make_section(comparison, found, dossier)
+    dossier = dataclasses.replace(dossier, sections=() if section is None else (section,))
     names = {case: name for case, name in name_files(question.cases).items() if case in traced.stacks}
     sides = {"base": comparison.base, "branch": comparison.head}
     environments = {name: _find_environment(found, target) for name, target in sides.items()}
@@ -187,6 +193,17 @@ def draw_graphs(
         BRANCH: make_flame(head, title, f"Branch: {notes[1]}"),
         DIFFERENCE: make_difference(base, head, title, f"{notes[0]} (base) against {notes[1]} (branch)"),
     }
+
+
+def _make_section(comparison: Comparison, found: Found, dossier: Dossier) -> Section | None:
+    """What overriding costs on both sides."""
+    sides = []
+    for number, target in enumerate((comparison.base, comparison.head)):
+        summaries = [one for entry in dossier.entries if (one := entry.exhibits[number]) is not None]
+        counted = found.evidence.counted.items()
+        tallies = {order.case: one for order, one in counted if order.target == target and isinstance(one, Tally)}
+        sides.append(find_overheads(summaries, tallies, standardise))
+    return make_override_section(*sides)
 
 
 def _find_environment(found: Found, target: Target) -> Environment | None:

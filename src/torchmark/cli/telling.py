@@ -24,6 +24,7 @@ from torchmark.report.judgement_rows import order_judgements
 from torchmark.report.judgements import close, describe_judgement, render_judgements, tell_side_failures
 from torchmark.report.step_summary import summarise_markdown
 
+TITLE = "torchmark ab: head against base"
 SCHEMA = "torchmark.ab"
 SCHEMA_VERSION = 1
 DEFAULT_WIDTH = 80
@@ -94,8 +95,7 @@ class Report:
 
     def summarise(self) -> str:
         """As Markdown."""
-        title = "torchmark ab: head against base"
-        return summarise_markdown(self.found.judgements, title=title, gate=list_sentences(self.result))
+        return summarise_markdown(self.found.judgements, title=TITLE, gate=list_sentences(self.result))
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""

@@ -36,7 +36,7 @@ class Aliases:
         try:
             self._folder = self._folder or make_scratch()
             shared = dict(_find_equal_libraries(base, head))
-            # Both, and in the same order: Python also keeps what it finds in folders, in the order in which it finds it.
+            # Both, in the same order: Python also keeps what it finds in folders, in the order in which it finds it.
             for home, name in ((base, BASE), (head, HEAD)):
                 shadow(home, self._folder / name, shared)
         except OSError:

@@ -163,3 +163,29 @@ def test_an_interrupt_shows_what_there_is_and_the_run_can_go_on(
 def test_the_interpreter_is_the_one_that_is_named(machine: Machine, program: Program) -> None:
     program("overrides", "-k", "neg", "--python", "/opt/python")
     assert {order.target.python for order in machine.asked} == {"/opt/python"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--base", "a", "--nreps", "5"], "leave out --nreps"),
+        (["--base", "a", "--python", "b"], "either --python"),
+        (["-o", "x.zip"], "Nothing is compared: leave out --output, or say --base"),
+        (["--fail-on", "slower"], "leave out --fail-on"),
+        (["--all"], "leave out --all"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(
+    machine: Machine, program: Program, arguments: list[str], message: str
+) -> None:
+    done = program("overrides", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not machine.asked
+
+
+def test_an_interpreter_that_is_none_cannot_be_compared(program: Program, tmp_path: Path) -> None:
+    done = program("overrides", "--base", "/nowhere/python", "-o", str(tmp_path / "x.zip"), "-k", "shape", "--quiet")
+    assert done.returncode == 4
+    assert "/nowhere/python" in done.stderr
+    assert not (tmp_path / "x.zip").exists()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from torchmark.model.plan import Target
 from torchmark.runner.aliases import Aliases, shadow
 
 SITE = Path("lib") / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
@@ -104,3 +105,22 @@ def test_folders_without_replaced_files_are_links_as_a_whole(tmp_path: Path) -> 
     assert not (into / "a").is_symlink()
     shadow(home, tmp_path / "plain", {})
     assert sorted(path.name for path in (tmp_path / "plain").iterdir()) == ["a", "c"]
+
+
+def test_targets_that_name_their_interpreters_get_other_names(aliases: Aliases, base: Path, head: Path) -> None:
+    targets = [Target(name, str(home / "bin/python")) for name, home in (("a", base), ("b", head))]
+    given = aliases.give_targets(targets, os.environ)
+    assert list(given) == targets
+    assert len({len(python) for python in given.values()}) == 1
+
+
+def test_others_do_not(aliases: Aliases, base: Path) -> None:
+    named = Target("a", str(base / "bin/python"))
+    assert aliases.give_targets([Target(), named], os.environ) == {}
+    assert aliases.give_targets([named], os.environ) == {}
+
+
+def test_folders_are_listed_in_the_same_order_on_both_sides(aliases: Aliases, base: Path, head: Path) -> None:
+    pythons = aliases.give([str(home / "bin/python") for home in (base, head)])
+    listed = [os.listdir(Path(python).parents[1] / SITE / "package/lib") for python in pythons]
+    assert listed[0] == listed[1]

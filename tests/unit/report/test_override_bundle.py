@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import dataclasses
+
+from tests.made_flames import compared_flame
+from tests.made_judgements import make_judgement, make_time, make_visits
+from tests.made_summaries import make_case
+from torchmark.report.override_bundle import write_guide, write_tables
+
+ADD, NEG = make_case("add"), make_case("neg")
+
+
+def test_tables_have_minima_and_standard_deviations_of_both_sides() -> None:
+    # Of 1 and 3 us the sample standard deviation is the square root of two.
+    (visits,) = make_visits([[0.01, 0.01]])
+    visits = dataclasses.replace(visits, base_s=(1e-6, 3e-6), head_s=(2e-6,))
+    judgement = make_judgement(case=ADD, time=dataclasses.replace(make_time(0.02), visits=(visits,)))
+    text = write_tables([judgement])
+    assert "| case | base minimum, us | base std, us | branch minimum, us | branch std, us |" in text
+    assert "| add | 1.000 | 1.414 | 2.000 |  |" in text
+
+
+def test_without_times_there_are_only_verdicts() -> None:
+    text = write_tables([make_judgement(case=ADD, time=None)])
+    assert "minimum" not in text
+    assert "branch against base" in text
+
+
+def guide(**changes: object) -> str:
+    slower, same = make_judgement(case=ADD, time=make_time(0.02)), make_judgement(case=NEG, time=make_time(0.0))
+    arguments: dict[str, object] = {
+        "names": {ADD: "add"},
+        "differences": {ADD: compared_flame()},
+        "environments": {"base": None, "branch": None},
+        "command": "torchmark overrides --base /a/python",
+        "untraced": {},
+        **changes,
+    }
+    return write_guide([slower, same], **arguments)  # type: ignore[arg-type]
+
+
+def test_the_guide_leads_to_the_graphs_of_what_became_slower_and_of_nothing_else() -> None:
+    text = guide()
+    for kind in ("difference", "base", "branch"):
+        assert f"[{kind}-add.svg](flames/{kind}-add.svg)" in text
+    assert "neg" not in text.partition("## Became slower")[2].partition("## Files")[0]
+
+
+def test_it_names_the_function_that_grew_most() -> None:
+    assert "most in " in guide()
+
+
+def test_it_says_why_there_is_no_graph() -> None:
+    text = guide(names={}, differences={}, untraced={ADD: "It <crashed>."})
+    assert "no flame graph: It \\<crashed\\>." in text
+
+
+def test_it_has_the_command_that_does_it_again() -> None:
+    assert "```sh\ntorchmark overrides --base /a/python\n```" in guide()
