@@ -96,7 +96,9 @@ def _hear(time: TimeEvidence | None, count: CountEvidence | None, decisive: floa
         steady = find_steady_change(count, decisive) if decisive < LARGE_RATIO else None
         code = find_code_change(count) if steady is None else steady
         # What the clock cannot tell, but rather sees the other way, instructions alone do not decide.
-        leans = abs(time.log_ratio) >= time.floor or time.low > 0 or time.high < 0
+        # Steady ones are as good as exact: against them it has to be sure.
+        is_sure = time.low > 0 or time.high < 0
+        leans = is_sure or (abs(time.log_ratio) >= time.floor and not steady)
         opposed = leans and _sign(time.log_ratio) == -code
         large = (abs(count.ratio) > LARGE_RATIO or bool(steady)) and not opposed
         return _decide(code, time.verdict, large=large, confirmed=time.confirmed is True)

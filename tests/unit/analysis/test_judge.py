@@ -271,6 +271,8 @@ def test_instructions_decide_earlier_where_that_is_asked_for(
     assert judge(CASE, time(SAME), counted, decisive=decisive).verdict is verdict
 
 
-def test_steady_instructions_do_not_decide_against_the_clock() -> None:
+def test_against_steady_instructions_the_clock_has_to_be_sure() -> None:
     leaning = dataclasses.replace(time(UNDECIDED), log_ratio=-0.004)
-    assert judge(CASE, leaning, STEADY, decisive=0.003).verdict is UNDECIDED
+    assert judge(CASE, leaning, STEADY, decisive=0.003).verdict is SLOWER
+    sure = dataclasses.replace(leaning, low=-0.006, high=-0.001)
+    assert judge(CASE, sure, STEADY, decisive=0.003).verdict is UNDECIDED
