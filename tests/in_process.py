@@ -38,9 +38,11 @@ def make_program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[s
     for module in ("cli.cmd_count", "cli.timing", "runner.lab", "api.inputs"):
         monkeypatch.setattr(f"torchmark.{module}.Worker", LentWorker)
 
+    path = list(sys.path)
+
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        # Commands put the working folder in front of it.
-        monkeypatch.setattr(sys, "path", list(sys.path))
+        # Commands put the working folder in front of it: once, as in a process of its own, or jobs would differ.
+        monkeypatch.setattr(sys, "path", list(path))
         capfd.readouterr()
         code = main(list(arguments))
         return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())

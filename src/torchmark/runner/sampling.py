@@ -143,8 +143,10 @@ def _last_line(text: str) -> str:
 def write_script(stmt: str, setup: str) -> str:
     """A program that runs the statement over and over. The texts are joined as syntax trees, so strings stay whole.
 
-    >>> print(write_script("x + 1", "x = 'a'").splitlines()[6].strip())
-    x = 'a'
+    >>> print(*write_script("x + 1", "x = 'a'").splitlines()[4:7], sep="\\n")
+    def _torchmark_loop(_torchmark_clock, _torchmark_seconds):
+        x = 'a'
+        yield
     """
     parts = {"_SETUP_GOES_HERE_": setup, "_STMT_GOES_HERE_": stmt}
     tree = _Fill({name: ast.parse(textwrap.dedent(text)).body for name, text in parts.items()}).visit(
