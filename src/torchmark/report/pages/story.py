@@ -181,9 +181,12 @@ def _tell_cause(entries: Sequence[Entry], word: str) -> str:
     stage, most = max(deltas.items(), key=lambda one: one[1] * sign)
     which = f"The {word} case takes" if len(entries) == 1 else f"All {word} ones together take"
     text = f"{which} {show_delta(abs(total)).lstrip('+')} {'more' if sign > 0 else 'fewer'} instructions a run"
-    share = most / total
+    # Of all that stages gained, whatever others lost.
+    share = most / sum(delta for delta in deltas.values() if delta * sign > 0)
     if share < MAIN_SHARE:
         return f"{text}."
+    if any(delta * sign < 0 for delta in deltas.values()):
+        return f"{text}. The stage that {'gained' if sign > 0 else 'lost'} most is {stage} ({show_delta(most)})."
     how_much = "all" if share >= ALL else show_share(share).replace("%", " %")
     return f"{text}, {how_much} of them in one stage: {stage}."
 

@@ -10,7 +10,7 @@ from tests.made_dossiers import make_dossier, make_entry, make_failed, make_smal
 from tests.made_judgements import make_judgement, make_time
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.dossier import Entry
-from torchmark.model.judgement import Verdict
+from torchmark.model.judgement import StageChange, Verdict
 from torchmark.model.plan import Metric
 from torchmark.report.pages.status import Status, find_status
 from torchmark.report.pages.story import hold_default_gate, make_headline, name_parties, tell_story
@@ -68,6 +68,15 @@ def test_the_story_counts_every_case_once_names_the_worst_and_the_stage_it_is_in
         "All slower ones together take 1,400 more instructions a run, all of them in one stage: argument parsing."
         in story
     )
+
+
+def test_where_other_stages_lost_some_no_share_of_the_sum_is_told() -> None:
+    entry = make_entry(A, 0.1)
+    stages = (StageChange("interpreter", 0.0, 900.0), StageChange("kernel", 500.0, 100.0))
+    assert entry.breakdown is not None
+    mixed = dataclasses.replace(entry, breakdown=dataclasses.replace(entry.breakdown, stages=stages))
+    story = " ".join(tell_story(make_dossier([mixed])))
+    assert "500 more instructions a run. The stage that gained most is interpreter (+900)." in story
 
 
 def test_a_run_alone_tells_what_was_measured_and_where_instructions_are() -> None:
