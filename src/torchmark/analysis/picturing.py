@@ -48,7 +48,8 @@ def cut_down(root: Node, most: int) -> Node:
     widths = sorted(_list_widths(root), reverse=True)
     if len(widths) <= most or not widths[0]:
         return root
-    return prune(root, widths[most - 1] / widths[0])
+    # Half of one less: widths are whole numbers, and a share that is rounded up must not take those that just fit.
+    return prune(root, (widths[most - 1] - 0.5) / widths[0])
 
 
 def _list_widths(root: Node) -> Iterator[int]:
