@@ -17,6 +17,7 @@ import argparse
 import contextlib
 import json
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,13 +30,16 @@ from typing import NamedTuple
 
 from benchmarks.context import describe
 from benchmarks.detection import copy_environment
-from torchmark.api.comparison import Evidence, judge_entry, time_sides
-from torchmark.api.flames import make_difference
+from torchmark.analysis.picturing import draw_difference
+from torchmark.api.comparison import Evidence, judge_entry
+from torchmark.api.dealing import time_sides
+from torchmark.api.venues import LocalVenue
 from torchmark.cli.comparing import carry_out
 from torchmark.cli.gating import GateOptions
 from torchmark.cli.override_comparing import Question, trace_both
 from torchmark.cli.selecting import Options, load_cases
 from torchmark.model.case import Case
+from torchmark.model.flame import Stacks
 from torchmark.model.gate import Policy
 from torchmark.model.judgement import Verdict
 from torchmark.report.file_names import name_files
@@ -80,7 +84,8 @@ class Result(NamedTuple):
     graphs_fit: bool
     pointed: int
     graphs: int
-    seconds: float
+    seconds: float | None
+    """None for a run that was part of counting."""
 
     @property
     def right(self) -> bool:
@@ -166,11 +171,12 @@ def tell(results: Sequence[Result], affected: int, cases: int) -> None:
     for size in dict.fromkeys(one.size_ns for one in results):
         runs = [one for one in results if one.size_ns == size]
         graphs = sum(one.graphs for one in runs)
+        seconds = [one.seconds for one in runs if one.seconds is not None]
         print(
             f"| {size:g} ns | {len(runs)} | {sum(one.right for one in runs)} | "
             f"{sum(len(one.missed) for one in runs)} | "
             f"{sum(len(one.false) for one in runs)} | {sum(one.undecided for one in runs)} | "
-            f"{sum(one.pointed for one in runs)} of {graphs} | {sum(one.seconds for one in runs) / len(runs):.0f} |"
+            f"{sum(one.pointed for one in runs)} of {graphs} | {f'{statistics.mean(seconds):.0f}' if seconds else ''} |"
         )
 
 
@@ -191,14 +197,16 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
         if number == 0:
             judgements = first.judgements
         else:
-            for _ in time_sides(comparison, cores, evidence, Stop()):
-                pass
+            with contextlib.closing(LocalVenue(comparison, cores)) as venue:
+                for _ in time_sides(comparison, [venue], evidence, Stop()):
+                    pass
             judgements = tuple(judge_entry(comparison, entry, evidence) for entry in comparison.entries)
         slower = [one.case for one in judgements if one.verdict is Verdict.SLOWER]
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - begun if number else None
         new = [case for case in slower if case not in traced]
-        for case, sides in (trace_both(comparison, new).stacks if new else {}).items():
-            traced[case] = next(iter(rank_growth(make_difference(*sides, "")))).frame.name == HOOK
+        for case, base, branch in trace_both(comparison, new) if new else ():
+            if isinstance(base, Stacks) and isinstance(branch, Stacks):
+                traced[case] = next(iter(rank_growth(draw_difference(base, branch, "")))).frame.name == HOOK
         told = {names[case] for case in slower}
         changed = {names[one.case] for one in judgements if one.verdict not in (Verdict.SAME, Verdict.UNDECIDED)}
         pointed = sum(traced.get(case, False) for case in slower)

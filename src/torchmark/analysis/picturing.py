@@ -1,7 +1,8 @@
-"""The flame graph of a counted case for a page of many: exact in its sums, and no larger than there is room for."""
+"""Flame graphs of stacks and of counted cases: exact in their sums, and on a page no larger than there is room for."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 from torchmark.analysis.aligning import align
@@ -15,6 +16,8 @@ from torchmark.model.flame import Flame, Node, Stacks
 FRAMES_A_PAGE = 36_000
 MOST_FRAMES = 500
 LEAST_FRAMES = 60
+
+STRIPPED = "One side has no names for functions of {}: they are part of their callers"
 
 
 def share_out_frames(cases: int) -> int:
@@ -31,16 +34,29 @@ def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = 
     found = [unfold(one.profile, one.number) for one in tallies if one is not None and one.profile is not None]
     if not found:
         return None
-    return _draw(found[0], found[-1] if len(found) > 1 else None, title, most, note)
+    base, head = found[0], found[-1]
+    flame = draw_one(head, title, note) if len(found) == 1 else draw_difference(base, head, title, note)
+    return abridge(flame, most)
 
 
-def _draw(base: Stacks, head: Stacks | None, title: str, most: int, note: str) -> Flame:
-    if head is None:
-        return Flame(cut_down(grow(base), most), title, base.unit, base.method, base.number, note)
+def draw_one(stacks: Stacks, title: str, note: str = "") -> Flame:
+    """The graph of one side."""
+    return Flame(grow(stacks), title, stacks.unit, stacks.method, stacks.number, note)
+
+
+def draw_difference(base: Stacks, head: Stacks, title: str, note: str = "") -> Flame:
+    """The graph of both sides, by names that both have."""
+    aligned = align(base, head)
+    if aligned.stripped:
+        note = f"{note}. {STRIPPED.format(', '.join(aligned.stripped))}".removeprefix(". ")
     # Of different numbers of runs, the tree is of their product.
     number = head.number if base.number == head.number else base.number * head.number
-    base, head, _ = align(base, head)
-    return Flame(cut_down(grow_difference(base, head), most), title, head.unit, head.method, number, note)
+    return Flame(grow_difference(aligned.base, aligned.head), title, head.unit, head.method, number, note)
+
+
+def abridge(flame: Flame, most: int) -> Flame:
+    """The same with about so many of its widest frames."""
+    return dataclasses.replace(flame, root=cut_down(flame.root, most))
 
 
 def cut_down(root: Node, most: int) -> Node:

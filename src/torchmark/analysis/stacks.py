@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from torchmark.analysis.naming import NAMELESS, is_nameless, library
-from torchmark.model.costs import INSTRUCTIONS
-from torchmark.model.flame import Frame, FrameKind, Method, PythonFunction, Stack, Stacks, Trace, Unit
+from torchmark.model.costs import INSTRUCTIONS, PythonFunction
+from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Trace, Unit
 
 # The names of the instrument in `callgrind/frames.c`: what finds the number of a Python function, what stands for it.
 _FINDER = "torchmark_eval"

@@ -1,4 +1,4 @@
-"""Flame graphs of cases: exact ones, of one interpreter or of the difference of two, and sampled ones."""
+"""Where cases spend what they spend: exact stacks of an interpreter, and sampled ones."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import sys
 import threading
 from collections.abc import Generator, Mapping, Sequence
 
-from torchmark.analysis.aligning import align
-from torchmark.analysis.flame import grow, grow_difference
 from torchmark.analysis.samples import read_samples
-from torchmark.analysis.stacks import leave_out_native, read_stacks
+from torchmark.analysis.stacks import read_stacks
 from torchmark.errors import SetupError, TorchmarkError
+from torchmark.measure.script import write_script
+from torchmark.measure.source import user_traceback
 from torchmark.model.bout import Part
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
-from torchmark.model.flame import Flame, Stacks
+from torchmark.model.flame import Stacks
 from torchmark.model.job import CountJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Target
@@ -28,7 +28,6 @@ from torchmark.runner.sampling import sample
 from torchmark.runner.tracing import trace
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
 
-STRIPPED = "One side has no names for functions of {}: they are part of their callers"
 COMPILING = "A case that uses torch.compile has no flame graph yet: its frames replace Python's own."
 
 
@@ -107,20 +106,10 @@ def sample_case(
         part = Part(case.args.stmt, case.args.setup, lab.place(case), case.args.num_threads)
     finally:
         lab.abandon()
-    found = sample(part, target.python or sys.executable, seconds=seconds, rate=rate, native=native, environ=environ)
+    try:
+        script = write_script(part.stmt, part.setup)
+    except SyntaxError as error:
+        return Failure(FailureKind.RAISED, user_traceback(error).strip())
+    python = target.python or sys.executable
+    found = sample(script, part, python, seconds=seconds, rate=rate, native=native, environ=environ)
     return found if isinstance(found, Failure) else read_samples(found.text, found.seconds)
-
-
-def make_flame(stacks: Stacks, title: str, note: str = "", *, native: bool = True) -> Flame:
-    """A graph of one side."""
-    shown = stacks if native else leave_out_native(stacks)
-    return Flame(grow(shown), title, stacks.unit, stacks.method, stacks.number, note)
-
-
-def make_difference(base: Stacks, head: Stacks, title: str, note: str = "", *, native: bool = True) -> Flame:
-    """A graph of both sides, by names that both have."""
-    aligned = align(*(side if native else leave_out_native(side) for side in (base, head)))
-    if aligned.stripped:
-        note = f"{note}. {STRIPPED.format(', '.join(aligned.stripped))}".removeprefix(". ")
-    number = head.number if base.number == head.number else base.number * head.number
-    return Flame(grow_difference(aligned.base, aligned.head), title, head.unit, head.method, number, note)

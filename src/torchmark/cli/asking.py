@@ -10,11 +10,9 @@ from torchmark.api.comparison import Comparison, Entry
 from torchmark.api.counter import choose_layouts
 from torchmark.api.referee import Settings
 from torchmark.api.statements import make_case
-from torchmark.cli.parameters import check_language
 from torchmark.cli.planning import Wish
-from torchmark.cli.selecting import Loaded, Options, load_cases
+from torchmark.cli.selecting import Loaded, Options, describe_statement, load_cases
 from torchmark.define.discovery import list_suites
-from torchmark.define.selection import LANGUAGES
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
@@ -74,16 +72,7 @@ class Asked:
         return tuple(Entry(case, case) for case in (make_case(self._describe(stmt)) for stmt in self.stmts))
 
     def _describe(self, stmt: str) -> TimerArgs:
-        """A statement with what belongs to it. Its language and threads are said as those of a suite's cases are."""
-        chosen = self.chosen
-        if chosen.k or chosen.runtime or chosen.autograd or chosen.tag:
-            raise UsageError("Cases are selected of suites: a statement is what it is.")
-        if len(chosen.language) > 1 or len(chosen.threads) > 1:
-            raise UsageError("A statement has one --language and one number of --threads.")
-        language = chosen.language[0] if chosen.language else "python"
-        setup = check_language(language, self.setup, self.global_setup)
-        threads = int(chosen.threads[0]) if chosen.threads else 1
-        return TimerArgs(stmt, setup, self.global_setup, threads, LANGUAGES[language])
+        return describe_statement(stmt, self.setup, self.global_setup, self.chosen)
 
     def _compare_suite(self) -> tuple[Comparison | None, Loaded]:
         if self.setup is not None or self.global_setup:

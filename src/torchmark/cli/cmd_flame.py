@@ -13,13 +13,20 @@ from torchmark.api.counter import STARTING
 from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
 from torchmark.api.statements import make_case
 from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
-from torchmark.cli.parameters import Seconds, check_folder, check_language, global_setup_option
-from torchmark.cli.selecting import FAULTY, Options, choice_options, load_cases, say_why_nothing, show_faults
-from torchmark.cli.writing import write_text
+from torchmark.cli.parameters import Seconds, check_folder, global_setup_option
+from torchmark.cli.selecting import (
+    FAULTY,
+    Options,
+    choice_options,
+    describe_statement,
+    load_cases,
+    say_why_nothing,
+    show_faults,
+)
+from torchmark.cli.writing import check_output, write_text
 from torchmark.define.discovery import list_suites
-from torchmark.define.selection import LANGUAGES
 from torchmark.errors import UsageError
-from torchmark.model.case import Case, TimerArgs
+from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.fault import Fault
 from torchmark.model.flame import Stacks
@@ -95,6 +102,8 @@ def command(
     if not cases:
         return FAULTY if faults else CASE_FAILED
     places = _place(cases, output, kind)
+    for file in places.values():
+        check_output(file, DEFAULT_NAME + FORMATS[kind][0])
     if sampled:
         found = _sample(cases, Target("", python), seconds=seconds, rate=rate, native=native)
     elif base is not None:
@@ -110,11 +119,11 @@ def _choose(
     texts: tuple[str, ...], setup: str | None, global_setup: str, chosen: Options
 ) -> tuple[tuple[Case, ...], tuple[Fault, ...]]:
     """The statement, or the cases of suites and files; what is wrong with others."""
-    named = [text in list_suites() or _is_path(text) for text in texts]
+    named = [text in list_suites() or os.path.exists(text) for text in texts]
     if not any(named):
         if len(texts) > 1:
             raise UsageError("One statement at a time: each has a graph of its own.")
-        return (_describe(texts[0], setup, global_setup, chosen),), ()
+        return (make_case(describe_statement(texts[0], setup, global_setup, chosen)),), ()
     if not all(named):
         raise UsageError(f"{texts[named.index(False)]!r} is neither a suite nor a file, as the others are.")
     if setup is not None or global_setup:
@@ -123,26 +132,6 @@ def _choose(
     if not loaded.cases:
         say_why_nothing(loaded)
     return loaded.cases, loaded.faults
-
-
-def _is_path(text: str) -> bool:
-    try:
-        return os.path.exists(text)
-    except (OSError, ValueError):
-        # Longer than a name can be, or with a character that none has: a statement.
-        return False
-
-
-def _describe(stmt: str, setup: str | None, global_setup: str, chosen: Options) -> Case:
-    if chosen.k or chosen.runtime or chosen.autograd or chosen.tag:
-        raise UsageError(f"{stmt!r} is no suite and no file, and cases are selected of these.")
-    if len(chosen.language) > 1 or len(chosen.threads) > 1:
-        raise UsageError("A statement has one --language and one number of --threads.")
-    language = chosen.language[0] if chosen.language else "python"
-    threads = int(chosen.threads[0]) if chosen.threads else 1
-    return make_case(
-        TimerArgs(stmt, check_language(language, setup, global_setup), global_setup, threads, LANGUAGES[language])
-    )
 
 
 def _place(cases: Sequence[Case], output: str | None, kind: str) -> dict[Case, str]:

@@ -26,6 +26,7 @@ from torchmark.cli.parameters import check_folder, is_standard_output, json_opti
 from torchmark.cli.planning import Wish, plan_targets
 from torchmark.cli.selecting import Loaded, Options, load_cases, say_why_nothing
 from torchmark.cli.storing import spell_store, store_option
+from torchmark.cli.writing import check_output
 from torchmark.define.expand import expand
 from torchmark.define.selection import select
 from torchmark.errors import UsageError
@@ -118,6 +119,8 @@ def command(
     check_folder()
     compared = base is not None or head is not None
     _check_options(compared, python)
+    if compared:
+        check_output(output or DEFAULT_OUTPUT, DEFAULT_OUTPUT)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     loaded = _load(types, Options(k=() if only_k is None else (only_k,)))
@@ -210,7 +213,7 @@ def _measure(wish: Wish, cases: Sequence[Case], store_path: Path, *, quiet: bool
         contextlib.closing(LocalBackend(cores)) as backend,
     ):
         task = Task(store, wish.make_plan(cases), wish, known=None, name=None)
-        code, run = carry_out(task, backend, len(cores), quiet=quiet, fail_fast=False)
+        code, run = carry_out(task, backend, quiet=quiet, fail_fast=False)
         return code, store.load(run.info.id, profiles=True), make_unmistakable(store, run.info)
 
 

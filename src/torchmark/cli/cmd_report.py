@@ -10,9 +10,8 @@ from torchmark.cli.dossiers import Wanted, load_dossier
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sides import StoredSide, find_side, find_sides, has_two_targets
 from torchmark.cli.storing import spell_store, store_option
-from torchmark.cli.writing import STANDARD_OUTPUT, write_text
+from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
 from torchmark.define.selection import Selection
-from torchmark.errors import UsageError
 from torchmark.report.pages.report import render_report
 from torchmark.report.pages.story import make_headline
 from torchmark.report.text import count
@@ -52,7 +51,7 @@ def command(
     torchmark report after before -o after.html --title "The new parser"
     torchmark report nightly:branch nightly:main -k linear
     """
-    _check_output(output)
+    check_output(output, DEFAULT_OUTPUT)
     with open_store(store_path, read_only=True) as store:
         sides = _choose_sides(store, reference, base)
         wanted = Wanted(title, not no_flames, force, spell_store(store_path))
@@ -77,12 +76,3 @@ def _choose_sides(store: Store, reference: str, base: str | None) -> tuple[Store
     if base is not None:
         return find_sides(store, base, reference)
     return find_sides(store, reference, None) if has_two_targets(store, reference) else (find_side(store, reference),)
-
-
-def _check_output(output: str) -> None:
-    """Say at once what would otherwise be said when all the work is done."""
-    path = Path(output)
-    if output != STANDARD_OUTPUT and path.is_dir():
-        raise UsageError(f"{output} is a folder. Name a file in it, such as {path / DEFAULT_OUTPUT}.")
-    if output != STANDARD_OUTPUT and not path.absolute().parent.is_dir():
-        raise UsageError(f"There is no folder {path.absolute().parent} to write {path.name} to.")

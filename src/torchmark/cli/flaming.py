@@ -7,8 +7,8 @@ import json
 import os
 
 from torchmark.analysis.aligning import align
+from torchmark.analysis.picturing import draw_difference, draw_one
 from torchmark.analysis.stacks import leave_out_native
-from torchmark.api.flames import make_difference, make_flame
 from torchmark.errors import UsageError
 from torchmark.model.flame import Flame, Stacks
 from torchmark.report.flame_formats import as_collapsed, as_speedscope
@@ -61,9 +61,10 @@ class Graph:
     @property
     def flame(self) -> Flame:
         """The tree."""
-        if self.base is None:
-            return make_flame(self.head, self.title, self.note, native=self.native)
-        return make_difference(self.base, self.head, self.title, self.note, native=self.native)
+        base, head = self._choose_sides()
+        if base is None:
+            return draw_one(head, self.title, self.note)
+        return draw_difference(base, head, self.title, self.note)
 
     def render(self, kind: str) -> str:
         """As a text of this format."""
@@ -71,14 +72,15 @@ class Graph:
             return render_svg(self.flame)
         if kind == "html":
             return render_html(self.flame)
-        head, base = self._prepare()
+        base, head = self._choose_sides()
+        if base is not None:
+            base, head, _ = align(base, head)
         if kind == "collapsed":
             return as_collapsed(head, base)
         return json.dumps(as_speedscope(head, base, name=self.title), ensure_ascii=True) + "\n"
 
-    def _prepare(self) -> tuple[Stacks, Stacks | None]:
-        head = self.head if self.native else leave_out_native(self.head)
-        if self.base is None:
-            return head, None
-        aligned = align(self.base if self.native else leave_out_native(self.base), head)
-        return aligned.head, aligned.base
+    def _choose_sides(self) -> tuple[Stacks | None, Stacks]:
+        """Base and head with the frames that are wanted."""
+        if self.native:
+            return self.base, self.head
+        return self.base and leave_out_native(self.base), leave_out_native(self.head)

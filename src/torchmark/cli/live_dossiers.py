@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from torchmark import __version__
 from torchmark.analysis.breakdown import break_down
-from torchmark.analysis.picturing import cut_down, picture, share_out_frames
-from torchmark.analysis.results import summarise_counts
+from torchmark.analysis.picturing import abridge, draw_difference, picture, share_out_frames
+from torchmark.analysis.results import CONFIDENCE, summarise_counts
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.api.comparison import Comparison, Entry, Evidence
-from torchmark.api.flames import make_difference
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.comparing import Found
 from torchmark.cli.reproducing import Sides, join_path, spell_commands
@@ -30,8 +29,6 @@ from torchmark.report.variants import name_case
 from torchmark.runner.host import describe_host, describe_sources
 
 Traced = Mapping[Case, tuple[Stacks, Stacks]]
-# Of intervals of medians, as everywhere.
-CONFIDENCE = 0.95
 DIFFERENCES = "How much longer head takes than base, visit by visit, in each layout of memory."
 
 
@@ -59,10 +56,9 @@ def _target(comparison: Comparison, side: Side) -> Target:
 
 
 def _make_party(comparison: Comparison, evidence: Evidence, side: Side) -> pages.Party:
-    target = _target(comparison, side)
-    found = (where for order, where in evidence.environments.items() if order.target == target)
+    found = evidence.list_environments(_target(comparison, side))
     suites = (entry.head.suite for entry in comparison.entries if entry.head.suite)
-    return pages.Party(side.value, "", tuple(dict.fromkeys(found)), describe_host(os.environ), describe_sources(suites))
+    return pages.Party(side.value, "", found, describe_host(os.environ), describe_sources(suites))
 
 
 def _make_entry(
@@ -99,11 +95,9 @@ def _draw(judgement: Judgement) -> pages.Drawing:
 def _choose_flames(case: Case, tallies: Sequence[Tally | None], traced: Traced, most: int) -> Sequence[Flame]:
     """The exact difference where there is one; what a call graph tells otherwise."""
     if case in traced:
-        flame = make_difference(*traced[case], name_case(case))
-        root = cut_down(flame.root, most)
-        return [Flame(root, flame.title, flame.unit, flame.method, flame.number, flame.note)]
-    flame_or_none = picture(tallies, name_case(case), most)
-    return [] if flame_or_none is None else [flame_or_none]
+        return [abridge(draw_difference(*traced[case], name_case(case)), most)]
+    flame = picture(tallies, name_case(case), most)
+    return [] if flame is None else [flame]
 
 
 def _summarise(
@@ -127,9 +121,7 @@ def _summarise(
 
 def _summarise_times(evidence: TimeEvidence, side: Side) -> WallSummary | None:
     """Of the visits, each of which gives one time."""
-    times = [
-        seconds for visits in evidence.visits for seconds in (visits.base_s if side is Side.BASE else visits.head_s)
-    ]
+    times = evidence.list_times(side)
     return WallSummary(summarise(times), find_median_interval(times, CONFIDENCE), tuple(times)) if times else None
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -15,22 +16,24 @@ import click
 
 from torchmark.analysis.judge import SMALLEST_RATIO
 from torchmark.analysis.overrides import find_overheads
+from torchmark.analysis.picturing import draw_difference, draw_one
 from torchmark.api.ab import make_settings
 from torchmark.api.comparison import Comparison, Entry
 from torchmark.api.counter import STARTING, choose_layouts
-from torchmark.api.flames import make_difference, make_flame, open_tracer, start_together
-from torchmark.api.referee import LAYOUTS
+from torchmark.api.flames import open_tracer, start_together
+from torchmark.api.referee import DEFAULTS
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.asking import BASE, HEAD
-from torchmark.cli.comparing import Found, carry_out
+from torchmark.cli.comparing import INTERRUPTED, SIGNALLED, Found, carry_out
 from torchmark.cli.exporting import JSON
 from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate
+from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.live_dossiers import make_live_dossier
 from torchmark.cli.parameters import is_standard_output, write_json
 from torchmark.cli.planning import Wish
 from torchmark.cli.telling import Report, list_counts
 from torchmark.cli.writing import write_bytes
-from torchmark.errors import SetupError
+from torchmark.errors import SetupError, TorchmarkError
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.dossier import Command, Dossier, Section
@@ -50,14 +53,15 @@ from torchmark.report.pages.report import render_report
 from torchmark.report.text import count
 from torchmark.report.variants import name_case
 from torchmark.report.waiting import show_waiting
+from torchmark.runner.backend import Stop
 from torchmark.store.runs import open_store
 
 RUN_NAME = "overrides-ab"
 DEFAULT_OUTPUT = "overrides.zip"
 # Runs of a statement that a flame graph is of.
 RUNS = 100
-# As `torchmark ab` has them where nobody says otherwise.
-ALPHA, EQUIVALENCE = 0.05, 0.01
+# Why there is no graph of what came later.
+STOPPED = "It was stopped before"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +90,7 @@ class Question:
             tuple(Entry(case, case) for case in self.cases),
             *self.targets,
             (Metric.WALL, Metric.COUNT),
-            make_settings(ALPHA, EQUIVALENCE, LAYOUTS, None),
+            make_settings(DEFAULTS.alpha, DEFAULTS.equivalence, DEFAULTS.layouts, DEFAULTS.budget_s),
             choose_layouts(SUITE_LAYOUTS),
             self.timeout_s,
             SMALLEST_RATIO,
@@ -106,6 +110,8 @@ class Traced:
 
     stacks: dict[Case, tuple[Stacks, Stacks]] = dataclasses.field(default_factory=dict)
     failed: dict[Case, str] = dataclasses.field(default_factory=dict)
+    exit_code: int = 0
+    """Other than 0 if it was stopped before its end."""
 
 
 def compare_overrides(
@@ -115,35 +121,62 @@ def compare_overrides(
     comparison = question.comparison
     try:
         found = carry_out(comparison, cores, wish, store_path, quiet=quiet, name=RUN_NAME)
-        slower = [one.case for one in found.judgements if one.verdict is Verdict.SLOWER]
-        traced = trace_both(comparison, slower) if slower and not found.exit_code else Traced()
     except SetupError as error:
         click.echo(f"torchmark: {error}", err=True)
         return REFUSED
+    slower = [one.case for one in found.judgements if one.verdict is Verdict.SLOWER]
+    traced = trace_slower(comparison, slower) if slower and not found.exit_code else Traced()
+    found.exit_code = found.exit_code or traced.exit_code
     result = apply_gate(found.judgements, list_counts(comparison, found.evidence), question.gate)
     report = Report(comparison, found, result, question.gate, store)
-    files = make_files(question, comparison, found, traced, report, store_path)
-    write_bytes(pack_bundle(Path(question.output).stem or "overrides", files), question.output)
     if question.json_file is not None:
         write_json(report.as_json(), question.json_file)
     if not is_standard_output(question.json_file):
         click.echo(report.show(all_cases=all_cases, explaining=True))
-        _tell_files(question.output, traced, len(slower))
     append_summary(report.summarise(), question.gate)
+    # Last: whatever goes wrong with it, the verdicts have been told.
+    files = make_files(question, comparison, found, traced, report, store_path)
+    write_bytes(pack_bundle(Path(question.output).stem or "overrides", files), question.output)
+    if not is_standard_output(question.json_file):
+        _tell_files(question.output, traced, len(slower))
     return report.exit_code
 
 
-def trace_both(comparison: Comparison, cases: Sequence[Case]) -> Traced:
-    """Where these cases spend their instructions, on both sides."""
-    traced = Traced()
+def trace_slower(comparison: Comparison, cases: Sequence[Case]) -> Traced:
+    """Both sides of what became slower. What ends it early leaves what is known by then."""
+    traced, stop, reason = Traced(), Stop(), STOPPED
+    with interrupts_stop(stop):
+        try:
+            with contextlib.closing(trace_both(comparison, cases)) as pairs:
+                for case, base, head in pairs:
+                    _note(traced, case, base, head)
+                    if stop.requested:
+                        break
+        except Ended as ended:
+            traced.exit_code = SIGNALLED + ended.number
+        except KeyboardInterrupt:
+            traced.exit_code = INTERRUPTED
+        except TorchmarkError as error:
+            reason = str(error)
+            click.echo(f"torchmark: no more flame graphs: {reason}", err=True)
+    if stop.requested:
+        traced.exit_code = traced.exit_code or INTERRUPTED
+    known = traced.stacks.keys() | traced.failed.keys()
+    traced.failed.update({case: reason for case in cases if case not in known})
+    return traced
+
+
+def trace_both(
+    comparison: Comparison, cases: Sequence[Case]
+) -> Generator[tuple[Case, Stacks | Failure, Stacks | Failure], None, None]:
+    """Where these cases spend their instructions on both sides, as they come."""
     with open_tracer(comparison.base) as base, open_tracer(comparison.head) as head:
         with show_waiting(STARTING):
             start_together(base, head)
         with show_waiting(f"Tracing {count(len(cases), 'case')} that became slower"):
             pairs = zip(base.trace(cases, RUNS), head.trace(cases, RUNS), strict=True)
             for (case, one), (_, other) in pairs:
-                _note(traced, case, one, other)
-    return traced
+                yield case, one, other
 
 
 def _note(traced: Traced, case: Case, base: Stacks | Failure, head: Stacks | Failure) -> None:
@@ -165,7 +198,7 @@ def make_files(
     dossier = dataclasses.replace(dossier, sections=() if section is None else (section,))
     names = {case: name for case, name in name_files(question.cases).items() if case in traced.stacks}
     sides = {"base": comparison.base, "branch": comparison.head}
-    environments = {name: _find_environment(found, target) for name, target in sides.items()}
+    environments = {name: found.evidence.find_environment(target) for name, target in sides.items()}
     flames = {case: draw_graphs(case, *sides, environments) for case, sides in traced.stacks.items()}
     grown = {case: graphs[DIFFERENCE] for case, graphs in flames.items()}
     files = {
@@ -189,9 +222,9 @@ def draw_graphs(
     notes = [f"torch {one.torch_version}" if one is not None else "" for one in environments.values()]
     title = name_case(case)
     return {
-        BASE_FILE: make_flame(base, title, f"Base: {notes[0]}"),
-        BRANCH: make_flame(head, title, f"Branch: {notes[1]}"),
-        DIFFERENCE: make_difference(base, head, title, f"{notes[0]} (base) against {notes[1]} (branch)"),
+        BASE_FILE: draw_one(base, title, f"Base: {notes[0]}"),
+        BRANCH: draw_one(head, title, f"Branch: {notes[1]}"),
+        DIFFERENCE: draw_difference(base, head, title, f"{notes[0]} (base) against {notes[1]} (branch)"),
     }
 
 
@@ -204,10 +237,6 @@ def _make_section(comparison: Comparison, found: Found, dossier: Dossier) -> Sec
         tallies = {order.case: one for order, one in counted if order.target == target and isinstance(one, Tally)}
         sides.append(find_overheads(summaries, tallies, standardise))
     return make_override_section(*sides)
-
-
-def _find_environment(found: Found, target: Target) -> Environment | None:
-    return next((where for order, where in found.evidence.environments.items() if order.target == target), None)
 
 
 def _tell_files(output: str, traced: Traced, slower: int) -> None:

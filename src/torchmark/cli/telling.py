@@ -111,8 +111,7 @@ class Report:
         }
 
     def _describe_side(self, target: Target) -> dict[str, Any]:
-        found = (where for order, where in self.found.evidence.environments.items() if order.target == target)
-        environment = next(found, None)
+        environment = self.found.evidence.find_environment(target)
         return {
             "python": target.python,
             "environment": None if environment is None else dataclasses.asdict(environment),

@@ -9,9 +9,24 @@ from pathlib import Path
 
 import click
 
-from torchmark.errors import StoreError
+from torchmark.errors import StoreError, UsageError
 
 STANDARD_OUTPUT = "-"
+
+
+def check_output(output: str | None, usual: str) -> None:
+    """Say at once what would otherwise be said when all the work is done; `usual` is what such a file is called."""
+    if output is None or output == STANDARD_OUTPUT:
+        return
+    path = Path(os.path.realpath(output))
+    if os.path.isdir(path):
+        raise UsageError(f"{output} is a folder. Name a file in it, such as {Path(output, usual)}.")
+    if not os.path.isdir(path.parent):
+        raise UsageError(f"There is no folder {path.parent} to write {path.name} to.")
+    # A device or a pipe is written to; a file is replaced by another one.
+    place = path if os.path.exists(path) and not os.path.isfile(path) else path.parent
+    if not os.access(place, os.W_OK):
+        raise UsageError(f"Cannot write {output}: {place} is read-only for you.")
 
 
 def write_text(text: str, output: str | None) -> None:

@@ -149,7 +149,7 @@ def compile_loop(
     parts = {"_SETUP_GOES_HERE_": parse_text(setup, "<setup>"), "_STMT_GOES_HERE_": parse_text(stmt, stmt_name)}
     source = open_source(setup, stmt, stmt_name)
     ast.increment_lineno(parts["_STMT_GOES_HERE_"], source.stmt_offset)
-    tree = ast.fix_missing_locations(_Fill(parts).visit(ast.parse(_TEMPLATE)))
+    tree = ast.fix_missing_locations(Fill(parts).visit(ast.parse(_TEMPLATE)))
     try:
         with warned_already():
             code = compile(tree, source.name, "exec")
@@ -164,7 +164,7 @@ def compile_loop(
     return make_loop, source
 
 
-class _Fill(ast.NodeTransformer):
+class Fill(ast.NodeTransformer):
     """Replaces each placeholder expression by the statements of the tree it stands for."""
 
     def __init__(self, parts: dict[str, ast.Module]) -> None:

@@ -81,6 +81,14 @@ def add_calls(exclusive: Sequence[Sequence[int]], calls: Iterable[tuple[int, int
     return inclusive
 
 
+class PythonFunction(NamedTuple):
+    """A Python function as the process that ran it names it."""
+
+    name: str
+    file: str
+    line: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Counts:
     """What counting a statement gave: one profile a layout, and one of the empty loop where it was asked for."""
@@ -92,6 +100,8 @@ class Counts:
     """The files that the layouts were read from, where they are kept."""
     optimised_away: bool = False
     """Whether the compiler left nothing of the statement, so that the loop is empty."""
+    functions: tuple[PythonFunction, ...] = ()
+    """Where callers are kept, the Python functions among them, by the numbers that stand for them in names."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 from typing import NamedTuple
 
-from torchmark.model.costs import Profile
+from torchmark.model.costs import Profile, PythonFunction
 
 
 class FrameKind(enum.Enum):
@@ -107,14 +107,6 @@ class Flame:
     number: int = 1
     note: str = ""
     """A sentence or two that whoever looks at it has to know, such as of which two builds it is."""
-
-
-class PythonFunction(NamedTuple):
-    """A Python function as the process that ran it names it."""
-
-    name: str
-    file: str
-    line: int
 
 
 @dataclasses.dataclass(frozen=True)

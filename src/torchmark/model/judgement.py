@@ -114,6 +114,10 @@ class TimeEvidence:
         """The log-ratio that would be found four times in five, from the width of the interval."""
         return VISIBLE * (self.high - self.low) / 2
 
+    def list_times(self, side: Side) -> list[float]:
+        """Seconds of a run on one side, one for each visit."""
+        return [time for one in self.visits for time in (one.base_s if side is Side.BASE else one.head_s)]
+
 
 @dataclasses.dataclass(frozen=True)
 class Spread:

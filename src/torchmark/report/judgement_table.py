@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 
 from torchmark.model.judgement import Judgement, Verdict
 from torchmark.report.causes import say_failures
-from torchmark.report.cells import cut, cut_middle, measure, pad
-from torchmark.report.failed import join_reason
+from torchmark.report.cells import cut, cut_middle, measure, pad, wrap
+from torchmark.report.failed import join_reason, shorten_name
 from torchmark.report.judgement_rows import MARKS, JudgementRow, find_columns, make_rows, order_judgements, sum_up_same
 
 # Names have at least this much room, and this part of the width if they are that long; columns give way.
@@ -76,23 +77,42 @@ def render_table(
     layout = _lay_out([row for row in rows if row.judgement.verdict is not Verdict.FAILED], verdicts, width)
     heads = _join("", "case", {column: column for column in layout.columns}, layout)
     lines = [_paint(cut(heads, width), BOLD, colour)]
-    lines += [_render_row(row, layout, width, colour) for row in rows]
+    names = [_cut_name(row, layout, width) for row in rows]
+    shared = Counter(names)
+    for row, name in zip(rows, names, strict=True):
+        # What is left of it, is left of another one, too.
+        apart = shared[name] > 1 and name != row.name
+        first, *below = _render_apart(row, layout, width) if apart else [_render_row(row, layout, width)]
+        lines += [_paint_verdict(first, row.judgement.verdict, colour), *below]
     if folded:
         line = cut(pad(Verdict.SAME.value, verdicts) + GAP + sum_up_same(folded), width)
         lines.append(_paint_verdict(line, Verdict.SAME, colour))
     return lines, layout.left_out
 
 
-def _render_row(row: JudgementRow, layout: _Layout, width: int, colour: bool) -> str:
+def _cut_name(row: JudgementRow, layout: _Layout, width: int) -> str:
+    """What there is room for."""
+    if row.judgement.verdict is Verdict.FAILED:
+        return shorten_name(row.name, say_failures(row.judgement), width - layout.verdict)
+    return cut_middle(row.name, layout.name)
+
+
+def _render_row(row: JudgementRow, layout: _Layout, width: int) -> str:
     verdict = row.judgement.verdict
-    if verdict is Verdict.FAILED:
-        # The reason takes the place of the numbers; the name begins where other names do.
-        line = pad(verdict.value, layout.verdict) + join_reason(
-            row.name, say_failures(row.judgement), width - layout.verdict
-        )
-    else:
-        line = cut(_join(verdict.value, row.name, row.cells, layout), width)
-    return _paint_verdict(line, verdict, colour)
+    if verdict is not Verdict.FAILED:
+        return cut(_join(verdict.value, row.name, row.cells, layout), width)
+    # The reason takes the place of the numbers; the name begins where other names do.
+    reason = join_reason(row.name, say_failures(row.judgement), width - layout.verdict)
+    return pad(verdict.value, layout.verdict) + reason
+
+
+def _render_apart(row: JudgementRow, layout: _Layout, width: int) -> list[str]:
+    """The whole name, and below it the rest."""
+    verdict, indent = row.judgement.verdict, " " * layout.verdict + GAP
+    lines = [indent + text for text in wrap(row.name, width - len(indent)) or [""]]
+    lines[0] = verdict.value + lines[0][len(verdict.value) :]
+    rest = indent + say_failures(row.judgement) if verdict is Verdict.FAILED else _join("", "", row.cells, layout)
+    return [*lines, cut(rest, width)]
 
 
 def _join(verdict: str, name: str, cells: dict[str, str], layout: _Layout) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 
+from torchmark.analysis.summarise import summarise
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.flame import Flame
@@ -40,11 +40,11 @@ def write_tables(judgements: Sequence[Judgement]) -> str:
 
 def _show_times(judgement: Judgement, side: Side) -> tuple[str, str]:
     assert judgement.time is not None
-    visits = judgement.time.visits
-    times = [time * MICRO for one in visits for time in (one.base_s if side is Side.BASE else one.head_s)]
+    times = judgement.time.list_times(side)
     if not times:
         return "", ""
-    return f"{min(times):.3f}", f"{statistics.stdev(times):.3f}" if len(times) > 1 else ""
+    found = summarise(times)
+    return f"{found.minimum * MICRO:.3f}", "" if found.std is None else f"{found.std * MICRO:.3f}"
 
 
 def write_guide(

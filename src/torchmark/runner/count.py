@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from torchmark.callgrind.parse import parse_profile, read_trigger
 from torchmark.errors import StoreError
-from torchmark.model.costs import Counts, Profile
+from torchmark.model.costs import Counts, Profile, PythonFunction
 from torchmark.model.job import BARE_LAYOUT, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
@@ -83,10 +83,12 @@ def _read(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -> Count
             profiles[name] = parse_profile(files[name].splitlines(keepends=True), must_be_complete=True)
         except StoreError as error:
             return Failure(FailureKind.NO_RESULT, f"{error} Is the disk for temporary files full?")
+    answers = [reply.message for reply in replies if isinstance(reply.message, Counted)]
     return Counts(
         number=job.number,
         layouts=tuple(profiles[name] for name in names),
         baseline=None,
         texts=tuple(files[name] for name in names) if keep_texts else None,
-        optimised_away=any(reply.message.optimised_away for reply in replies if isinstance(reply.message, Counted)),
+        optimised_away=any(answer.optimised_away for answer in answers),
+        functions=tuple(PythonFunction(*function) for answer in answers for function in answer.functions),
     )

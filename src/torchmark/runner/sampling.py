@@ -5,14 +5,12 @@ A process may look into those that it has started itself, so this needs no privi
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -28,41 +26,6 @@ _REFUSED = re.compile(r"permission denied|operation not permitted|ptrace", re.IG
 
 # The name of the script, which frames of what a setup defines are told by.
 SCRIPT_NAME = "torchmark_statement.py"
-
-# Blocks grow until one takes ten milliseconds, so that reading the clock does not show. The setup runs before
-# `_torchmark_measure`, and is known by that.
-_SCRIPT = """
-import sys
-import time
-
-import torch
-
-
-def _torchmark_loop(_torchmark_clock, _torchmark_seconds):
-    _SETUP_GOES_HERE_
-    yield
-    _torchmark_number = 1
-    _torchmark_end = _torchmark_clock() + _torchmark_seconds
-    while True:
-        _torchmark_start = _torchmark_clock()
-        if _torchmark_start > _torchmark_end:
-            break
-        for _torchmark_run in range(_torchmark_number):
-            _STMT_GOES_HERE_
-        if _torchmark_clock() - _torchmark_start < 0.01:
-            _torchmark_number *= 2
-
-
-def _torchmark_measure(loop):
-    next(loop, None)
-
-
-sys.path[0] = sys.argv[1]
-torch.set_num_threads(int(sys.argv[2]))
-prepared = _torchmark_loop(time.perf_counter, float(sys.argv[3]))
-next(prepared)
-_torchmark_measure(prepared)
-"""
 
 
 class Sampled(NamedTuple):
@@ -87,6 +50,7 @@ def find_py_spy(environ: Mapping[str, str]) -> str:
 
 
 def sample(
+    script: str,
     part: Part,
     python: str,
     *,
@@ -95,13 +59,13 @@ def sample(
     native: bool,
     environ: Mapping[str, str] = os.environ,
 ) -> Sampled | Failure:
-    """Run the statement for so long, and look `rate` times a second. `part` is in Python."""
+    """Run a script that runs the statement for so long, and look `rate` times a second."""
     py_spy = find_py_spy(environ)
     with tempfile.TemporaryDirectory(prefix="torchmark-") as folder:
-        script, output = Path(folder, SCRIPT_NAME), Path(folder, "stacks.txt")
-        script.write_text(write_script(part.stmt, part.setup), encoding="utf-8")
+        file, output = Path(folder, SCRIPT_NAME), Path(folder, "stacks.txt")
+        file.write_text(script, encoding="utf-8")
         looking = [py_spy, "record", "--format", "raw", "--function", "--rate", str(rate), "--output", str(output)]
-        running = [python, str(script), part.place.cwd, str(part.threads), str(seconds)]
+        running = [python, str(file), part.place.cwd, str(part.threads), str(seconds)]
         try:
             done = subprocess.run(
                 [*looking, *(["--native"] if native else []), "--", *running],
@@ -138,31 +102,3 @@ def _explain(errors: str) -> Failure:
 
 def _last_line(text: str) -> str:
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
-
-
-def write_script(stmt: str, setup: str) -> str:
-    """A program that runs the statement over and over. The texts are joined as syntax trees, so strings stay whole.
-
-    >>> print(*write_script("x + 1", "x = 'a'").splitlines()[4:7], sep="\\n")
-    def _torchmark_loop(_torchmark_clock, _torchmark_seconds):
-        x = 'a'
-        yield
-    """
-    parts = {"_SETUP_GOES_HERE_": setup, "_STMT_GOES_HERE_": stmt}
-    tree = _Fill({name: ast.parse(textwrap.dedent(text)).body for name, text in parts.items()}).visit(
-        ast.parse(_SCRIPT)
-    )
-    return ast.unparse(ast.fix_missing_locations(tree))
-
-
-class _Fill(ast.NodeTransformer):
-    """Puts statements in the place of the expression that stands for them."""
-
-    def __init__(self, parts: Mapping[str, list[ast.stmt]]) -> None:
-        self._parts = parts
-
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt | list[ast.stmt]:
-        """Swap it; `pass` stands for a text without statements."""
-        if isinstance(node.value, ast.Name) and node.value.id in self._parts:
-            return self._parts[node.value.id] or [ast.Pass()]
-        return node

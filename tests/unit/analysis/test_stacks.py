@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from torchmark.analysis.stacks import AROUND, DEEPER, FURTHER, STATEMENT, leave_out_native, read_stacks
-from torchmark.model.costs import Costs, Function, Profile
-from torchmark.model.flame import Frame, FrameKind, Method, PythonFunction, Stack, Stacks, Trace, Unit
+from torchmark.model.costs import Costs, Function, Profile, PythonFunction
+from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Trace, Unit
 
 LOOP = PythonFunction("_torchmark_loop", "<stmt>", 1)
 HOOK = PythonFunction("Tensor.__torch_function__", "/some/lib/python3.11/site-packages/torch/_tensor.py", 1508)
@@ -67,9 +67,8 @@ def test_the_cost_of_the_instrument_is_not_the_statements(chain: str) -> None:
 @pytest.mark.parametrize("chain", ["torchmark_eval'gen_send_ex'main", "torchmark_python_0000'torchmark_eval'main"])
 def test_neither_is_what_the_instrument_does_for_the_loop_itself(chain: str) -> None:
     stacks, instrument = read_stacks(make_trace({chain: 9, ENTRY: 1}))
-    assert stacks.total + instrument == 10
-    assert Stack((STATEMENT,), 1) in stacks.stacks
-    assert all(frame.name != "torchmark_eval" for frames, _ in stacks.stacks for frame in frames) or instrument == 0
+    assert (stacks.total, instrument) == (1, 9)
+    assert stacks.stacks == (Stack((STATEMENT,), 1),)
 
 
 def test_a_recursion_mark_is_no_frame_and_a_function_that_calls_itself_is_one() -> None:
