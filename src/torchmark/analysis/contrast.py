@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
-from torchmark.analysis.comparable import Part, find_case_obstacles, find_obstacles
+from torchmark.analysis.comparable import Part, find_case_obstacles, find_obstacles, find_place_obstacles
 from torchmark.analysis.explain import explain
 from torchmark.analysis.judge import judge
 from torchmark.analysis.narrow import narrow_run
+from torchmark.analysis.places import choose_rounds
 from torchmark.analysis.results import steady_times, summarise_run
 from torchmark.analysis.stored_times import FEWEST_ROUNDS, weigh_times
 from torchmark.model.case import Case
@@ -18,7 +19,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import CountEvidence, Judgement, Side, SideFailure, Spread
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Target
+from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Run
 from torchmark.model.summary import CaseSummary, CountSummary
 from torchmark.model.times import Times
@@ -56,7 +57,8 @@ class _Results:
     """All that one side has of a case."""
 
     summary: CaseSummary
-    rounds: tuple[tuple[float, ...], ...]
+    outcomes: tuple[Outcome, ...]
+    """Those that speak for it."""
     counted: CountedCase | None
 
     @property
@@ -66,6 +68,11 @@ class _Results:
     @property
     def tally(self) -> Tally | None:
         return None if self.counted is None else self.counted.tally
+
+    @property
+    def rounds(self) -> tuple[tuple[float, ...], ...]:
+        results = (outcome.result for outcome in self.outcomes)
+        return tuple(steady_times(one).per_run for one in results if isinstance(one, (Times, CompileCosts)))
 
 
 def identify(case: Case) -> CaseId:
@@ -80,12 +87,10 @@ def compare_runs(
     parts = Part(base_run, base_target), Part(head_run, head_target)
     base, head = (_collect(part) for part in parts)
     both = [(base[key], head[key]) for key in base if key in head]
-    common = find_obstacles(*parts)
-    # Targets of one run take turns case by case.
-    in_turns = base_run.info.id == head_run.info.id
-    own = [find_case_obstacles(one.case, other.case, one.tally, other.tally) for one, other in both]
+    common, own = _find_all_obstacles(*parts, both)
+    same_run = base_run.info.id == head_run.info.id
     judgements = tuple(
-        _judge(one, other, (*common, *special), in_turns=in_turns)
+        _judge(one, other, (*common, *special), in_turns=same_run and _took_turns(one, other))
         for (one, other), special in zip(both, own, strict=True)
     )
     return explain_changes(
@@ -100,6 +105,38 @@ def compare_runs(
         {key: one.tally for key, one in head.items() if one.tally is not None},
         standardise,
     )
+
+
+def _find_all_obstacles(
+    base: Part, head: Part, both: Sequence[tuple[_Results, _Results]]
+) -> tuple[tuple[Incomparable, ...], list[tuple[Incomparable, ...]]]:
+    """Those to comparing anything, and those to comparing each case, none of them twice."""
+    common = find_obstacles(base, head)
+    told = {obstacle.what for obstacle in common}
+    hosts = base.run.info.host, head.run.info.host
+    places = [
+        [
+            found
+            for found in find_place_obstacles(one.outcomes, hosts[0], other.outcomes, hosts[1])
+            if found.what not in told
+        ]
+        for one, other in both
+    ]
+    shared = [found for found in places[0] if all(found in others for others in places)] if len(places) > 1 else []
+    own = [
+        (
+            *(obstacle for obstacle in found if obstacle not in shared),
+            *find_case_obstacles(one.case, other.case, one.tally, other.tally),
+        )
+        for (one, other), found in zip(both, places, strict=True)
+    ]
+    return (*common, *shared), own
+
+
+def _took_turns(base: _Results, head: _Results) -> bool:
+    """Whether they did as targets of one run: they take turns case by case, if they are on one machine."""
+    nodes = [{one.node for one in side.outcomes if one.order.metric is Metric.WALL} for side in (base, head)]
+    return nodes[0] == nodes[1]
 
 
 def explain_changes(
@@ -128,32 +165,33 @@ def leave_out_incomparable(contrast: Contrast) -> Contrast:
 
 
 def choose_counts(run: Run, target: Target) -> dict[CaseId, CountedCase]:
-    """The count that stands for each case of a target: that of the round in the middle."""
-    rounds: dict[CaseId, list[CountedCase]] = {}
-    for outcome in Part(run, target).outcomes:
-        if isinstance(outcome.result, Tally):
-            several = rounds.setdefault(identify(outcome.order.case), [])
-            several.append(CountedCase(outcome.result, outcome.environment))
-    return {key: several[middle([one.tally.total for one in several])] for key, several in rounds.items()}
+    """The count that stands for each case of a target: that of the round in the middle, of those that are alike."""
+    chosen = {key: _choose_count(outcomes) for key, outcomes in _choose_outcomes(Part(run, target)).items()}
+    return {key: counted for key, counted in chosen.items() if counted is not None}
+
+
+def _choose_outcomes(part: Part) -> dict[CaseId, tuple[Outcome, ...]]:
+    """The results that speak for each case that has outcomes."""
+    by_case: dict[CaseId, list[Outcome]] = {}
+    for outcome in part.outcomes:
+        by_case.setdefault(identify(outcome.order.case), []).append(outcome)
+    return {key: choose_rounds(found, part.run.info.host).outcomes for key, found in by_case.items()}
+
+
+def _choose_count(outcomes: Sequence[Outcome]) -> CountedCase | None:
+    counts = [CountedCase(one.result, one.environment) for one in outcomes if isinstance(one.result, Tally)]
+    return counts[middle([one.tally.total for one in counts])] if counts else None
 
 
 def _collect(part: Part) -> dict[CaseId, _Results]:
     """What there is of each case; of one that has neither results nor failures, nothing."""
-    by_case: dict[CaseId, list[Outcome]] = {}
-    for outcome in part.outcomes:
-        by_case.setdefault(identify(outcome.order.case), []).append(outcome)
-    counts = choose_counts(part.run, part.target)
+    speaking = _choose_outcomes(part)
     summaries = summarise_run(narrow_run(part.run, targets=[part.target]))
     return {
-        key: _Results(summary, _list_rounds(by_case[key]), counts.get(key))
+        key: _Results(summary, speaking[key], _choose_count(speaking[key]))
         for summary in summaries
-        if (key := identify(summary.case)) in by_case
+        if (key := identify(summary.case)) in speaking
     }
-
-
-def _list_rounds(outcomes: Sequence[Outcome]) -> tuple[tuple[float, ...], ...]:
-    results = (outcome.result for outcome in outcomes)
-    return tuple(steady_times(one).per_run for one in results if isinstance(one, (Times, CompileCosts)))
 
 
 def _judge(base: _Results, head: _Results, obstacles: tuple[Incomparable, ...], *, in_turns: bool) -> Judgement:

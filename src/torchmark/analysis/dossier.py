@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from torchmark.analysis.comparable import Part
 from torchmark.analysis.contrast import CaseId, identify
 from torchmark.analysis.narrow import narrow_run
+from torchmark.analysis.places import list_kinds, list_nodes
 from torchmark.analysis.results import summarise_run
 from torchmark.model.dossier import Entry, Party
 from torchmark.model.judgement import Judgement
+from torchmark.model.plan import Metric
 from torchmark.model.summary import CaseSummary
 
 
@@ -18,7 +20,9 @@ def make_party(part: Part, name: str, title: str = "") -> Party:
     """What is known of one side besides its results."""
     environments = dict.fromkeys(one.environment for one in part.outcomes if one.environment is not None)
     info = part.run.info
-    return Party(name, title, tuple(environments), info.host, info.sources)
+    nodes = list_nodes(part.outcomes, info.host)
+    kinds = list_kinds(part.outcomes, Metric.COUNT, info.host) if nodes else ()
+    return Party(name, title, tuple(environments), info.host, info.sources, nodes, kinds)
 
 
 def make_entries(parts: Sequence[Part], judgements: Sequence[Judgement] = ()) -> tuple[Entry, ...]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchmark.analysis.comparable import PLACES, find_case_obstacles
+from torchmark.analysis.places import choose_rounds, find_cpu
 from torchmark.analysis.results import steady_times
 from torchmark.model.case import Case
 from torchmark.model.compiling import CompileCosts
@@ -16,7 +17,7 @@ from torchmark.model.history import Difference
 from torchmark.model.judgement import Spread
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Target
-from torchmark.model.run import Run, RunInfo
+from torchmark.model.run import Host, Run, RunInfo
 from torchmark.model.times import Times
 from torchmark.stats.order import middle, quantile
 
@@ -40,6 +41,9 @@ class Reading:
     instructions: Spread | None = None
     timed_in: Environment | None = None
     counted_in: Environment | None = None
+    timed_on: str | None = None
+    """The processor, which may be a node's."""
+    counted_on: str | None = None
 
     def has(self, metric: Metric) -> bool:
         """Whether it was measured."""
@@ -49,10 +53,14 @@ class Reading:
         """What it was measured in."""
         return self.timed_in if metric is Metric.WALL else self.counted_in
 
+    def cpu(self, metric: Metric) -> str | None:
+        """The processor that it was measured on."""
+        return self.timed_on if metric is Metric.WALL else self.counted_on
+
     def conditions(self, metric: Metric) -> Conditions:
         """Readings that do not have them in common are not compared."""
         where, case = self.environment(metric), self.case
-        place = (self.info.host.cpu_model, where and where.cpu_capability, where and where.hash_seed)
+        place = (self.cpu(metric), where and where.cpu_capability, where and where.hash_seed)
         return (*place, case.args, case.artefact, case.parts)
 
 
@@ -70,8 +78,9 @@ def read_run(run: Run) -> dict[Subject, Reading]:
 
 
 def _read(info: RunInfo, case: Case, target: Target, outcomes: Sequence[Outcome]) -> Reading:
-    timed = [outcome for outcome in outcomes if isinstance(outcome.result, (Times, CompileCosts))]
-    counted = [outcome for outcome in outcomes if isinstance(outcome.result, Tally)]
+    alike = choose_rounds(outcomes, info.host).outcomes
+    timed = [outcome for outcome in alike if isinstance(outcome.result, (Times, CompileCosts))]
+    counted = [outcome for outcome in alike if isinstance(outcome.result, Tally)]
     return Reading(
         info,
         case,
@@ -80,7 +89,15 @@ def _read(info: RunInfo, case: Case, target: Target, outcomes: Sequence[Outcome]
         _find_spread([outcome.result for outcome in counted if isinstance(outcome.result, Tally)]),
         next((outcome.environment for outcome in timed), None),
         next((outcome.environment for outcome in counted), None),
+        _find_cpus(timed, info.host),
+        _find_cpus(counted, info.host),
     )
+
+
+def _find_cpus(outcomes: Iterable[Outcome], host: Host) -> str | None:
+    """The processor; counts may be of several, which are a condition together."""
+    found = {cpu for outcome in outcomes if (cpu := find_cpu(outcome, host)) is not None}
+    return " and ".join(sorted(found)) or None
 
 
 def _find_log_time(outcomes: Iterable[Outcome]) -> float | None:
@@ -104,7 +121,8 @@ def _find_spread(tallies: Sequence[Tally]) -> Spread | None:
 
 def find_differences(before: Reading, after: Reading, metrics: Iterable[Metric]) -> tuple[Difference, ...]:
     """All that two readings do not have in common, what matters most first."""
-    found = [Difference("cpu", before.info.host.cpu_model, after.info.host.cpu_model)]
+    metrics = tuple(metrics)
+    found = [Difference("cpu", before.cpu(metric), after.cpu(metric)) for metric in metrics]
     if before.conditions(Metric.WALL)[3:] != after.conditions(Metric.WALL)[3:]:
         texts = find_case_obstacles(before.case, after.case)
         found += [Difference("definition", one.base, one.head) for one in texts]

@@ -1,4 +1,4 @@
-"""From the outcomes of a run to one summary for each case in each target."""
+"""From the outcomes of a run to one summary for each case in each target; of places of several kinds, of one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from torchmark.analysis.counting import doubt_count, spread
 from torchmark.analysis.doubt import find_caveats_of_rounds
+from torchmark.analysis.places import choose_rounds
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.case import Case
 from torchmark.model.caveat import Caveat
@@ -13,7 +14,7 @@ from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plan import Order, Plan, Target
-from torchmark.model.run import Run
+from torchmark.model.run import Host, Run
 from torchmark.model.summary import CaseSummary, CountSummary, Interval, WallSummary
 from torchmark.model.times import Times
 from torchmark.stats.order import middle, quantile
@@ -23,14 +24,14 @@ CONFIDENCE = 0.95
 
 def summarise_run(run: Run) -> tuple[CaseSummary, ...]:
     """A summary for each case in each target, in the order of the plan."""
-    return summarise_outcomes(run.plan, run.outcomes)
+    return summarise_outcomes(run.plan, run.outcomes, run.info.host)
 
 
-def summarise_outcomes(plan: Plan, outcomes: Iterable[Outcome]) -> tuple[CaseSummary, ...]:
-    """The same for outcomes that belong to no run."""
+def summarise_outcomes(plan: Plan, outcomes: Iterable[Outcome], host: Host | None = None) -> tuple[CaseSummary, ...]:
+    """The same for outcomes that belong to no run; `host` is where those were measured that name no node."""
     by_order = {outcome.order: outcome for outcome in outcomes}
     return tuple(
-        _summarise(case, target, _choose_orders(plan, case, target), by_order)
+        _summarise(case, target, _choose_orders(plan, case, target), by_order, host)
         for case in plan.cases
         for target in plan.targets
     )
@@ -41,12 +42,15 @@ def _choose_orders(plan: Plan, case: Case, target: Target) -> list[Order]:
     return [Order(case, target, metric, n) for metric in sampling.metrics for n in range(sampling.repeat)]
 
 
-def _summarise(case: Case, target: Target, orders: Sequence[Order], by_order: Mapping[Order, Outcome]) -> CaseSummary:
+def _summarise(
+    case: Case, target: Target, orders: Sequence[Order], by_order: Mapping[Order, Outcome], host: Host | None
+) -> CaseSummary:
     there = [by_order[order] for order in orders if order in by_order]
-    results = [outcome.result for outcome in there]
+    chosen = choose_rounds(there, host)
+    results = [outcome.result for outcome in chosen.outcomes]
     tallies = [result for result in results if isinstance(result, Tally)]
     timed = [result for result in results if isinstance(result, (Times, CompileCosts))]
-    caveats = [*_doubt_times(timed), *(caveat for outcome in there for caveat in _doubt_count(outcome))]
+    caveats = [*_doubt_times(timed), *(caveat for outcome in chosen.outcomes for caveat in _doubt_count(outcome))]
     failures = [(outcome.order.metric, outcome.result) for outcome in there if isinstance(outcome.result, Failure)]
     return CaseSummary(
         case,
@@ -54,9 +58,10 @@ def _summarise(case: Case, target: Target, orders: Sequence[Order], by_order: Ma
         wall=_summarise_times(timed),
         count=summarise_counts(tallies) if tallies else None,
         failures=tuple(dict.fromkeys(failures)),
-        caveats=tuple({caveat.kind: caveat for caveat in reversed(caveats)}.values())[::-1],
+        caveats=(*chosen.caveats, *tuple({caveat.kind: caveat for caveat in reversed(caveats)}.values())[::-1]),
         unchecked=next((outcome.unchecked for outcome in there if outcome.unchecked), None),
         missing=tuple(dict.fromkeys(order.metric for order in orders if order not in by_order)),
+        nodes=chosen.nodes,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from torchmark.analysis.places import choose_rounds
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.selecting import Loaded, explain_nothing
 from torchmark.define.expression import parse
@@ -41,11 +42,9 @@ def break_down(store: Store, run: Run, expression: str) -> list[Breakdown]:
     Of several rounds it is the one in the middle, which is what the table shows.
     """
     case = choose_case(run, expression)
-    rounds: dict[Target, list[Tally]] = {}
-    for outcome in store.load(run.info.id, profiles=True, select=lambda other: other == case).outcomes:
-        if isinstance(outcome.result, Tally):
-            rounds.setdefault(outcome.order.target, []).append(outcome.result)
-    tallies = {target: several[middle([one.total for one in several])] for target, several in rounds.items()}
+    loaded = store.load(run.info.id, profiles=True, select=lambda other: other == case)
+    alike = {target: _list_counts(loaded, target) for target in run.plan.targets}
+    tallies = {target: found[middle([one.total for one in found])] for target, found in alike.items() if found}
     several = len(run.plan.targets) > 1
     found = [
         Breakdown(case, target, name_case(case) + (f" ({name_target(target)})" if several else ""), tuple(rows))
@@ -55,6 +54,12 @@ def break_down(store: Store, run: Run, expression: str) -> list[Breakdown]:
     if not found:
         raise UsageError(f"{name_case(case)}: No costs by function were kept.")
     return found
+
+
+def _list_counts(run: Run, target: Target) -> list[Tally]:
+    there = (outcome for outcome in run.outcomes if outcome.order.target == target)
+    results = (outcome.result for outcome in choose_rounds(there, run.info.host).outcomes)
+    return [result for result in results if isinstance(result, Tally)]
 
 
 def choose_case(run: Run, expression: str) -> Case:

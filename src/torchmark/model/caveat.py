@@ -1,4 +1,4 @@
-"""Reasons to doubt a result, as values. They carry numbers only; `report` puts them into words."""
+"""Reasons to doubt a result, as values. They carry numbers and names only; `report` puts them into words."""
 
 from __future__ import annotations
 
@@ -81,6 +81,24 @@ class OtherInstructionSet:
     counted: str
 
 
+@dataclasses.dataclass(frozen=True)
+class OtherPlaces:
+    """Rounds from places of another kind, of which nothing is in the result: what they measured is not the same.
+
+    `metric` is what was measured there, `wall` or `count`; `of` is how many rounds there are in all. `what` has some of
+    `torch`, `torch_commit`, `torch_build`, `capability`, `valgrind`, `hash_seed`, `cpu`.
+    """
+
+    kind: ClassVar[str] = "other_places"
+    metric: str
+    rounds: int
+    of: int
+    what: tuple[str, ...]
+    """All in which they differ from those that the result is of."""
+    nodes: tuple[str, ...] = ()
+    """Names of those that they come from; none for the run's own machine."""
+
+
 Caveat = Union[
     OptimisedAway,
     FewSamples,
@@ -91,4 +109,5 @@ Caveat = Union[
     UnstableCount,
     SeveralThreads,
     OtherInstructionSet,
+    OtherPlaces,
 ]

@@ -11,6 +11,7 @@ from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.flame import Flame
 from torchmark.model.judgement import FunctionChange, Judgement, StageChange
+from torchmark.model.node import Node, NodeKind
 from torchmark.model.run import Host, Source
 from torchmark.model.summary import CaseSummary
 
@@ -27,6 +28,10 @@ class Party:
     """Those that its results were measured in; what is timed and what is counted have their own."""
     host: Host | None = None
     sources: tuple[Source, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    """The machines that its results are of; none where that is the host alone."""
+    count_kinds: tuple[NodeKind, ...] = ()
+    """Those among which counts are kept apart; none where all of them are alike."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Union
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
+from torchmark.model.node import Node
 from torchmark.model.plan import Order, Target
 from torchmark.model.times import Times
 
@@ -90,6 +91,8 @@ class Outcome:
     """Those that it was given."""
     unchecked: str | None = None
     """Why its results could not be compared with those of the other variants, although they should be."""
+    node: Node | None = None
+    """The machine it was measured on, where that is not the run's own."""
 
 
 class ActivityKind(enum.Enum):

@@ -7,6 +7,7 @@ import dataclasses
 from torchmark.model.case import Case
 from torchmark.model.caveat import Caveat
 from torchmark.model.compiling import CompileCosts
+from torchmark.model.node import Node
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Target
 
@@ -91,3 +92,5 @@ class CaseSummary:
     unchecked: str | None = None
     missing: tuple[Metric, ...] = ()
     """What was asked for and has no outcome yet."""
+    nodes: tuple[Node, ...] = ()
+    """Those that its results are of; none where all are of the run's own machine."""

@@ -31,8 +31,13 @@ def list_failures(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> l
 
 def join_reason(name: str, reason: str, width: int) -> str:
     """Both on a line; the name has what the reason leaves, and half of it at least."""
+    return cut(f"  {shorten_name(name, reason, width)}: {reason}", width)
+
+
+def shorten_name(name: str, reason: str, width: int) -> str:
+    """What is to be seen of the name there."""
     room = max(width - len("  : ") - measure(reason), (width - len("  : ")) // 2)
-    return cut(f"  {cut_middle(name, room)}: {reason}", width)
+    return cut_middle(name, room)
 
 
 def word_failures(summary: CaseSummary, plan: Plan) -> str:

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from torchmark.model.environment import Environment
 from torchmark.model.plan import Target
 from torchmark.model.run import Host, Run, RunInfo, Source
+from torchmark.model.shard import name_shard
 from torchmark.report.cells import printable, wrap
 from torchmark.report.closing import SHORT_ID
+from torchmark.report.nodes import tell_nodes
 from torchmark.report.text import count
 from torchmark.report.variants import name_target
 
@@ -18,7 +20,8 @@ SHORT_COMMIT = 10
 
 def describe_run(run: Run, width: int) -> str:
     """A few lines."""
-    texts = [_word_run(run.info), *_word_environments(run), _word_host(run.info.host)]
+    nodes, host = list(tell_nodes(run)), _word_host(run.info.host)
+    texts = [_word_run(run.info), *_word_environments(run), *nodes, f"begun on {host}" if nodes else host]
     texts += [text for text in (word_sources(run.info.sources),) if text]
     first, *others = (printable(text) for text in texts)
     lines = wrap(first, width, 2)
@@ -33,7 +36,9 @@ def _word_run(info: RunInfo) -> str:
     if info.finished is not None:
         state = f"finished {time.strftime('%Y-%m-%d %H:%M', time.localtime(info.finished))}"
     else:
-        state = f"not finished: {info.outcomes} of {count(info.orders, 'result')}"
+        shard = name_shard(info)
+        part = "not finished" if shard is None else f"shard {shard}"
+        state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
     failed = f", {count(info.failures, 'failure')}" if info.failures else ""
     return f"Run {name}, {when}, {state}{failed}"
 

@@ -11,6 +11,7 @@ from torchmark.model.caveat import (
     HighOverhead,
     OptimisedAway,
     OtherInstructionSet,
+    OtherPlaces,
     SeveralThreads,
     TwoModes,
     UnstableCount,
@@ -32,6 +33,7 @@ MARKS: dict[type[Caveat], str] = {
     HighOverhead: "o",
     UnstableCount: "u",
     SeveralThreads: "t",
+    OtherPlaces: "e",
 }
 UNCHECKED = "?"
 # Something failed in some rounds and not in others.
@@ -56,12 +58,11 @@ def explain_marks(summaries: Sequence[CaseSummary], width: int) -> list[str]:
     """What the marks mean that were used: how often, at worst, and what to do about it."""
     lines: list[str] = []
     for kind, mark in MARKS.items():
-        found = [caveat for summary in summaries for caveat in summary.caveats if isinstance(caveat, kind)]
+        by_case = [[caveat for caveat in summary.caveats if isinstance(caveat, kind)] for summary in summaries]
+        found = [caveat for caveats in by_case for caveat in caveats]
         if found:
-            worst = max(found, key=_severity)
-            of_how_many = (
-                "" if len(found) == 1 else f"{len(found)} cases" + (", at worst: " if set(found) - {worst} else ": ")
-            )
+            worst, cases = max(found, key=_severity), sum(map(bool, by_case))
+            of_how_many = "" if cases == 1 else f"{cases} cases" + (", at worst: " if set(found) - {worst} else ": ")
             text = f"{mark}  {of_how_many}{state_fact(worst)} {give_advice(worst, 'shell', NOT_OFFERED)}"
             lines += wrap(text, width, 3)
     reasons = list(dict.fromkeys(summary.unchecked for summary in summaries if summary.unchecked))
@@ -85,6 +86,8 @@ def _severity(caveat: Caveat) -> float:
         return caveat.share
     if isinstance(caveat, UnstableCount):
         return caveat.spread
+    if isinstance(caveat, OtherPlaces):
+        return caveat.rounds / caveat.of
     return caveat.threads if isinstance(caveat, SeveralThreads) else 0.0
 
 

@@ -34,6 +34,7 @@ def plain_case_summary(summary: CaseSummary) -> dict[str, Any]:
         "caveats": [plain_caveat(caveat) for caveat in summary.caveats],
         "unchecked": summary.unchecked,
         "missing": [metric.value for metric in summary.missing],
+        "nodes": [dataclasses.asdict(node) for node in summary.nodes],
     }
 
 

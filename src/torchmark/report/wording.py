@@ -13,14 +13,27 @@ from torchmark.model.caveat import (
     HighOverhead,
     OptimisedAway,
     OtherInstructionSet,
+    OtherPlaces,
     SeveralThreads,
     TwoModes,
     UnstableCount,
     Variation,
 )
+from torchmark.report.nodes import list_names
 from torchmark.report.units import format_time
 
 Face = Literal["python", "shell"]
+
+_METRICS = {"wall": "times", "count": "counts"}
+_OTHERS = {
+    "cpu": "another processor",
+    "torch": "another torch",
+    "torch_commit": "another commit of torch",
+    "torch_build": "another build of torch",
+    "capability": "another instruction set",
+    "valgrind": "another Valgrind",
+    "hash_seed": "another hash seed",
+}
 
 
 def word_caveat(caveat: Caveat, face: Face = "python", used: Collection[str] = ()) -> str:
@@ -56,7 +69,16 @@ def state_fact(caveat: Caveat) -> str:
         return f"The count is of {caveat.threads} threads together, and does not repeat exactly."
     if isinstance(caveat, OtherInstructionSet):
         return f"torch uses {caveat.native} on this machine, but {caveat.counted} under Valgrind."
+    if isinstance(caveat, OtherPlaces):
+        return _tell_of_others(caveat)
     return f"Starting the loop and reading the clock takes {caveat.share:.1%} of each block."
+
+
+def _tell_of_others(caveat: OtherPlaces) -> str:
+    which = f"{caveat.rounds} of {caveat.of} rounds of {_METRICS.get(caveat.metric, 'results')}"
+    what = " and ".join(_OTHERS.get(one, f"another {one}") for one in caveat.what)
+    where = f" ({list_names(caveat.nodes)})" if caveat.nodes else ""
+    return f"{which} {'is' if caveat.rounds == 1 else 'are'} left out, taken with {what}{where}."
 
 
 def give_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
@@ -81,6 +103,9 @@ def give_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
         return "Count with one thread to see small changes."
     if isinstance(caveat, OtherInstructionSet):
         return "Counts describe other kernels than those that run outside; compare counts with counts only."
+    if isinstance(caveat, OtherPlaces):
+        alike = "on nodes of one kind" if caveat.nodes else "anew, without --resume,"
+        return f"Run it {alike} to have all rounds in one result."
     if "adaptive" in used:
         return "Something else is using the machine; `torchmark doctor` may tell what."
     how = "--adaptive" if face == "shell" else "adaptive_autorange()"

@@ -9,6 +9,7 @@ from typing import Any
 from torchmark.errors import StoreError
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
+from torchmark.model.node import Node
 from torchmark.model.outcome import Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Target
 from torchmark.model.times import Times
@@ -56,7 +57,8 @@ def split_outcome(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     for role in ROLES:
         plain.pop(role, None)
     kind = next(name for name, kind in _KINDS.items() if isinstance(result, kind))
-    return {"result": {kind: plain}, "cores": list(outcome.cores), "unchecked": outcome.unchecked}, parts
+    body = {"result": {kind: plain}, "cores": list(outcome.cores), "unchecked": outcome.unchecked}
+    return {**body, "node": to_plain(outcome.node)}, parts
 
 
 def read_part(role: str, part: object) -> Any:
@@ -92,6 +94,8 @@ def read_outcome(body: Mapping[str, Any], order: Order, parts: Mapping[str, Any]
         result=join_result(body, parts),
         cores=tuple(take_integers(body, "cores")),
         unchecked=take(body, "unchecked", str, optional=True),
+        # Older files do not have it.
+        node=None if body.get("node") is None else from_plain(Node, body["node"], "node"),
         **rest,
     )
 

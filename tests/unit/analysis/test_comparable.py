@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from tests.made_contrasts import count_functions, counted_run
-from tests.sample_runs import ADD, MODEL
-from torchmark.analysis.comparable import Part, find_case_obstacles, find_obstacles
+from tests.sample_runs import ADD, HOST, MODEL, WALL, only, times
+from torchmark.analysis.comparable import Part, find_case_obstacles, find_obstacles, find_place_obstacles
 from torchmark.model.case import Artefact, Case, Check
 from torchmark.model.comparison import Incomparable
+from torchmark.model.node import Node
+from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Target
 from torchmark.model.run import Run
 
@@ -96,3 +98,47 @@ def test_counts_in_other_layouts_or_of_other_numbers_of_runs_are_not_alike() -> 
     (found,) = find_case_obstacles(ADD, ADD, TALLY, count_functions(400, 1000, number=10))
     assert found.head == "10 runs in layouts 1, 2, 3"
     assert find_case_obstacles(ADD, ADD, TALLY, TALLY) == find_case_obstacles(ADD, ADD, TALLY, None) == ()
+
+
+def timed(*nodes: Node | None) -> tuple[Outcome, ...]:
+    run = only(ADD, WALL, *(times(1, 1.0) for _ in nodes))
+    return tuple(dataclasses.replace(one, node=node) for one, node in zip(run.outcomes, nodes, strict=True))
+
+
+EPYC, XEON = Node("a", "EPYC"), Node("b", "Xeon")
+
+
+def test_a_case_is_held_to_the_nodes_of_its_own_times() -> None:
+    assert find_place_obstacles(timed(EPYC), HOST, timed(XEON), HOST) == (Incomparable("cpu", "EPYC", "Xeon"),)
+    assert find_place_obstacles(timed(EPYC), HOST, timed(Node("z", "EPYC")), HOST) == ()
+    assert find_place_obstacles(timed(EPYC), HOST, timed(None), HOST)[0].head == HOST.cpu_model
+    assert find_place_obstacles(timed(EPYC), HOST, timed(Node("z")), HOST) == ()
+    assert find_place_obstacles(timed(EPYC), HOST, (), HOST) == ()
+
+
+def test_counts_on_nodes_are_held_to_instruction_sets_and_not_to_processors() -> None:
+    def counted(node: Node, **changes: Any) -> tuple[Outcome, ...]:
+        return tuple(dataclasses.replace(one, node=node) for one in counted_run("x", TALLY, **changes).outcomes)
+
+    assert find_place_obstacles(counted(EPYC), HOST, counted(XEON), HOST) == ()
+    found = find_place_obstacles(counted(EPYC), HOST, counted(EPYC, cpu_capability="AVX512"), HOST)
+    assert found == (Incomparable("capability", "AVX2", "AVX512"),)
+
+
+def test_only_what_no_value_is_common_of_is_an_obstacle_to_all() -> None:
+    def on(*nodes: Node) -> Run:
+        return dataclasses.replace(BASE, outcomes=timed(*nodes))
+
+    both = on(EPYC, XEON)
+    assert obstacles(both, on(EPYC)) == obstacles(both, both) == ()
+    assert obstacles(on(Node("c", "Zen"), Node("d", "Zilog")), both) == (
+        Incomparable("cpu", "EPYC and Xeon", "Zen and Zilog"),
+    )
+
+
+def test_variables_that_both_sides_have_had_are_no_obstacle_to_all() -> None:
+    two = counted_run("two", TALLY, variables=(("OMP_NUM_THREADS", "2"),))
+    mixed = dataclasses.replace(BASE, outcomes=(*BASE.outcomes, *two.outcomes))
+    assert obstacles(mixed) == obstacles(mixed, mixed) == ()
+    (found,) = find_place_obstacles(BASE.outcomes, HOST, two.outcomes, HOST)
+    assert found == Incomparable("variables", "no OMP_NUM_THREADS", "OMP_NUM_THREADS=2")

@@ -13,6 +13,7 @@ from torchmark.callgrind.symbols import standardise
 from torchmark.model.case import Case
 from torchmark.model.comparison import FewRounds, Incomparable, ManyThreads, NotInTurns
 from torchmark.model.judgement import Cause, Judgement, Side, SideFailure, Spread, Verdict
+from torchmark.model.node import Node
 from torchmark.model.outcome import Result
 from torchmark.model.plan import Metric, Order, Sampling, Target
 from torchmark.model.run import Run
@@ -156,3 +157,64 @@ def test_a_run_has_nothing_missing_or_new_beside_itself_and_no_count_that_change
     for judgement in found.judgements:
         assert judgement.count is None or judgement.count.delta == 0
         assert judgement.verdict not in (Verdict.SLOWER, Verdict.FASTER)
+
+
+EPYC, XEON = Node("a", "EPYC"), Node("b", "Xeon")
+
+
+def timed_on(name: str, places: dict[Case, Node]) -> Run:
+    """A run that timed each case once, on the node that it has."""
+    run = run_of({(case, WALL, 0): times(10, 1.0) for case in places}, name)
+    outcomes = tuple(dataclasses.replace(one, node=places[one.order.case]) for one in run.outcomes)
+    return dataclasses.replace(run, outcomes=outcomes)
+
+
+def test_the_same_processors_in_both_runs_do_not_make_each_case_comparable() -> None:
+    base = timed_on("base", {ADD: EPYC, MODEL: XEON, ODD: EPYC})
+    head = timed_on("head", {ADD: XEON, MODEL: XEON, ODD: EPYC})
+    found = compare_runs(base, OWN, head, OWN, standardise)
+    own = Incomparable("cpu", "EPYC", "Xeon")
+    assert (found.obstacles, found.case_obstacles) == ((), ((ADD, (own,)),))
+    assert [own in one.caveats for one in found.judgements] == [True, False, False]
+    assert [one.case for one in leave_out_incomparable(found).judgements] == [MODEL, ODD]
+
+
+def test_what_is_the_same_obstacle_to_all_cases_is_told_once() -> None:
+    base = timed_on("base", {ADD: EPYC, MODEL: EPYC, ODD: XEON})
+    head = timed_on("head", {ADD: XEON, MODEL: XEON})
+    found = compare_runs(base, OWN, head, OWN, standardise)
+    assert (found.obstacles, found.case_obstacles) == ((Incomparable("cpu", "EPYC", "Xeon"),), ())
+    other = timed_on("other", {ADD: Node("c", "Zen"), MODEL: Node("d", "Zilog")})
+    found = compare_runs(timed_on("base", {ADD: EPYC, MODEL: XEON}), OWN, other, OWN, standardise)
+    assert (found.obstacles, found.case_obstacles) == ((Incomparable("cpu", "EPYC and Xeon", "Zen and Zilog"),), ())
+
+
+def test_the_count_that_stands_for_a_case_is_of_the_largest_group() -> None:
+    rounds: Results = {(ADD, COUNT, n): tally(100, total) for n, total in enumerate((100, 900, 910))}
+    run = run_of(rounds, "base")
+    first, *others = run.outcomes
+    assert first.environment is not None
+    odd = dataclasses.replace(first, environment=dataclasses.replace(first.environment, valgrind="valgrind-3.22.0"))
+    sampling = dataclasses.replace(run.plan.sampling, repeat=3)
+    run = dataclasses.replace(run, plan=dataclasses.replace(run.plan, sampling=sampling), outcomes=(odd, *others))
+    counted = choose_counts(run, OWN)[identify(ADD)]
+    assert counted.tally.total == 900
+    assert counted.environment == others[0].environment
+    # The odd round is no obstacle to comparing the others, and not in what is compared.
+    (found,) = compare(run, run_of({(ADD, COUNT, 0): tally(100, 900)}, "head"))
+    assert found.count is not None
+    assert (found.count.base, found.caveats) == (Spread(9.0, 9.0, 9.1), ())
+
+
+def test_targets_that_were_timed_on_different_nodes_took_no_turns() -> None:
+    other = Target("other", "/python")
+    run = timed_on("both", {ADD: EPYC})
+    (one,) = run.outcomes
+    elsewhere = Node("z", "EPYC")
+    more = dataclasses.replace(one, order=Order(ADD, other, WALL), node=elsewhere)
+    both = dataclasses.replace(run, plan=dataclasses.replace(run.plan, targets=(OWN, other)), outcomes=(one, more))
+    (found,) = compare_runs(both, OWN, both, other, standardise).judgements
+    assert found.caveats == (NotInTurns(), FewRounds(1, 3))
+    together = dataclasses.replace(both, outcomes=(one, dataclasses.replace(more, node=EPYC)))
+    (found,) = compare_runs(together, OWN, together, other, standardise).judgements
+    assert found.caveats == (FewRounds(1, 3),)

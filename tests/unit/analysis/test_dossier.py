@@ -9,6 +9,7 @@ from tests.sample_runs import ADD, CASES, COUNT, FAILING, sample_run
 from torchmark.analysis.comparable import Part
 from torchmark.analysis.contrast import compare_runs
 from torchmark.analysis.dossier import make_entries, make_party
+from torchmark.model.node import Node
 from torchmark.model.plan import Target
 from torchmark.model.run import Run
 
@@ -45,3 +46,21 @@ def test_a_party_tells_each_environment_once() -> None:
     party = make_party(part(run), "a", "the first")
     assert (party.name, party.title, party.host) == ("a", "the first", run.info.host)
     assert len(party.environments) == 1
+
+
+def test_a_party_tells_its_nodes_and_which_kinds_counts_are_kept_apart_by() -> None:
+    run = run_of({(ADD, COUNT, 0): count_functions(1, 2), (ADD, COUNT, 1): count_functions(1, 2)}, "a")
+    assert (make_party(part(run), "a").nodes, make_party(part(run), "a").count_kinds) == ((), ())
+    first, second = run.outcomes
+    assert second.environment is not None
+    newer = dataclasses.replace(second.environment, valgrind="valgrind-3.22.0")
+    outcomes = (
+        dataclasses.replace(first, node=Node("a")),
+        dataclasses.replace(second, environment=newer, node=Node("b")),
+    )
+    party = make_party(part(dataclasses.replace(run, outcomes=outcomes)), "a")
+    assert party.nodes == (Node("a"), Node("b"))
+    assert [kind.traits for kind in party.count_kinds] == [
+        (("valgrind", "valgrind-3.19.0"),),
+        (("valgrind", "valgrind-3.22.0"),),
+    ]

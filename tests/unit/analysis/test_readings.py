@@ -11,6 +11,7 @@ from torchmark.analysis.readings import find_differences, read_run
 from torchmark.model.case import TimerArgs
 from torchmark.model.history import Difference
 from torchmark.model.judgement import Spread
+from torchmark.model.node import Node
 from torchmark.model.plan import Target
 from torchmark.model.times import Times
 
@@ -86,3 +87,24 @@ def test_what_is_alike_or_only_elsewhere_is_no_difference() -> None:
     assert after.info.created - before.info.created == DAY
     assert after.target == OWN
     assert before.conditions(WALL) == after.conditions(WALL)
+
+
+def test_the_processor_of_a_reading_is_that_of_its_node() -> None:
+    day, later = make_day(0, {ADD: (1.0, 5000)}), make_day(1, {ADD: (1.0, 5000)})
+    on = [dataclasses.replace(one, node=Node("a", "EPYC")) for one in later.outcomes]
+    before, after = (read_run(one)[SUBJECT] for one in (day, dataclasses.replace(later, outcomes=tuple(on))))
+    assert before.conditions(WALL) != after.conditions(WALL)
+    assert find_differences(before, after, [WALL]) == (Difference("cpu", HOST.cpu_model, "EPYC"),)
+    same = [dataclasses.replace(one, node=Node("b", HOST.cpu_model)) for one in later.outcomes]
+    alike = read_run(dataclasses.replace(later, outcomes=tuple(same)))[SUBJECT]
+    assert before.conditions(WALL) == alike.conditions(WALL)
+
+
+def test_a_reading_is_of_the_rounds_that_are_alike() -> None:
+    run = only(ADD, WALL, times(1, 2.0), times(1, 8.0), times(1, 2.0))
+    nodes = Node("a", "EPYC"), Node("b", "Xeon"), Node("c", "EPYC")
+    pairs = zip(run.outcomes, nodes, strict=True)
+    spread_over = dataclasses.replace(run, outcomes=tuple(dataclasses.replace(one, node=node) for one, node in pairs))
+    (reading,) = read_run(spread_over).values()
+    assert reading.log_time == pytest.approx(math.log(2))
+    assert reading.timed_on == "EPYC"

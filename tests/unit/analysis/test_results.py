@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from tests.sample_runs import ADD, COUNT, WALL, only, tally, times
 from torchmark.analysis.results import summarise_run
-from torchmark.model.caveat import FewSamples, TwoModes
+from torchmark.model.caveat import FewSamples, OtherPlaces, TwoModes
+from torchmark.model.node import Node
+from torchmark.model.run import Run
 from torchmark.model.summary import CaseSummary
 from torchmark.model.times import Times
 
@@ -46,3 +50,39 @@ def test_spread_is_of_the_layouts_of_all_rounds() -> None:
     (summary,) = summarise_run(only(ADD, COUNT, tally(100, 1000, 1001), tally(100, 1100, 1101)))
     assert summary.count is not None
     assert summary.count.spread == pytest.approx(101 / 1001)
+
+
+def spread_over(run: Run, *nodes: Node) -> Run:
+    """The run with an outcome on each node."""
+    pairs = zip(run.outcomes, nodes, strict=True)
+    return dataclasses.replace(run, outcomes=tuple(dataclasses.replace(one, node=node) for one, node in pairs))
+
+
+def test_rounds_of_another_processor_are_not_in_the_result() -> None:
+    slower = times(10, *(t * 1.5 for t in NARROW))
+    run = spread_over(only(ADD, WALL, times(10, *NARROW), slower), Node("a", "EPYC"), Node("b", "Xeon"))
+    (summary,) = summarise_run(run)
+    assert summary.wall is not None
+    assert summary.wall.samples_s == pytest.approx(NARROW)
+    assert summary.caveats == (OtherPlaces("wall", 1, 2, ("cpu",), ("b",)),)
+    assert summary.nodes == (Node("a", "EPYC"),)
+    assert summary.missing == ()
+
+
+def test_rounds_of_alike_nodes_are_taken_together() -> None:
+    nodes = Node("a", "EPYC"), Node("b", "EPYC")
+    (summary,) = summarise_run(spread_over(only(ADD, WALL, times(10, *NARROW), times(10, *NARROW)), *nodes))
+    assert summary.wall is not None
+    assert (summary.wall.times.samples, summary.nodes, summary.caveats) == (40, nodes, ())
+
+
+def test_a_count_of_another_torch_does_not_move_the_median() -> None:
+    run = only(ADD, COUNT, tally(100, 1000), tally(100, 5000))
+    first, second = run.outcomes
+    assert second.environment is not None
+    upgraded = dataclasses.replace(second.environment, torch_version="2.14.0")
+    mixed = dataclasses.replace(run, outcomes=(first, dataclasses.replace(second, environment=upgraded)))
+    (summary,) = summarise_run(mixed)
+    assert summary.count is not None
+    assert (summary.count.instructions, summary.count.spread) == (10.0, None)
+    assert summary.caveats == (OtherPlaces("count", 1, 2, ("torch",)),)

@@ -141,6 +141,40 @@ def test_names_do_not_steer_the_terminal_and_wide_characters_keep_columns() -> N
     assert "\x1b" not in "\n".join(lines)
 
 
+def test_names_that_would_be_cut_to_the_same_stand_above_their_numbers() -> None:
+    names = ["Tensor, SubWithTorchFunction", "TensorLike, SubWithTorchFunction", "SubWithTorchFunction, Tensor"]
+    judgements = [
+        make_judgement("mixed add", name, time=make_time(0.05), count=make_count(9154, 245)) for name in names
+    ]
+    assert render_judgements(judgements, 80).split("\n")[1:6] == [
+        "slower  mixed add / Tensor, SubWithTorchFunction",
+        "                                              +5.0% ±0.4%   +50 ns    +245 +2.7%",
+        "slower  mixed add / TensorLike, SubWithTorchFunction",
+        "                                              +5.0% ±0.4%   +50 ns    +245 +2.7%",
+        "slower  mixed add / SubWi…chFunction, Tensor  +5.0% ±0.4%   +50 ns    +245 +2.7%",
+    ]
+    assert "…" not in render_judgements(judgements, 100)
+
+
+def test_so_do_those_of_cases_that_failed() -> None:
+    judgements = [make_judgement(f"{'a' * 40}{n}{'b' * 40}", failures=fail(Side.BASE)) for n in range(2)]
+    lines = render_judgements(judgements, 80).split("\n")
+    assert lines[1] == f"failed  {'a' * 40}0{'b' * 31}"
+    assert lines[2] == f"        {'b' * 9}"
+    assert lines[3].startswith("        on base: It fails when it is run once.")
+    assert lines[4] == f"failed  {'a' * 40}1{'b' * 31}"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sets(st.text("ab", min_size=1, max_size=60), max_size=6), st.integers(40, 200), st.booleans())
+def test_every_row_can_be_told_from_all_others(names: set[str], width: int, failed: bool) -> None:
+    failures, time = (fail(Side.BASE), None) if failed else ((), make_time(0.05))
+    judgements = [make_judgement(name, time=time, failures=failures) for name in sorted(names)]
+    table = render_judgements(judgements, width).split("\n\n")[0]
+    rows = re.split("^(?:slower|failed)", table, flags=re.MULTILINE)[1:]
+    assert len(set(rows)) == len(names)
+
+
 def test_colours_do_not_change_the_text() -> None:
     coloured = render_judgements(SEVERAL, 80, colour=True)
     assert coloured != render_judgements(SEVERAL, 80)
@@ -251,7 +285,8 @@ def test_every_case_has_a_line_and_the_order_is_that_of_the_verdicts(judgements:
     assert ranks == sorted(ranks)
     if judgements:
         table = render_judgements(judgements, 120, all_cases=True).split("\n\n")[0].split("\n")
-        assert [line.split()[0] for line in table[1:]] == [judgement.verdict.value for judgement in ordered]
+        rows = [line for line in table[1:] if not line.startswith(" ")]
+        assert [line.split()[0] for line in rows] == [judgement.verdict.value for judgement in ordered]
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

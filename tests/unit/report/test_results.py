@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.case import AutogradMode, RuntimeMode
-from torchmark.model.caveat import Drift, FewSamples, OtherInstructionSet, SeveralThreads, Variation
+from torchmark.model.caveat import Drift, FewSamples, OtherInstructionSet, OtherPlaces, SeveralThreads, Variation
 from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric, Plan, Sampling, Target
@@ -108,6 +108,16 @@ def test_caveats_are_marks_explained_once() -> None:
     assert "t  2 cases: The count is of 2 threads" in legend[2]
     assert "There is nothing to compare it with." in legend[3]
     assert sum("AVX512" in line for line in lines) == 1
+
+
+def test_a_case_whose_times_and_counts_left_rounds_out_is_one_case() -> None:
+    both = tuple(OtherPlaces(metric, n, 5, ("cpu",)) for metric, n in (("wall", 1), ("count", 2)))
+    lines = render([make_summary(make_case("a"), caveats=both), make_summary(make_case("b"))], 200)
+    assert lines[1].split()[-2] == "e"
+    assert [line for line in lines if line.startswith("e  ")] == [
+        "e  2 of 5 rounds of counts are left out, taken with another processor. "
+        "Run it anew, without --resume, to have all rounds in one result."
+    ]
 
 
 def test_failures_come_last_with_a_line_each() -> None:

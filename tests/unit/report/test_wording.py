@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
+from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, OtherPlaces, TwoModes, Variation
 from torchmark.report.wording import word_caveat
 
 
@@ -18,6 +18,14 @@ from torchmark.report.wording import word_caveat
         (
             TwoModes(1e-6, 1.9e-6, 0.64),
             "The samples fall into two groups, around 1.00 us and 1.90 us (64% in the slow one).",
+        ),
+        (
+            OtherPlaces("wall", 2, 5, ("cpu",), ("n-3", "n-7")),
+            "2 of 5 rounds of times are left out, taken with another processor (n-3, n-7).",
+        ),
+        (
+            OtherPlaces("count", 1, 2, ("torch", "valgrind")),
+            "1 of 2 rounds of counts is left out, taken with another torch and another Valgrind.",
         ),
         (HighOverhead(0.034), "Starting the loop and reading the clock takes 3.4% of each block."),
     ],
@@ -39,3 +47,9 @@ def test_what_is_in_use_is_not_advised() -> None:
     assert "--adaptive" not in word_caveat(Variation(0.2), "shell", {"adaptive"})
     assert "Give --number a larger value" in word_caveat(HighOverhead(0.5), "shell", {"number"})
     assert "--number" not in word_caveat(HighOverhead(0.5), "shell")
+
+
+def test_what_to_do_about_other_places_depends_on_whether_there_are_nodes() -> None:
+    assert "nodes of one kind" in word_caveat(OtherPlaces("wall", 1, 2, ("cpu",), ("n-3",)))
+    assert "--resume" in word_caveat(OtherPlaces("wall", 1, 2, ("torch",)))
+    assert word_caveat(OtherPlaces("wall", 1, 2, ("cpu",), ("\x1b[31m",))).isprintable()

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from torchmark.analysis.places import choose_rounds
 from torchmark.analysis.results import steady_times, summarise_run
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
@@ -19,7 +20,7 @@ from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Target
-from torchmark.model.run import Run
+from torchmark.model.run import Host, Run
 from torchmark.model.summary import CaseSummary
 from torchmark.model.times import Times
 from torchmark.report.text import count
@@ -39,7 +40,7 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """All results of a case in a target, and a name that no other entry of the run has."""
+    """The results of a case in a target that its summary is of, and a name that no other entry of the run has."""
 
     name: str
     summary: CaseSummary
@@ -63,9 +64,15 @@ def list_entries(run: Run) -> tuple[Entry, ...]:
         rounds.setdefault((outcome.order.case, outcome.order.target), []).append(_read(outcome))
     summaries = summarise_run(run)
     return tuple(
-        Entry(name, summary, tuple(rounds.get((summary.case, summary.target), ())))
+        Entry(name, summary, _leave_out_others(rounds.get((summary.case, summary.target), ()), run.info.host))
         for name, summary in zip(_name_all(run, summaries), summaries, strict=True)
     )
+
+
+def _leave_out_others(rounds: Sequence[Round], host: Host) -> tuple[Round, ...]:
+    """Without those that are not in the summary, because they are from places of another kind."""
+    kept = {one.order for one in choose_rounds((one.outcome for one in rounds), host).outcomes}
+    return tuple(one for one in rounds if one.outcome.order in kept)
 
 
 def require(run: Run, entries: Sequence[Entry], *metrics: Metric) -> None:

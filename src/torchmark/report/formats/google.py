@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from torchmark.analysis.places import list_nodes
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.summary import Summary
 from torchmark.report.formats.entries import NS_PER_S, Entry, list_entries, require
-from torchmark.report.formats.texts import dump_json, moment, plain_compiling, plain_counts, present
+from torchmark.report.formats.texts import dump_json, moment, name_processors, plain_compiling, plain_counts, present
 
 # Of the format, as Google Benchmark 1.9 writes it.
 SCHEMA_VERSION = 1
@@ -24,17 +25,18 @@ def write_google(run: Run) -> str:
     entries = list_entries(run)
     require(run, entries, Metric.WALL)
     timed = [entry for entry in entries if entry.timed]
-    host, info = run.info.host, run.info
+    host, info, nodes = run.info.host, run.info, list_nodes(run.outcomes, run.info.host)
     context = {
         "date": moment(info.created).isoformat(timespec="seconds"),
         "executable": "torchmark",
-        "num_cpus": host.cores_online,
+        "num_cpus": None if nodes else host.cores_online,
         "library_version": info.torchmark,
         "library_build_type": "release",
         "json_schema_version": SCHEMA_VERSION,
         "torchmark_run": info.name or info.id,
         "system": host.system,
-        "cpu_model": host.cpu_model,
+        "cpu_model": name_processors(nodes) if nodes else host.cpu_model,
+        "nodes": ", ".join(node.name for node in nodes),
     }
     rows = [row for index, entry in enumerate(timed) for row in _write_entry(index, entry)]
     return dump_json({"context": present(context), "benchmarks": rows})

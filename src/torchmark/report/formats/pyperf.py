@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from torchmark.analysis.places import list_nodes
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric
@@ -25,9 +26,10 @@ def write_pyperf(run: Run) -> str:
     require(run, entries, Metric.WALL, Metric.COUNT)
     benchmarks = [benchmark for entry in entries for benchmark in _write_entry(entry)]
     host, info = run.info.host, run.info
+    own = None if list_nodes(run.outcomes, host) else host
     shared = {
-        "cpu_model_name": host.cpu_model,
-        "cpu_count": host.cores_online,
+        "cpu_model_name": own and own.cpu_model,
+        "cpu_count": own and own.cores_online,
         "platform": host.system,
         "torchmark_version": info.torchmark,
         "torchmark_run": info.name or info.id,
@@ -59,26 +61,30 @@ def _write_benchmark(
         "name": name,
         "unit": unit,
         "tags": [tag for tag in map(one_line, case.tags) if tag not in ("", NO_TAG)] or None,
-        **_common([_describe(outcome.environment) for outcome, _, _ in rounds]),
+        **_common([_describe(outcome) for outcome, _, _ in rounds]),
         **more,
     }
-    runs = [
-        {
-            "values": values,
-            "metadata": {
-                "loops": loops,
-                "date": moment(outcome.began).replace(tzinfo=None).isoformat(" "),
-                "duration": max(0.0, outcome.ended - outcome.began),
-            },
-        }
-        for outcome, loops, values in rounds
-    ]
+    runs = [{"values": values, "metadata": _describe_run(outcome, loops)} for outcome, loops, values in rounds]
     yield {"metadata": _clean(metadata), "runs": runs}
 
 
-def _describe(environment: Environment | None) -> dict[str, Any]:
-    if environment is None:
-        return {}
+def _describe_run(outcome: Outcome, loops: int) -> dict[str, Any]:
+    metadata = {
+        "loops": loops,
+        "date": moment(outcome.began).replace(tzinfo=None).isoformat(" "),
+        "duration": max(0.0, outcome.ended - outcome.began),
+        "node": None if outcome.node is None else outcome.node.name,
+    }
+    return _clean(metadata)
+
+
+def _describe(outcome: Outcome) -> dict[str, Any]:
+    environment, node = outcome.environment, outcome.node
+    known = {} if node is None else {"cpu_model_name": node.cpu_model}
+    return known | ({} if environment is None else _describe_environment(environment))
+
+
+def _describe_environment(environment: Environment) -> dict[str, Any]:
     return {
         "python_version": environment.python_version,
         "python_executable": environment.python,
@@ -90,7 +96,7 @@ def _describe(environment: Environment | None) -> dict[str, Any]:
 
 
 def _common(descriptions: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all rounds share: pyperf refuses a benchmark whose runs come from different interpreters."""
+    """What all rounds share: pyperf refuses a benchmark whose runs come from other interpreters or processors."""
     first, *others = descriptions
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from torchmark.analysis.places import list_nodes
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.summary import WallSummary
 from torchmark.report.formats.entries import Entry, list_entries, one_line, require
-from torchmark.report.formats.texts import dump_json, moment, plain_compiling, plain_counts, present
+from torchmark.report.formats.texts import (
+    dump_json,
+    moment,
+    name_processors,
+    plain_compiling,
+    plain_counts,
+    plain_nodes,
+    present,
+)
 
 # How far from the quartiles, in interquartile ranges, a value may lie that is no outlier: Tukey's rule.
 FENCE = 1.5
@@ -32,14 +41,19 @@ def write_pytest_benchmark(run: Run) -> str:
 
 
 def _describe_machine(run: Run, entries: tuple[Entry, ...]) -> dict[str, Any]:
-    host = run.info.host
+    host, nodes = run.info.host, list_nodes(run.outcomes, run.info.host)
     environments = (outcome.environment for entry in entries for outcome, _ in entry.timed)
     environment = next(filter(None, environments), None)
     return {
         "system": host.system,
         "python_version": environment.python_version if environment else None,
         "torch_version": environment.torch_version if environment else None,
-        "cpu": present({"brand_raw": host.cpu_model, "count": host.cores_online}),
+        "cpu": present(
+            {"brand_raw": name_processors(nodes)}
+            if nodes
+            else {"brand_raw": host.cpu_model, "count": host.cores_online}
+        ),
+        **({"node": ", ".join(node.name for node in nodes)} if nodes else {}),
     }
 
 
@@ -56,7 +70,7 @@ def _write_entry(run: Run, entry: Entry) -> dict[str, Any]:
         "fullname": f"{one_line(case.suite) or 'torchmark'}::{entry.name}",
         "params": params,
         "param": None,
-        "extra_info": {**plain_counts(summary), **plain_compiling(wall.compiling)},
+        "extra_info": {**plain_counts(summary), **plain_compiling(wall.compiling), **plain_nodes(summary)},
         "options": {"min_time": run.plan.sampling.min_run_time_s},
         "stats": {**_describe_times(wall), "iterations": entry.timed[0][1].number_per_run},
     }

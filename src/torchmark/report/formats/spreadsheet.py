@@ -14,7 +14,7 @@ from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.summary import CaseSummary
 from torchmark.report.formats.entries import list_entries
-from torchmark.report.formats.texts import plain_compiling, plain_counts
+from torchmark.report.formats.texts import plain_compiling, plain_counts, plain_nodes
 
 COLUMNS = (
     "suite", "label", "runtime", "autograd", "language", "threads", "target",
@@ -28,11 +28,16 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
 
 def write_csv(run: Run) -> str:
-    """A header and a line for each case in each target; `low_s` and `high_s` bound the median."""
+    """A header and a line for each case in each target; `low_s` and `high_s` bound the median.
+
+    `nodes` is there only for a run that several machines took part in.
+    """
     out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    entries = list_entries(run)
+    nodes = ("nodes",) if any(entry.summary.nodes for entry in entries) else ()
+    writer = csv.DictWriter(out, (*COLUMNS, *nodes), lineterminator="\n")
     writer.writeheader()
-    for entry in list_entries(run):
+    for entry in entries:
         row = _write_row(entry.summary)
         writer.writerow({name: guard(value) if isinstance(value, str) else value for name, value in row.items()})
     return out.getvalue()
@@ -59,6 +64,7 @@ def _write_row(summary: CaseSummary) -> dict[str, Any]:
         "spread": counts.spread if counts else None,
         **plain_compiling(wall.compiling if wall else None),
         "missing": " ".join(metric.value for metric in summary.missing),
+        **plain_nodes(summary),
     }
     if wall is not None:
         row |= _describe_times(summary)

@@ -9,6 +9,7 @@ from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.summary import CaseSummary
 from torchmark.report.formats.entries import list_entries
+from torchmark.report.formats.texts import plain_nodes
 from torchmark.report.markdown import escape_markdown, markdown_row
 from torchmark.report.text import one_line
 from torchmark.report.units import choose_scale, format_time
@@ -28,7 +29,7 @@ def write_markdown(run: Run) -> str:
     """The columns of what was asked for, and of what is not the same for all."""
     summaries = [entry.summary for entry in list_entries(run)]
     metrics = run.plan.sampling.metrics
-    columns = [*_name_columns(summaries), *(c for metric in metrics for c in RESULTS[metric]), _NOTES]
+    columns = [*_name_columns(summaries), *(c for metric in metrics for c in RESULTS[metric]), _NODES, _NOTES]
     table = [[column.write(summary) for summary in summaries] for column in columns]
     shown = [
         (column, cells)
@@ -109,4 +110,5 @@ RESULTS = {
         _Column("spread", "---:", _show_spread),
     ),
 }
+_NODES = _Column("nodes", "---", lambda s: escape_markdown(plain_nodes(s).get("nodes", "")))
 _NOTES = _Column("notes", "---", _show_notes)

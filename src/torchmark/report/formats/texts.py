@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from torchmark.errors import StoreError
 from torchmark.model.compiling import CompileCosts
+from torchmark.model.node import Node
 from torchmark.model.summary import CaseSummary
 
 
@@ -40,6 +42,20 @@ def plain_counts(summary: CaseSummary) -> dict[str, float]:
         "allocations": summary.count.allocations,
         "tensor_allocations": summary.count.tensor_allocations,
     }
+
+
+def name_processors(nodes: Sequence[Node]) -> str:
+    """Each processor once.
+
+    >>> name_processors([Node("a", "EPYC"), Node("b", "Xeon"), Node("c"), Node("d", "EPYC")])
+    'EPYC and Xeon'
+    """
+    return " and ".join(dict.fromkeys(node.cpu_model for node in nodes if node.cpu_model is not None))
+
+
+def plain_nodes(summary: CaseSummary) -> dict[str, str]:
+    """The names of the nodes that results are of; nothing where that is the run's own machine."""
+    return {"nodes": ", ".join(node.name for node in summary.nodes)} if summary.nodes else {}
 
 
 def moment(seconds: float) -> datetime.datetime:

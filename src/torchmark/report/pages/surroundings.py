@@ -9,6 +9,7 @@ from torchmark.model.dossier import Party
 from torchmark.model.environment import Environment
 from torchmark.report.cells import printable
 from torchmark.report.heading import SHORT_COMMIT, word_sources
+from torchmark.report.nodes import word_kinds, word_nodes
 from torchmark.report.pages.packing import show_lines
 
 UNKNOWN = "–"
@@ -41,6 +42,9 @@ def list_facts(parties: Sequence[Party]) -> list[Fact]:
     facts = [_make_fact("Results", [party.title for party in parties], telling=False)]
     facts += [_make_fact(name, [_ask(party, field) for party in parties]) for name, field in _FIELDS.items()]
     facts += [_make_fact(*row) for row in _list_hosts(parties)]
+    # Other nodes of the same kind change nothing.
+    facts.append(_make_fact("Nodes", [word_nodes(party.nodes) for party in parties], telling=False))
+    facts.append(_make_fact("Kinds of nodes", [word_kinds(party.count_kinds) for party in parties], telling=False))
     names = sorted({name for party in parties for one in party.environments for name, _ in one.variables})
     facts += [_make_fact(f"${name}", [_ask(party, _read_variable(name)) for party in parties]) for name in names]
     facts.append(_make_fact("Benchmarks", [word_sources(party.sources) for party in parties]))
@@ -83,11 +87,19 @@ def _read_variable(name: str) -> Callable[[Environment], str | None]:
 
 def _list_hosts(parties: Sequence[Party]) -> Iterable[tuple[str, list[str]]]:
     hosts = [party.host for party in parties]
-    yield "Processor", [(host and host.cpu_model) or "" for host in hosts]
-    yield "Cores", ["" if host is None else _word_cores(host.cores_allowed, host.cores_online) for host in hosts]
-    yield "Quota", ["" if host is None or host.cpu_quota is None else f"{host.cpu_quota:g}" for host in hosts]
+    yield "Processor", [_find_processors(party) for party in parties]
+    # Of nodes, that is not known.
+    owns = [None if party.nodes else party.host for party in parties]
+    yield "Cores", ["" if own is None else _word_cores(own.cores_allowed, own.cores_online) for own in owns]
+    yield "Quota", ["" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}" for own in owns]
     yield "System", ["" if host is None else host.system for host in hosts]
     yield "Compiler", [(host and host.compiler) or "" for host in hosts]
+
+
+def _find_processors(party: Party) -> str:
+    if party.nodes:
+        return " and ".join(_collect(node.cpu_model for node in party.nodes))
+    return (party.host and party.host.cpu_model) or ""
 
 
 def _word_cores(allowed: int | None, online: int | None) -> str:
