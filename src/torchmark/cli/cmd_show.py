@@ -15,6 +15,7 @@ from torchmark.analysis.results import summarise_run
 from torchmark.cli.functions import FUNCTIONS_HELP, Breakdown, break_down
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.sharding import find_own_cases
 from torchmark.cli.storing import spell_store, store_option
 from torchmark.define.selection import Selection
 from torchmark.errors import UsageError
@@ -68,9 +69,11 @@ def command(
         raise UsageError("--inclusive orders functions: say which case's with --functions.")
     with open_store(store_path, read_only=True) as store:
         info = store.find(reference)
-        run = _choose_metrics(store.load(info.id, select=selection.admits), metrics)
-        if not run.plan.cases:
-            found = store.load(info.id).plan.cases
+        own = find_own_cases(store, info)
+        select = selection.admits if own is None else lambda case: case in own and selection.admits(case)
+        run = _choose_metrics(store.load(info.id, select=select), metrics)
+        if not run.plan.cases and own != frozenset():
+            found = tuple(case for case in store.load(info.id).plan.cases if own is None or case in own)
             click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
         breakdowns = break_down(store, run, functions) if functions is not None else []

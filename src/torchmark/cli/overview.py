@@ -20,6 +20,7 @@ COMMANDS = {
     "list": ("torchmark.cli.cmd_list", "List the benchmarks of a suite, a file or a folder."),
     "runs": ("torchmark.cli.cmd_runs", "List the runs that are kept."),
     "rm": ("torchmark.cli.cmd_rm", "Remove runs that are kept."),
+    "merge": ("torchmark.cli.cmd_merge", "Put the runs of several stores into one, shards together."),
     "import": ("torchmark.cli.cmd_import", "Take in a run that was exported elsewhere."),
     "export": ("torchmark.cli.cmd_export", "Write a run in the format of another program."),
     "cache": ("torchmark.cli.cmd_cache", "Show or empty the cache of compiled C++."),

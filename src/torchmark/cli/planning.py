@@ -17,6 +17,7 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.run import RunInfo
+from torchmark.model.shard import SHARD, Shard, read_shard
 from torchmark.runner.host import describe_host, describe_sources
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.variables import FIXED
@@ -51,6 +52,8 @@ class Wish:
     blocks: int | None = None
     types: tuple[str, ...] = ()
     """Types of the user's, which `torchmark overrides` was given."""
+    shard: Shard | None = None
+    """The part of the plan that is to be carried out; None for all of it."""
 
     def make_plan(self, cases: Sequence[Case]) -> Plan:
         """What that means for these cases."""
@@ -69,7 +72,7 @@ class Wish:
         """How cases are chosen, and where their files are, in a form that can be kept."""
         chosen: Mapping[str, tuple[str, ...]] = dataclasses.asdict(self.chosen)
         named = (NAMES, self.names or DEFAULT_SUITES), (FOLDER, (locate_folder(store_path),))
-        given = {**chosen, TYPES: self.types}
+        given = {**chosen, TYPES: self.types, SHARD: (str(self.shard),) if self.shard else ()}
         return (*named, *((name, values) for name, values in given.items() if values))
 
 
@@ -125,7 +128,7 @@ def recall(store: Store, wish: Wish, given: Collection[str], name: str | None) -
 
     What is measured and how stays what it was; only the time limit may be another.
     """
-    candidates = (store.find(name),) if name is not None else store.list_runs()
+    candidates = store.list_runs() if name is None else _list_named(store, name, given)
     if not candidates:
         raise UsageError("There is no run to go on with.")
     problem = ""
@@ -144,6 +147,14 @@ def recall(store: Store, wish: Wish, given: Collection[str], name: str | None) -
         f"There is no run to go on with that fits: {problem}. A run goes on as it began, and where: leave "
         "other options out, say with --name which run you mean, or begin a new one without --resume."
     )
+
+
+def _list_named(store: Store, name: str, given: Collection[str]) -> tuple[RunInfo, ...]:
+    """The run that is meant. Shards of a run share its name: where one is asked for, all runs of that name."""
+    found = store.find(name)
+    if SHARD not in given or found.name != name:
+        return (found,)
+    return tuple(info for info in store.list_runs() if info.name == name)
 
 
 def _read_wish(info: RunInfo, plan: Plan) -> Wish:
@@ -168,6 +179,7 @@ def _read_wish(info: RunInfo, plan: Plan) -> Wish:
         number=sampling.number,
         blocks=sampling.blocks,
         types=options.get(TYPES, ()),
+        shard=read_shard(info),
     )
 
 
@@ -198,5 +210,7 @@ def _differ(wish: Wish, known: Wish, given: Collection[str]) -> Iterator[str]:
     for option, spelt in _FIXED_OPTIONS.items():
         if option in given and getattr(wish, option) != getattr(known, option):
             yield f"has another {spelt}"
+    if SHARD in given and wish.shard != known.shard:
+        yield f"is {f'shard {known.shard}' if known.shard else 'no shard'}, not shard {wish.shard}"
     if {"python", "envs"} & set(given) and wish.targets != known.targets:
         yield "has other interpreters"

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
-from torchmark.cli.parameters import ThreadCounts, output_aside
+from torchmark.cli.parameters import ThreadCounts, check_language, output_aside
 from torchmark.define.discovery import discover
 from torchmark.define.expression import parse
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, Selection, missing_words, nearby, select
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
+from torchmark.model.case import Case, TimerArgs
 from torchmark.model.fault import Fault
 from torchmark.report.faults import describe_fault
 from torchmark.report.text import count
@@ -80,6 +80,17 @@ class Options:
             threads=tuple(int(n) for n in self.threads),
             tags=self.tag,
         )
+
+
+def describe_statement(stmt: str, setup: str | None, global_setup: str, chosen: Options) -> TimerArgs:
+    """A statement with what belongs to it. Its language and threads are said as those of a suite's cases are."""
+    if chosen.k or chosen.runtime or chosen.autograd or chosen.tag:
+        raise UsageError(f"{stmt!r} is no suite and no file, and cases are selected of these.")
+    if len(chosen.language) > 1 or len(chosen.threads) > 1:
+        raise UsageError("A statement has one --language and one number of --threads.")
+    language = chosen.language[0] if chosen.language else "python"
+    threads = int(chosen.threads[0]) if chosen.threads else 1
+    return TimerArgs(stmt, check_language(language, setup, global_setup), global_setup, threads, LANGUAGES[language])
 
 
 def selection_options(function: _Function) -> Callable[..., Any]:

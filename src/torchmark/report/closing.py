@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from torchmark.model.plan import Plan
 from torchmark.model.run import RunInfo
+from torchmark.model.shard import name_shard
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import wrap
+from torchmark.report.cells import printable, wrap
 from torchmark.report.text import count
 from torchmark.report.variants import name_case
 
@@ -33,9 +34,14 @@ def close(
         parts = [f"{measured} of {count(len(summaries), noun)} measured"]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{missing} not measured yet"] if missing else []
-    return wrap(", ".join(parts) + ".", width) + _advise(
+    return wrap(_name_part(run) + ", ".join(parts) + ".", width) + _advise(
         summaries, run, width, f" --store {shlex.quote(store)}" if store else ""
     )
+
+
+def _name_part(run: RunInfo | None) -> str:
+    shard = None if run is None else name_shard(run)
+    return "" if shard is None else f"Shard {printable(shard)}: "
 
 
 def name_run(run: RunInfo | None) -> str:
@@ -48,18 +54,21 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int, w
     steps = []
     if any(summary.missing for summary in summaries):
         which = "" if run is None else f" --name {name_run(run)}"
-        steps.append(("Go on with", f"torchmark run --resume{which}"))
+        steps.append(("Go on with", f"torchmark run --resume{which}{where}"))
     if any(summary.failures for summary in summaries):
-        steps.append(("See why with", f"torchmark show {name_run(run)} --failures"))
+        steps.append(("See why with", f"torchmark show {name_run(run)} --failures{where}"))
+    if run is not None and name_shard(run) is not None:
+        steps.append(("Put all shards together with", "torchmark merge STORE... -o STORE"))
     counted = [summary.case for summary in summaries if summary.count]
     if not steps and counted:
         shortest = shlex.quote(min(map(name_case, counted), key=len))
-        steps.append(("See where instructions go with", f"torchmark show {name_run(run)} --functions {shortest}"))
+        which = f"{name_run(run)} --functions {shortest}{where}"
+        steps.append(("See where instructions go with", f"torchmark show {which}"))
     if not steps and summaries:
-        steps.append(("See this again with", f"torchmark show {name_run(run)}"))
+        steps.append(("See this again with", f"torchmark show {name_run(run)}{where}"))
     lines: list[str] = []
     for text, command in steps:
-        line, alone = f"{text}:  {command}{where}", f"  {command}{where}"
+        line, alone = f"{text}:  {command}", f"  {command}"
         if len(line) <= width:
             lines.append(line)
         elif len(alone) <= width:

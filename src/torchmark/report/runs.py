@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from torchmark.model.run import RunEntry
+from torchmark.model.shard import name_shard
 
 DEFAULT_WIDTH = 80
 # The shortest beginning of an id that is shown, and what names and versions are not cut below.
@@ -19,10 +20,13 @@ _GAP = "  "
 
 
 def tell_state(entry: RunEntry) -> str:
-    """Whether a run is complete, was stopped or is under way, in one word."""
+    """Whether a run is complete, was stopped or is under way, in one word; of a part of a run, which part it is."""
     if entry.writer is not None:
         return "running"
-    return "stopped" if entry.info.finished is None else "complete"
+    if entry.info.finished is not None:
+        return "complete"
+    shard = name_shard(entry.info)
+    return "stopped" if shard is None else f"shard {_clean(shard)}"
 
 
 def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:

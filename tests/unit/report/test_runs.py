@@ -28,7 +28,22 @@ def test_a_row_for_each_run() -> None:
     )
 
 
-@pytest.mark.parametrize(("entry", "state"), [(STOPPED, "stopped"), (COMPLETE, "complete"), (RUNNING, "running")])
+def as_shard(entry: RunEntry, text: str) -> RunEntry:
+    return dataclasses.replace(entry, info=dataclasses.replace(entry.info, options=(("shard", (text,)),)))
+
+
+@pytest.mark.parametrize(
+    ("entry", "state"),
+    [
+        (STOPPED, "stopped"),
+        (COMPLETE, "complete"),
+        (RUNNING, "running"),
+        (as_shard(STOPPED, "2/5"), "shard 2/5"),
+        (as_shard(STOPPED, "\x1b[2J"), "shard ?[2J"),
+        (as_shard(RUNNING, "2/5"), "running"),
+        (as_shard(COMPLETE, "1/1"), "complete"),
+    ],
+)
 def test_states(entry: RunEntry, state: str) -> None:
     assert tell_state(entry) == state
 

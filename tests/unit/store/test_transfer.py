@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from typing import Any
 
@@ -8,11 +9,23 @@ import pytest
 
 from tests.stored_runs import GOLDEN, make_run
 from torchmark.errors import StoreError
+from torchmark.model.node import Node
 from torchmark.store.transfer import export_run, import_run
 
 
 def test_documents_of_the_first_version_are_read() -> None:
     assert import_run(json.loads((GOLDEN / "run_v1.json").read_text())) == make_run()
+
+
+def test_an_outcome_keeps_its_node() -> None:
+    run = make_run()
+    first, second, *others = run.outcomes
+    first, second = (
+        dataclasses.replace(first, node=Node("n-1", "AMD EPYC")),
+        dataclasses.replace(second, node=Node("n-2")),
+    )
+    elsewhere = dataclasses.replace(run, outcomes=(first, second, *others))
+    assert import_run(json.loads(json.dumps(export_run(elsewhere)))) == elsewhere
 
 
 def test_what_outcomes_have_in_common_is_there_once() -> None:
@@ -49,6 +62,8 @@ def test_what_outcomes_have_in_common_is_there_once() -> None:
         (["outcomes", 0, "result"], {"times": {}, "tally": {}}, "'result'"),
         (["outcomes", 0, "result", "times", "raw_times", 1], "0", r"raw_times\[1\]"),
         (["outcomes", 0, "result", "times", "number_per_run"], 0, "number_per_run"),
+        (["outcomes", 0, "node"], {"cpu_model": "AMD EPYC"}, "'node.name'"),
+        (["outcomes", 0, "node"], {"name": "n-1", "rack": 3}, "node.rack"),
         (["outcomes", 0, "parts"], {"noisy": "0"}, "'parts' has no 0"),
         (["outcomes", 1, "result", "failure", "kind"], "tired", "failure.kind"),
         (["outcomes", 2, "result", "tally", "events"], [["Dr", 1]], "tally.events"),
