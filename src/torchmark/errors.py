@@ -6,6 +6,7 @@ TorchmarkError
 ├── SnippetError    C++ does not compile, or fails while it runs (also a RuntimeError)
 ├── SetupError      the machine lacks something the call needs (also an OSError)
 ├── WorkerError     a process that measures could not do its work (also an OSError)
+│   └── PlaceLost   all processes of a place where things are compared are gone, and it with them
 └── StoreError      stored data cannot be read
 """
 
@@ -86,6 +87,13 @@ class WorkerError(TorchmarkError, OSError):
     def __init__(self, message: str, *, kind: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class PlaceLost(WorkerError):
+    """A place where things are compared is gone, as when its machine dies; what was under way there was not decided."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, kind="place_lost")
 
 
 class StoreError(TorchmarkError):

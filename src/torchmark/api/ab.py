@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from torchmark.api.benchmarks import choose_cases
-from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry, time_sides
+from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry
 from torchmark.api.counter import choose_layouts
+from torchmark.api.dealing import time_sides
 from torchmark.api.judgement import Judgement, from_judgement
 from torchmark.api.referee import LAYOUTS, Settings
 from torchmark.api.statements import make_case
+from torchmark.api.venues import LocalVenue
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
@@ -121,6 +123,9 @@ def _compare(comparison: Comparison) -> Iterator[Judgement]:
     if Metric.WALL not in comparison.metrics:
         yield from (from_judgement(judge_entry(comparison, entry, evidence)) for entry in comparison.entries)
         return
-    with contextlib.closing(time_sides(comparison, cores, evidence, stop)) as timed:
+    with (
+        contextlib.closing(LocalVenue(comparison, cores)) as venue,
+        contextlib.closing(time_sides(comparison, [venue], evidence, stop)) as timed,
+    ):
         for entry in timed:
             yield from_judgement(judge_entry(comparison, entry, evidence))

@@ -1,41 +1,31 @@
-"""Compares cases of two sides: counts both, times both in turns, and judges. What fails costs its own case only."""
+"""A comparison of cases of two sides as a value, what was found out of it, and judging by that.
+
+Both sides are counted here; `api/dealing.py` has them timed. What fails costs its own case only.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-import time
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable
 
 from torchmark.analysis.contrast import contrast_counts
 from torchmark.analysis.explain import explain
 from torchmark.analysis.judge import LARGE_RATIO, is_instruction_change, judge
 from torchmark.analysis.results import summarise_counts
 from torchmark.analysis.steady import find_steady_delta
-from torchmark.api.referee import DEFAULTS, Referee, Settings, Timing
+from torchmark.api.contest import Timing
+from torchmark.api.referee import DEFAULTS, Settings
 from torchmark.callgrind.symbols import standardise
-from torchmark.model.bout import Bout, Part
 from torchmark.model.case import Case
-from torchmark.model.comparison import NotTimed
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.judgement import CountEvidence, Explanation, Judgement, Side, SideFailure, Verdict
 from torchmark.model.outcome import Event, Failure, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.task import Language
-from torchmark.runner.arena import Arena, Corner
-from torchmark.runner.artefacts import Models
 from torchmark.runner.backend import Backend, Stop
-from torchmark.runner.lab import Lab
-from torchmark.runner.parts import make_parts
-from torchmark.runner.turns import Turns
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-
-WAITING_S = 0.25
-
-Note = Callable[[str, int, int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +86,14 @@ class Evidence:
             if event.environment is not None:
                 self.environments[event.order] = event.environment
 
+    def list_environments(self, target: Target) -> tuple[Environment, ...]:
+        """Where cases of a target were counted, each once."""
+        return tuple(dict.fromkeys(where for order, where in self.environments.items() if order.target == target))
+
+    def find_environment(self, target: Target) -> Environment | None:
+        """The first of them."""
+        return next(iter(self.list_environments(target)), None)
+
 
 def count_sides(
     comparison: Comparison, backend: Backend, evidence: Evidence, stop: Stop, observe: Callable[[Event], None]
@@ -105,83 +103,6 @@ def count_sides(
         for event in events:
             evidence.take(event)
             observe(event)
-
-
-def time_sides(
-    comparison: Comparison,
-    cores: Sequence[int],
-    evidence: Evidence,
-    stop: Stop,
-    note: Note = lambda what, done, of: None,
-    environ: Mapping[str, str] = os.environ,
-) -> Generator[Entry, None, None]:
-    """Time all cases in turns; gives each as soon as there is no more to find out."""
-    with contextlib.ExitStack() as stack:
-        bouts = _prepare(comparison, evidence, stack, environ)
-        yield from (entry for entry in comparison.entries if entry in evidence.timed)
-        if not bouts:
-            return
-        arena = _open_arena(comparison, cores, environ)
-        stack.callback(arena.close)
-        claim_machine(stack, stop, note)
-        referee = Referee(arena, comparison.settings, stop=stop, note=note)
-        with contextlib.closing(referee.decide(bouts)) as decided:
-            for entry, timing in decided:
-                assert isinstance(entry, Entry)
-                evidence.timed[entry] = timing
-                yield entry
-
-
-def _prepare(
-    comparison: Comparison, evidence: Evidence, stack: contextlib.ExitStack, environ: Mapping[str, str]
-) -> dict[Hashable, Bout]:
-    """The bouts that can be held; what cannot be is noted."""
-    models = stack.enter_context(Models(environ))
-    sides: list[dict[Case, Part | Failure]] = []
-    for target, pick in ((comparison.base, Side.BASE), (comparison.head, Side.HEAD)):
-        lab = Lab(target, environ)
-        stack.callback(lab.abandon)
-        cases = [entry.base if pick is Side.BASE else entry.head for entry in comparison.entries]
-        plain = list(dict.fromkeys(case for case in cases if case.parts is None))
-        sides.append(make_parts(plain, lab, models, environ, comparison.timeout_s))
-    bouts: dict[Hashable, Bout] = {}
-    for entry in comparison.entries:
-        if entry.base.parts is not None or entry.head.parts is not None:
-            evidence.timed[entry] = Timing(None, (NotTimed("compiles"),))
-            continue
-        base, head = sides[0][entry.base], sides[1][entry.head]
-        if isinstance(base, Part) and isinstance(head, Part):
-            bouts[entry] = Bout(base, head)
-            continue
-        failed = [
-            SideFailure(side, one) for side, one in zip(Side, (base, head), strict=True) if isinstance(one, Failure)
-        ]
-        evidence.timed[entry] = Timing(None, failures=tuple(failed))
-    return bouts
-
-
-def _open_arena(comparison: Comparison, cores: Sequence[int], environ: Mapping[str, str]) -> Arena:
-    """Two statements of Python run in one process: that takes half of the workers, and is a little sharper."""
-    here = comparison.base == comparison.head
-    python = all(entry.head.args.language == Language.PYTHON for entry in comparison.entries)
-    return Arena(
-        Corner(comparison.base.python),
-        Corner(comparison.head.python),
-        cores,
-        environ,
-        together=here and python and all(entry.is_of_two for entry in comparison.entries),
-        timeout_s=comparison.timeout_s,
-    )
-
-
-def claim_machine(stack: contextlib.ExitStack, stop: Stop, note: Note) -> None:
-    """Have the machine for this alone, as far as other runs of torchmark go, until the stack is left."""
-    turns = Turns()
-    stack.callback(turns.close)
-    while not turns.claim() and not stop.requested:
-        note("waiting", 0, 0)
-        time.sleep(WAITING_S)
-    stack.callback(turns.leave)
 
 
 def judge_entry(comparison: Comparison, entry: Entry, evidence: Evidence) -> Judgement:

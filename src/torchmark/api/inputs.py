@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from torchmark.api.measurement import Measurement, make_measurement
+from torchmark.cluster.backend import ClusterBackend
+from torchmark.cluster.parcels import Race
 from torchmark.errors import UsageError
 from torchmark.fuzz.features import outline
 from torchmark.fuzz.fuzzer import Fuzzer
@@ -17,10 +19,13 @@ from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob
 from torchmark.model.outcome import Failure
+from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.task import TaskSpec
+from torchmark.model.times import Times
 from torchmark.report.failures import describe_failure
 from torchmark.report.inputs import word_input
 from torchmark.report.units import format_time
+from torchmark.runner.backend import Stop
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.racing import race
 from torchmark.runner.spec import other_worker, own_worker, visible_path
@@ -147,9 +152,31 @@ def race_on(
 
 def _race(worker: Worker, one: FuzzedInput, job: RaceJob, timeout_s: float) -> FuzzedResult:
     times = race(worker, dataclasses.replace(job, making=one.code), timeout_s=timeout_s)
+    return make_result(one, job, times, worker.environment)
+
+
+def race_away(
+    inputs: Iterable[FuzzedInput], job: RaceJob, python: str | None, timeout_s: float, backend: ClusterBackend
+) -> Iterator[FuzzedResult]:
+    """The same on a cluster, each input with a node for itself; results come as they are there.
+
+    Where there is a single statement, inputs are compared with each other: all are timed on processors of one kind.
+    """
+    sampling = Sampling((Metric.WALL,), timeout_s=timeout_s)
+    backend.open(Plan((), (Target(python=python),), sampling))
+    races = [Race(one, dataclasses.replace(job, making=one.code), timeout_s) for one in inputs]
+    with contextlib.closing(backend.race(races, Stop(), alike=len(job.stmts) == 1)) as answers:
+        for asked, raced in answers:
+            yield make_result(asked.input, job, raced.result, raced.environment)
+
+
+def make_result(
+    one: FuzzedInput, job: RaceJob, times: Sequence[Times] | Failure, environment: Environment | None
+) -> FuzzedResult:
+    """What came of an input."""
     if isinstance(times, Failure):
-        return FuzzedResult(one, failure=times, environment=worker.environment)
+        return FuzzedResult(one, failure=times, environment=environment)
     setup = f"{one.code}\n{job.setup}"
     tasks = [TaskSpec(stmt, setup, description=word_input(one), num_threads=job.threads) for stmt in job.stmts]
     measurements = tuple(make_measurement(*pair) for pair in zip(times, tasks, strict=True))
-    return FuzzedResult(one, measurements, environment=worker.environment)
+    return FuzzedResult(one, measurements, environment=environment)

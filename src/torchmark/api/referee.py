@@ -1,37 +1,30 @@
-"""Has statements compared in turns until each is decided: who is visited next, when to look, when to stop.
+"""Has statements compared in turns in one place: who is visited next, when to look, when to stop.
 
 A change is called one only after fresh layouts of memory, which had no part in finding it, have shown it again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import random
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from torchmark.analysis.sequential import (
-    CONFIRM_RATE,
-    Look,
-    Rule,
-    confirmation_p,
-    floor_for,
-    look,
-    predict_visits,
-    settle,
-    to_evidence,
-)
-from torchmark.analysis.visits import Reduced, choose_pace, doubt_visits, find_far_off, reduce_visit
+from torchmark.analysis.sequential import Rule, confirmation_p, floor_for, look, settle
+from torchmark.analysis.visits import choose_pace, find_far_off, reduce_visit
+from torchmark.api.abreast import Note, be_silent
+from torchmark.api.contest import CHANGED, Contest, Lost, Timing
+from torchmark.api.jury import CONFIRMATIONS, Bench, Told, decide_together
+from torchmark.errors import PlaceLost
 from torchmark.model.bout import Bout, Gauge, Pace, Visit
 from torchmark.model.comparison import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
-from torchmark.model.judgement import LayoutVisits, SideFailure, TimeEvidence, Verdict
+from torchmark.model.judgement import Verdict
 from torchmark.runner.arena import Failures
 from torchmark.runner.backend import Stop
 from torchmark.runner.layouts import Match
-from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, Layered, find_centre, more_visits_help
-from torchmark.stats.multiple import benjamini_hochberg
-from torchmark.stats.order import quantile
+from torchmark.stats.layered import ENOUGH_FOR_MEDIAN
 
 # Six layouts that match give an interval of plus and minus 4 ns where a run takes 1 us; with fewer than four the
 # t distribution's tails eat up what is gained.
@@ -46,16 +39,12 @@ UNMATCHED_FLOOR = 0.02
 STARTING_S = 30.0
 CASE_S = 3.0
 
-# A change is looked for in so many visits of each fresh layout at the least, and once more in as many: visits are off
-# now and then, and what is there shall not be lost by that.
+# A change is looked for in so many visits of each fresh layout at the least, and in as many more with each attempt.
 CONFIRMING = 2
-CONFIRMATIONS = 2
-
-CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
 
 class Place(Protocol):
-    """Where bouts take place; `runner.arena.Arena` is the real one."""
+    """Where bouts take place; `runner.arena.Arena` is the real one. All raise PlaceLost once there is none any more."""
 
     @property
     def layouts(self) -> tuple[int, ...]:
@@ -91,56 +80,8 @@ class Settings:
 DEFAULTS = Settings()
 
 
-@dataclasses.dataclass(frozen=True)
-class Timing:
-    """What the clock says of one bout."""
-
-    evidence: TimeEvidence | None
-    caveats: tuple[ComparisonCaveat, ...] = ()
-    failures: tuple[SideFailure, ...] = ()
-
-
-class _Contest:
-    """One bout, as far as it has come."""
-
-    def __init__(self, key: Hashable, bout: Bout) -> None:
-        self.key = key
-        self.bout = bout
-        self.pace = Pace(1, 1, 1)
-        self.rule = Rule()
-        self.visits: dict[int, list[Reduced]] = {}
-        self.look = Look(Verdict.UNDECIDED)
-        self.seen: tuple[LayoutVisits, ...] = ()
-        """The visits that the look is made from."""
-        self.found: Layered | None = None
-        """What the first layouts showed, where that was a change."""
-        self.failures: Failures = ()
-        self.confirmed: bool | None = None
-        self.seconds = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        return not self.failures and self.look.verdict is Verdict.UNDECIDED
-
-    def ratios(self, layouts: Sequence[int]) -> list[list[float]]:
-        return [[visit.log_ratio for visit in self.visits.get(layout, ())] for layout in layouts]
-
-    def keep(self, look: Look, first: Sequence[int], fresh: Sequence[int] = ()) -> None:
-        """A look, and which visits it has seen: all that there are of these layouts."""
-        self.look = look
-        self.seen = tuple(
-            _gather(self.visits[layout], fresh=is_fresh)
-            for layouts, is_fresh in ((first, False), (fresh, True))
-            for layout in layouts
-            if layout in self.visits
-        )
-
-    def count_visits(self, layouts: Sequence[int]) -> int:
-        return min((len(self.visits.get(layout, ())) for layout in layouts), default=0)
-
-
 class Referee:
-    """Compares bouts in one place."""
+    """Compares bouts in one place: by itself, or with those of other places in `decide_together`."""
 
     def __init__(
         self,
@@ -148,64 +89,152 @@ class Referee:
         settings: Settings = DEFAULTS,
         *,
         stop: Stop | None = None,
-        note: Callable[[str, int, int], None] = lambda what, done, of: None,
         now: Callable[[], float] = time.monotonic,
         seed: int = 0,
     ) -> None:
-        """`note` hears what is being done, how much of it is done, and of how much. `now` is a clock in seconds."""
+        """`now` is a clock in seconds."""
         self._place = place
         self._settings = settings
         self._stop = stop or Stop()
-        self._note = note
+        self._left = Stop()
         self._now = now
         self._chance = random.Random(seed)
-        self._end = 0.0
+        self._end: float | None = None
+        self._paused: float | None = None
+        self._first: tuple[int, ...] = ()
+        self._fresh: tuple[int, ...] = ()
+        self._match = Match(alike=True)
+        self._contests: list[Contest] = []
+        """Those that were not told."""
+        self._sought: list[Contest] = []
+        self._shown: list[tuple[Contest, float]] = []
+        self._limited: list[Contest] = []
+        self.is_lost = False
+        """Whether its place is."""
 
-    def decide(self, bouts: Mapping[Hashable, Bout]) -> Generator[tuple[Hashable, Timing], None, None]:
-        """What the clock says of each, as soon as that is final. Once stopping is requested, what is known so far."""
-        contests = [_Contest(key, bout) for key, bout in bouts.items()]
-        budget_s = self._settings.budget_s
-        self._end = self._now() + (STARTING_S + CASE_S * len(contests) if budget_s is None else budget_s)
-        first = self._first_layouts()
-        for contest in contests:
-            self._gauge(contest)
-        told = set()
-        for contest in self._screen(contests, first):
-            told.add(contest)
-            yield contest.key, self._conclude(contest)
-        changed = [contest for contest in contests if contest.look.verdict in CHANGED]
-        limited = [contest for contest in contests if contest.is_open and _is_limited_by_layouts(contest.look)]
-        if changed or limited:
-            self._look_elsewhere(changed, limited, first)
-        for contest in contests:
-            if contest not in told:
+    def decide(
+        self, bouts: Mapping[Hashable, Bout], note: Note = be_silent
+    ) -> Generator[tuple[Hashable, Timing], None, None]:
+        """What the clock says of each, as soon as that is final. Once stopping is requested, what is known so far.
+
+        PlaceLost is raised when all that is final has been told, if the place is lost.
+        """
+        self._clear()
+        with contextlib.closing(decide_together([Bench(self, tuple(bouts), lambda: bouts)], note=note)) as decided:
+            for key, told in decided:
+                if isinstance(told, Lost):
+                    raise PlaceLost(told.reason)
+                yield key, told
+
+    # --- stages --------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to pursue."""
+        return bool(self._sought or self._limited)
+
+    @property
+    def p_values(self) -> tuple[float, ...]:
+        """Of the changes that were looked for on fresh layouts, and are not settled."""
+        return tuple(p for _, p in self._shown)
+
+    def pursue(self, bouts: Mapping[Hashable, Bout], attempt: int, note: Note) -> Iterator[tuple[Hashable, Timing]]:
+        """Look at these, and look for all changes on fresh layouts. Gives what is final by then, as soon as it is.
+
+        In the last attempt more layouts are tried where they are what limits an answer.
+        """
+        contests = [Contest(key, bout) for key, bout in bouts.items()]
+        self._contests += contests
+        if self._left.requested:
+            return
+        if contests:
+            self._have_first_layouts(len(contests), note)
+            self._gauge_all(contests)
+            for contest in self._screen(contests, note):
+                self._contests.remove(contest)
                 yield contest.key, self._conclude(contest)
+            self._sort(contests)
+        else:
+            self._allow_time(0)
+        self._seek(attempt, note)
+        if attempt == CONFIRMATIONS - 1:
+            self._widen(note)
+        self._paused = self._now()
+
+    def settle(self, accepted: Sequence[bool]) -> None:
+        """Which of the changes that p values were given of may be called so; another attempt may show the others."""
+        shown, self._shown = self._shown, []
+        for (contest, _), is_accepted in zip(shown, accepted, strict=True):
+            seen = settle(contest.ratios(self._first), contest.ratios(self._fresh), is_accepted, contest.rule)
+            contest.keep(seen, self._first, self._fresh)
+            contest.confirmed = contest.is_settled = contest.look.verdict in CHANGED
+        self._sought += [contest for contest, _ in shown if not contest.confirmed]
+
+    def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
+        """All that was not told yet."""
+        contests = self._clear()
+        yield from ((contest.key, self._conclude(contest)) for contest in contests)
+
+    def give_up(self, lost: Lost) -> Iterator[Told]:
+        """The same where the place is lost: of what is not final nothing is known."""
+        self.is_lost = True
+        for contest in self._clear():
+            yield contest.key, self._conclude(contest) if contest.is_settled or contest.failures else lost
+
+    def leave(self) -> None:
+        """Begin nothing more, for nobody waits for it. Said from another thread."""
+        self._left.request()
+
+    def _clear(self) -> list[Contest]:
+        contests = self._contests
+        self._contests, self._sought, self._shown, self._limited = [], [], [], []
+        self._end = self._paused = None
+        return contests
 
     # --- the first layouts ---------------------------------------------------------------------------
 
-    def _first_layouts(self) -> tuple[int, ...]:
+    def _have_first_layouts(self, cases: int, note: Note) -> None:
         missing = range(len(self._place.layouts), self._settings.layouts)
-        self._start(missing)
-        return self._place.layouts[: self._settings.layouts]
+        # Not before: to have the place may take waiting for whoever else wants it.
+        self._allow_time(cases)
+        self._start(missing, note)
+        self._first = self._place.layouts[: self._settings.layouts]
 
-    def _start(self, layouts: Sequence[int]) -> None:
+    def _allow_time(self, cases: int) -> None:
+        """For so many more cases. What was spent on waiting for other places takes nothing from it."""
+        now, budget_s = self._now(), self._settings.budget_s
+        if self._end is None:
+            self._end = now + (STARTING_S + CASE_S * cases if budget_s is None else budget_s)
+        elif budget_s is None and self._paused is not None:
+            self._end += now - self._paused
+            if cases:
+                self._end = max(self._end, now) + CASE_S * cases
+
+    def _start(self, layouts: Sequence[int], note: Note) -> None:
         if layouts:
-            self._place.start(layouts, lambda done: self._note("layouts", done, 2 * len(layouts)))
+            self._place.start(layouts, lambda done: note("layouts", done, 2 * len(layouts)))
+        self._match = self._place.match
 
-    def _gauge(self, contest: _Contest) -> None:
+    def _gauge_all(self, contests: Sequence[Contest]) -> None:
+        for contest in contests:
+            if self._left.requested:
+                return
+            self._gauge(contest)
+
+    def _gauge(self, contest: Contest) -> None:
         gauged = self._place.gauge(contest.bout)
         if not isinstance(gauged, Gauge):
             contest.failures = gauged
             return
         contest.pace = choose_pace(max(gauged.base_s, gauged.head_s))
         floor = floor_for(gauged.base_s, self._settings.self_test_sd)
-        if not self._place.match.alike:
+        if not self._match.alike:
             floor = max(floor, UNMATCHED_FLOOR)
         # What is too small to be called a change is the same.
         equivalence = max(self._settings.equivalence, floor)
         contest.rule = Rule(self._settings.alpha, floor=floor, equivalence=equivalence)
 
-    def _screen(self, contests: Sequence[_Contest], layouts: Sequence[int]) -> Iterator[_Contest]:
+    def _screen(self, contests: Sequence[Contest], note: Note) -> Iterator[Contest]:
         """Look at all, then again at those that are not decided. Gives those of which no more is to be found out."""
         yield from (contest for contest in contests if contest.failures)
         for number, visits in enumerate(Rule.looks):
@@ -213,16 +242,28 @@ class Referee:
             for done, contest in enumerate(pending):
                 if self._is_over():
                     return
-                self._note(f"look {number + 1}", done, len(pending))
-                self._sweep(contest, layouts, visits)
+                note(f"look {number + 1}", done, len(pending))
+                self._sweep(contest, self._first, visits)
                 if contest.failures:
                     yield contest
-                elif contest.count_visits(layouts) >= visits:
-                    contest.keep(look(contest.ratios(layouts), contest.rule), layouts)
+                elif contest.count_visits(self._first) >= visits:
+                    contest.keep(look(contest.ratios(self._first), contest.rule), self._first)
                     if contest.look.verdict is Verdict.SAME:
                         yield contest
 
-    def _sweep(self, contest: _Contest, layouts: Sequence[int], visits: int) -> None:
+    def _sort(self, contests: Sequence[Contest]) -> None:
+        """What is to be looked for on fresh layouts, what more of them may decide, and what stays as it is."""
+        for contest in contests:
+            if contest.look.verdict in CHANGED:
+                contest.found = contest.look.layered
+                contest.unsay()
+                self._sought.append(contest)
+            elif contest.is_limited_by_layouts:
+                self._limited.append(contest)
+            else:
+                contest.is_settled = True
+
+    def _sweep(self, contest: Contest, layouts: Sequence[int], visits: int) -> None:
         """Visit all layouts, in an order that is drawn anew each time, until each was visited so often.
 
         A layout whose visit is far off is visited again, until a single one cannot speak for it.
@@ -236,7 +277,7 @@ class Referee:
                 self._visit(contest, [layout] * missing)
         contest.seconds += self._now() - began
 
-    def _visit(self, contest: _Contest, layouts: Sequence[int]) -> None:
+    def _visit(self, contest: Contest, layouts: Sequence[int]) -> None:
         """One after the other, until one fails or the time is over."""
         for layout in layouts:
             if contest.failures or self._is_over():
@@ -249,86 +290,61 @@ class Referee:
 
     # --- fresh layouts -------------------------------------------------------------------------------
 
-    def _look_elsewhere(self, changed: Sequence[_Contest], limited: Sequence[_Contest], first: tuple[int, ...]) -> None:
-        """Whether changes are seen again, and what more layouts tell of cases that they limit."""
-        for contest in changed:
-            # Not before that has been shown.
-            contest.found = contest.look.layered
-            contest.look = dataclasses.replace(contest.look, verdict=Verdict.UNDECIDED)
-        fresh = self._fresh_layouts(len(first))
-        if not fresh:
+    def _seek(self, attempt: int, note: Note) -> None:
+        """Look for changes on fresh layouts. Those for which there is no time stay undecided."""
+        sought, self._sought = self._sought, []
+        if not sought or not self._have_fresh_layouts(note):
             return
-        pending = list(changed)
-        for attempt in range(CONFIRMATIONS):
-            pending = self._confirm(pending, first, fresh, attempt)
-        for done, contest in enumerate(limited):
-            self._note("more layouts", done, len(limited))
-            visits = contest.count_visits(first)
-            self._sweep(contest, fresh, visits)
-            if contest.count_visits(fresh) >= visits and not contest.failures:
-                self._look_at_all(contest, first, fresh)
-
-    def _confirm(
-        self, changed: Sequence[_Contest], first: Sequence[int], fresh: Sequence[int], attempt: int
-    ) -> list[_Contest]:
-        """Look for changes on fresh layouts; those that are not seen there, which another attempt may show."""
-        shown: list[tuple[_Contest, float]] = []
-        for done, contest in enumerate(changed):
+        for done, contest in enumerate(sought):
             assert contest.found is not None
-            visits = max(CONFIRMING, contest.count_visits(first) - 1) + attempt * CONFIRMING
-            self._note("confirming", done, len(changed))
-            self._sweep(contest, fresh, visits)
-            if contest.count_visits(fresh) >= visits and not contest.failures:
-                shown.append((contest, confirmation_p(contest.ratios(fresh), contest.found.estimate)))
-        accepted = benjamini_hochberg([p for _, p in shown], CONFIRM_RATE / CONFIRMATIONS)
-        for (contest, _), is_accepted in zip(shown, accepted, strict=True):
-            seen = settle(contest.ratios(first), contest.ratios(fresh), is_accepted, contest.rule)
-            contest.keep(seen, first, fresh)
-            contest.confirmed = contest.look.verdict in CHANGED
-        return [contest for contest, _ in shown if not contest.confirmed]
+            visits = max(CONFIRMING, contest.count_visits(self._first) - 1) + attempt * CONFIRMING
+            note("confirming", done, len(sought))
+            self._sweep(contest, self._fresh, visits)
+            if contest.count_visits(self._fresh) >= visits and not contest.failures:
+                p = confirmation_p(contest.ratios(self._fresh), contest.found.estimate)
+                self._shown.append((contest, p))
 
-    def _look_at_all(self, contest: _Contest, first: Sequence[int], fresh: Sequence[int]) -> None:
+    def _widen(self, note: Note) -> None:
+        """What more layouts tell of cases that they limit."""
+        limited, self._limited = self._limited, []
+        if not limited or not self._have_fresh_layouts(note):
+            return
+        for done, contest in enumerate(limited):
+            note("more layouts", done, len(limited))
+            visits = contest.count_visits(self._first)
+            self._sweep(contest, self._fresh, visits)
+            if contest.count_visits(self._fresh) >= visits and not contest.failures:
+                self._look_at_all(contest)
+            contest.is_settled = True
+
+    def _look_at_all(self, contest: Contest) -> None:
         """A change that only all layouts together show has been seen by none that did not help to find it."""
+        first, fresh = self._first, self._fresh
         contest.keep(look(contest.ratios((*first, *fresh)), contest.rule), first, fresh)
         if contest.look.verdict in CHANGED:
-            contest.look = dataclasses.replace(contest.look, verdict=Verdict.UNDECIDED)
+            contest.unsay()
             contest.confirmed = False
 
-    def _fresh_layouts(self, number: int) -> tuple[int, ...]:
+    def _have_fresh_layouts(self, note: Note) -> bool:
         """As many as there were at first; none if there is no time for them."""
-        if self._is_over():
-            return ()
-        missing = range(len(self._place.layouts), 2 * number)
-        self._start(missing)
-        return self._place.layouts[number : 2 * number]
+        if not self._fresh and not self._is_over():
+            number = len(self._first)
+            self._start(range(len(self._place.layouts), 2 * number), note)
+            self._fresh = self._place.layouts[number : 2 * number]
+        return bool(self._fresh)
 
     # --- the end -------------------------------------------------------------------------------------
 
     def _is_over(self) -> bool:
-        return self._stop.requested or self._now() > self._end
+        is_left = self._stop.requested or self._left.requested
+        return is_left or (self._end is not None and self._now() > self._end)
 
-    def _conclude(self, contest: _Contest) -> Timing:
-        if contest.failures:
-            return Timing(None, failures=contest.failures)
-        reduced = [visit for visits in contest.visits.values() for visit in visits]
-        caveats = (*self._doubt_layouts(contest), *doubt_visits(reduced, contest.bout.base.threads))
-        if not reduced:
-            return Timing(None, caveats)
-        evidence = to_evidence(
-            contest.look,
-            contest.rule,
-            base_s=quantile(sorted(visit.base_s for visit in reduced), 0.5),
-            head_s=quantile(sorted(visit.head_s for visit in reduced), 0.5),
-            seconds=contest.seconds,
-            confirmed=contest.confirmed,
-            needed_s=_predict_s(contest, len(reduced)),
-            visits=contest.seen,
-        )
-        return Timing(evidence, caveats)
+    def _conclude(self, contest: Contest) -> Timing:
+        return contest.conclude(self._doubt_layouts(contest))
 
-    def _doubt_layouts(self, contest: _Contest) -> tuple[ComparisonCaveat, ...]:
+    def _doubt_layouts(self, contest: Contest) -> tuple[ComparisonCaveat, ...]:
         found: list[ComparisonCaveat] = []
-        match, layered = self._place.match, contest.look.layered
+        match, layered = self._match, contest.look.layered
         if not match.alike:
             found.append(Unmatched("personality" if match.refused else "libraries", match.libraries))
         if self._settings.layouts < FEWEST_LAYOUTS:
@@ -336,25 +352,3 @@ class Referee:
         if layered is not None and (layered.layout_sd or 0.0) > NOTABLE_LAYOUT_SD:
             found.append(LayoutSensitive(layered.layout_sd or 0.0))
         return tuple(found)
-
-
-def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
-    """The visits of one layout."""
-    ratios = tuple(visit.log_ratio for visit in visits)
-    base_s, head_s = (tuple(times) for times in zip(*((visit.base_s, visit.head_s) for visit in visits), strict=True))
-    return LayoutVisits(ratios, find_centre(ratios), fresh, base_s, head_s)
-
-
-def _is_limited_by_layouts(seen: Look) -> bool:
-    return seen.layered is not None and not more_visits_help(seen.layered)
-
-
-def _predict_s(contest: _Contest, done: int) -> float | None:
-    """How much longer it might take to decide; None where it is decided, or visits of the same layouts will not do."""
-    layered = contest.look.layered
-    if contest.look.verdict is not Verdict.UNDECIDED or layered is None or contest.confirmed is False:
-        return None
-    needed = predict_visits(contest.look, contest.rule)
-    if needed is None:
-        return None
-    return max(0, needed - layered.visits) * layered.layouts * contest.seconds / done

@@ -7,11 +7,15 @@ import dataclasses
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from torchmark.analysis.estimate import Estimator
-from torchmark.api.comparison import Comparison, Evidence, count_sides, judge_entry, time_sides
+from torchmark.api.abreast import Note
+from torchmark.api.comparison import Comparison, Evidence, count_sides, judge_entry
+from torchmark.api.dealing import time_sides
+from torchmark.api.venues import LocalVenue, Venue
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.planning import Wish, describe_run
 from torchmark.model.judgement import Judgement
@@ -21,7 +25,7 @@ from torchmark.report.advance import Advance
 from torchmark.report.duel_advance import DuelAdvance
 from torchmark.report.progress import make_progress
 from torchmark.runner.aliases import Aliases
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import Backend, Stop
 from torchmark.runner.lab import Lab
 from torchmark.runner.local import LocalBackend
 from torchmark.store.recorder import Recorder
@@ -32,6 +36,28 @@ INTERRUPTED = 130
 SIGNALLED = 128
 # What runs of comparisons are called.
 RUN_NAME = "ab"
+
+OpenVenues: TypeAlias = Callable[[Comparison, Sequence[int], Stop, Note], Sequence[Venue]]
+"""Has venues to time a comparison in; they hear of stopping, and tell how far they are. Cores are of this machine."""
+
+
+OpenBackend: TypeAlias = Callable[[Comparison, Sequence[int], contextlib.ExitStack], Backend]
+"""Has a back end to count a comparison with, which is open; it may have to be closed with the stack."""
+
+
+def count_here(comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
+    """This machine. Lengths of paths move counts by some tenths of a per cent: both sides have names of one length."""
+    aliases = stack.enter_context(contextlib.closing(Aliases()))
+    names = aliases.give_targets(comparison.plan.targets, os.environ)
+    backend = LocalBackend(cores, make_lab=lambda target, environ: Lab(target, environ, names.get(target)))
+    stack.enter_context(contextlib.closing(backend))
+    backend.open(comparison.plan)
+    return backend
+
+
+def open_here(comparison: Comparison, cores: Sequence[int], stop: Stop, note: Note) -> Sequence[Venue]:
+    """This machine alone."""
+    return [LocalVenue(comparison, cores, stop=stop, note=note)]
 
 
 @dataclasses.dataclass
@@ -55,6 +81,8 @@ def carry_out(
     *,
     quiet: bool,
     name: str = RUN_NAME,
+    open_venues: OpenVenues = open_here,
+    open_backend: OpenBackend = count_here,
 ) -> Found:
     """Count, time, judge. With a `wish`, counts are kept in the store, in a run of this name.
 
@@ -64,9 +92,11 @@ def carry_out(
     with interrupts_stop(stop):
         try:
             if Metric.COUNT in comparison.metrics:
-                _count(comparison, cores, wish, store_path, name, found, stop, quiet=quiet)
+                with contextlib.ExitStack() as stack:
+                    backend = open_backend(comparison, cores, stack)
+                    _count(comparison, backend, wish, store_path, name, found, stop, quiet=quiet)
             if Metric.WALL in comparison.metrics and not stop.requested:
-                _time(comparison, cores, found, stop, quiet=quiet)
+                _time(comparison, cores, open_venues, found, stop, quiet=quiet)
         except Ended as ended:
             found.exit_code = SIGNALLED + ended.number
         except KeyboardInterrupt:
@@ -79,7 +109,7 @@ def carry_out(
 
 def _count(
     comparison: Comparison,
-    cores: Sequence[int],
+    backend: Backend,
     wish: Wish | None,
     store_path: Path,
     name: str,
@@ -89,14 +119,8 @@ def _count(
     quiet: bool,
 ) -> None:
     plan, orders = comparison.plan, comparison.orders
-    estimator = Estimator(orders, plan.sampling, {}, len(cores))
+    estimator = Estimator(orders, plan.sampling, {}, backend.slots)
     with contextlib.ExitStack() as stack:
-        # Lengths of paths move counts by some tenths of a per cent.
-        aliases = stack.enter_context(contextlib.closing(Aliases()))
-        names = aliases.give_targets(plan.targets, os.environ)
-        backend = LocalBackend(cores, make_lab=lambda target, environ: Lab(target, environ, names.get(target)))
-        stack.enter_context(contextlib.closing(backend))
-        backend.open(plan)
         recorder = None
         if wish is not None:
             store = stack.enter_context(open_store(store_path, create=True))
@@ -120,10 +144,17 @@ def _keep(recorder: Recorder | None, event: Event) -> None:
         recorder.append(event)
 
 
-def _time(comparison: Comparison, cores: Sequence[int], found: Found, stop: Stop, *, quiet: bool) -> None:
+def _time(
+    comparison: Comparison, cores: Sequence[int], open_venues: OpenVenues, found: Found, stop: Stop, *, quiet: bool
+) -> None:
     advance = DuelAdvance(len(comparison.entries), time.monotonic)
-    with make_progress(sys.stderr, quiet, advance) as progress:
-        timed = time_sides(comparison, cores, found.evidence, stop, lambda *told: progress.take(told))
-        with contextlib.closing(timed):
-            for _ in timed:
-                pass
+    with make_progress(sys.stderr, quiet, advance) as progress, contextlib.ExitStack() as stack:
+
+        def note(what: str, done: int, of: int) -> None:
+            progress.take((what, done, of))
+
+        venues = open_venues(comparison, cores, stop, note)
+        for venue in venues:
+            stack.callback(venue.close)
+        for _ in stack.enter_context(contextlib.closing(time_sides(comparison, venues, found.evidence, stop, note))):
+            pass

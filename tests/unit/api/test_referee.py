@@ -4,98 +4,29 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable
 
 import pytest
 
+from tests.places import RAISED, FakePlace, MortalPlace, bout, noise, shifted, steady, verdict
 from tests.sampling import allowed_error
 from torchmark.analysis.sequential import Rule
-from torchmark.api.referee import FEWEST_LAYOUTS, Referee, Settings, Timing
-from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Part, Visit
+from torchmark.api.abreast import be_silent
+from torchmark.api.contest import Timing
+from torchmark.api.referee import FEWEST_LAYOUTS, Referee, Settings
+from torchmark.errors import PlaceLost
+from torchmark.model.bout import Bout, Pace, Visit
 from torchmark.model.comparison import FewLayouts, LayoutSensitive, Unmatched
-from torchmark.model.job import Place
-from torchmark.model.judgement import Side, SideFailure, TimeEvidence, Verdict
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.judgement import TimeEvidence, Verdict
 from torchmark.runner.arena import Failures
 from torchmark.runner.backend import Stop
 from torchmark.runner.layouts import Match
 from torchmark.stats.layered import combine_layouts
 
-RAISED = (SideFailure(Side.BASE, Failure(FailureKind.RAISED, "no such operator")),)
-RUN_S = 1e-6
-
-Effect = Callable[[int, int], float]
-"""From the number of a layout and that of the visit there to the log-ratio."""
-
-
-def part(name: str) -> Part:
-    return Part(name, "pass", Place("/"))
-
-
-def bout(name: str) -> Bout:
-    return Bout(part(name), part(name))
-
-
-class FakePlace:
-    """Where nothing runs: what a visit shows is a function, and time passes by the visit."""
-
-    def __init__(self, effects: Mapping[str, Effect | Failures], match: Match = Match(alike=True)) -> None:  # noqa: B008
-        self.effects = effects
-        self.visits: Counter[tuple[str, int]] = Counter()
-        self.log: list[str] = []
-        self.now = 0.0
-        self._layouts: list[int] = []
-        self._match = match
-
-    @property
-    def layouts(self) -> tuple[int, ...]:
-        return tuple(self._layouts)
-
-    @property
-    def match(self) -> Match:
-        return self._match
-
-    def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
-        self._layouts += layouts
-        self.now += 10
-
-    def gauge(self, one: Bout) -> Gauge | Failures:
-        effect = self.effects[one.base.stmt]
-        return effect if isinstance(effect, tuple) else Gauge(RUN_S, RUN_S)
-
-    def visit(self, layout: int, one: Bout, pace: Pace) -> Visit | Failures:
-        name = one.base.stmt
-        effect = self.effects[name]
-        assert not isinstance(effect, tuple)
-        self.log.append(name)
-        number = self.visits[name, layout]
-        self.visits[name, layout] += 1
-        self.now += 0.03
-        ratio = effect(layout, number)
-        nothing = (0,) * pace.pairs
-        block_s = pace.number * RUN_S
-        base = Blocks((block_s,) * pace.pairs, nothing, nothing)
-        return Visit(pace.number, base, Blocks((block_s * (1 + ratio),) * pace.pairs, nothing, nothing))
-
-
-def noise(seed: int, sd: float = 0.002) -> Effect:
-    chance = random.Random(seed)
-    return lambda layout, number: chance.gauss(0, sd)
-
-
-def shifted(by: float, seed: int = 1) -> Effect:
-    plain = noise(seed)
-    return lambda layout, number: by + plain(layout, number)
-
 
 def decide(place: FakePlace, settings: Settings = Settings(), stop: Stop | None = None) -> dict[Hashable, Timing]:  # noqa: B008
     referee = Referee(place, settings, stop=stop, now=lambda: place.now)
     return dict(referee.decide({name: bout(name) for name in place.effects}))
-
-
-def verdict(timing: Timing) -> Verdict:
-    assert timing.evidence is not None
-    return timing.evidence.verdict
 
 
 def test_what_does_not_change_is_the_same_and_needs_no_fresh_layouts() -> None:
@@ -269,6 +200,50 @@ def test_visits_that_came_too_late_for_the_last_look_are_no_evidence() -> None:
     evidence = _evidence(decide(place, Settings(budget_s=10.22))["loud"])
     assert sum(place.visits.values()) > 6
     assert [len(layout.log_ratios) for layout in evidence.visits] == [1] * 6
+
+
+def test_a_place_that_is_lost_is_told_by_who_decides_alone() -> None:
+    place = MortalPlace({"calm": steady("calm"), "deadly": steady("deadly")}, lambda name, layout: name == "deadly")
+    decided = Referee(place, now=lambda: place.now).decide({name: bout(name) for name in place.effects})
+    key, timing = next(decided)
+    assert key == "calm"
+    assert verdict(timing) is Verdict.SAME
+    with pytest.raises(PlaceLost, match="Node 7"):
+        next(decided)
+
+
+@pytest.mark.parametrize(("budget_s", "expected"), [(None, Verdict.SLOWER), (60.0, Verdict.UNDECIDED)])
+def test_waiting_for_other_places_takes_nothing_but_from_a_budget_for_all(
+    budget_s: float | None, expected: Verdict
+) -> None:
+    # The first attempt to see it again fails by one visit that is far off in each of two layouts; the second one comes
+    # after others were waited for.
+    calm = noise(1, sd=0.0005)
+    odd = {(6, 0), (6, 1), (8, 0), (8, 1)}
+    place = FakePlace({"changed": lambda *visit: (-0.05 if visit in odd else 0.03) + calm(*visit)})
+    referee = Referee(place, Settings(budget_s=budget_s), now=lambda: place.now)
+    assert list(referee.pursue({"changed": bout("changed")}, 0, be_silent)) == []
+    assert len(referee.p_values) == 1
+    referee.settle([False])
+    assert referee.is_busy
+    place.now += 1000
+    assert list(referee.pursue({}, 1, be_silent)) == []
+    referee.settle([True] * len(referee.p_values))
+    ((_, timing),) = referee.conclude()
+    assert verdict(timing) is expected
+
+
+def test_what_comes_later_has_time_of_its_own() -> None:
+    def slow(layout: int, number: int) -> float:
+        place.now += 10
+        return 0.05 if layout % 2 else -0.05
+
+    place = FakePlace({"slow": slow, "calm": noise(0)})
+    referee = Referee(place, now=lambda: place.now)
+    assert list(referee.pursue({"slow": bout("slow")}, 0, be_silent)) == []
+    ((key, timing),) = referee.pursue({"calm": bout("calm")}, 0, be_silent)
+    assert key == "calm"
+    assert verdict(timing) is Verdict.SAME
 
 
 def _evidence(timing: Timing) -> TimeEvidence:

@@ -1,0 +1,172 @@
+"""Entries of a comparison in several venues: each in one, and in another one if that is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from tests.places import RAISED, Effect, MortalPlace, bout, steady, verdict
+from tests.sample_runs import EAGER
+from torchmark.api.comparison import Comparison, Entry, Evidence
+from torchmark.api.contest import Timing
+from torchmark.api.dealing import MOST_DEALS, deal_out, time_sides
+from torchmark.api.referee import Place
+from torchmark.errors import PlaceLost
+from torchmark.model.bout import Bout
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.comparison import NotTimed
+from torchmark.model.judgement import Side, Verdict
+from torchmark.model.outcome import FailureKind
+from torchmark.model.plan import Target
+from torchmark.runner.backend import Stop
+
+BASE, HEAD = Target("base", "/a"), Target("head", "/b")
+Dies = Callable[[str, int], bool]
+
+
+def entry(name: str) -> Entry:
+    case = Case((name,), EAGER, TimerArgs(name))
+    return Entry(case, case)
+
+
+def name_of(one: Entry) -> str:
+    return one.head.args.stmt
+
+
+class FakeVenue:
+    """A venue with a place where nothing runs; effects are found by the statement."""
+
+    def __init__(self, effects: Mapping[str, Effect], dies: Dies = lambda name, layout: False) -> None:
+        self._place = MortalPlace(effects, dies)
+        self.known: dict[str, Timing] = {}
+        self.log: list[str] = []
+
+    def prepare(self, entries: Sequence[Entry]) -> dict[Entry, Bout | Timing]:
+        self.log += [name_of(one) for one in entries]
+        return {one: self.known.get(name_of(one)) or bout(name_of(one)) for one in entries}
+
+    @property
+    def place(self) -> Place:
+        if "opened" not in self.log:
+            self.log.append("opened")
+        return self._place
+
+    def close(self) -> None:
+        raise AssertionError("that is for whoever opened it")
+
+
+def plant(number: int) -> dict[str, Effect]:
+    return {f"case {i}": steady(f"case {i}", 0.03 if i % 3 == 0 else 0.0) for i in range(number)}
+
+
+def run(effects: Mapping[str, Effect], venues: Sequence[FakeVenue], stop: Stop | None = None) -> dict[str, Timing]:
+    comparison = Comparison(tuple(entry(name) for name in effects), BASE, HEAD)
+    evidence = Evidence()
+    told = list(time_sides(comparison, venues, evidence, stop or Stop()))
+    assert Counter(told) == Counter(comparison.entries)
+    return {name_of(one): timing for one, timing in evidence.timed.items()}
+
+
+def verdicts(found: Mapping[str, Timing]) -> dict[str, Verdict]:
+    return {name: verdict(timing) for name, timing in found.items()}
+
+
+def test_each_entry_is_timed_in_one_venue_and_all_have_as_many() -> None:
+    effects = plant(10)
+    venues = [FakeVenue(effects) for _ in range(3)]
+    found = run(effects, venues)
+    assert sorted(len(venue.log) for venue in venues) == [4, 4, 5]
+    for venue in venues:
+        assert venue.log[-1] == "opened"
+        visited = {name for name, _ in venue._place.visits}
+        assert visited == set(venue.log[:-1])
+    assert verdicts(found) == verdicts(run(effects, [FakeVenue(effects)]))
+    assert set(verdicts(found).values()) == {Verdict.SAME, Verdict.SLOWER}
+
+
+def test_hands_are_the_same_each_time_and_in_order() -> None:
+    assert deal_out("abcdef", 1) == [list("abcdef")]
+    hands = deal_out(range(100), 4)
+    assert hands == deal_out(range(100), 4)
+    assert sorted(number for hand in hands for number in hand) == list(range(100))
+    assert all(hand == sorted(hand) and len(hand) == 25 for hand in hands)
+    # What alternates is not all in one hand.
+    assert all(5 < sum(number % 2 for number in hand) < 20 for hand in hands)
+
+
+def test_what_cannot_be_held_is_told_and_no_place_is_opened_for_it() -> None:
+    effects = {"compiles": steady("compiles"), "broken": steady("broken")}
+    venue = FakeVenue(effects)
+    venue.known = {"compiles": Timing(None, (NotTimed("compiles"),)), "broken": Timing(None, failures=RAISED)}
+    assert run(effects, [venue]) == venue.known
+    assert "opened" not in venue.log
+
+
+# --- venues that are lost ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [0, 6])
+def test_what_is_lost_with_its_venue_is_timed_in_the_others(layout: int) -> None:
+    effects = plant(12)
+    venues = [FakeVenue(effects), FakeVenue(effects, lambda name, at: at >= layout), FakeVenue(effects)]
+    found = run(effects, venues)
+    assert verdicts(found) == verdicts(run(effects, [FakeVenue(effects)]))
+    mortal = {name for name in venues[1].log if name != "opened"}
+    again = {name for name in mortal for venue in (venues[0], venues[2]) if name in venue.log}
+    assert again == (mortal if layout == 0 else {name for name in mortal if verdicts(found)[name] is Verdict.SLOWER})
+    assert all("opened" in venue.log for venue in venues)
+
+
+def test_a_venue_can_be_lost_before_anything_is_timed_there() -> None:
+    class Unprepared(FakeVenue):
+        def prepare(self, entries: Sequence[Entry]) -> dict[Entry, Bout | Timing]:
+            raise PlaceLost("It is gone.")
+
+    class Unopened(FakeVenue):
+        @property
+        def place(self) -> Place:
+            raise PlaceLost("It is gone.")
+
+    effects = plant(9)
+    found = run(effects, [Unprepared(effects), FakeVenue(effects), Unopened(effects)])
+    assert verdicts(found) == verdicts(run(effects, [FakeVenue(effects)]))
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_with_no_venue_left_that_is_what_is_told(number: int) -> None:
+    effects = plant(4)
+    found = run(effects, [FakeVenue(effects, lambda name, layout: True) for _ in range(number)])
+    for timing in found.values():
+        assert timing.evidence is None
+        assert [one.side for one in timing.failures] == list(Side)
+        assert {one.failure.kind for one in timing.failures} == {FailureKind.WORKER_DIED}
+        assert "Node 7 does not answer." in timing.failures[0].failure.message
+    if number == 1:
+        assert "no other left" in found["case 0"].failures[0].failure.message
+
+
+def test_what_takes_one_venue_down_after_the_other_is_not_given_to_all_of_them() -> None:
+    effects = plant(20)
+    venues = [FakeVenue(effects, lambda name, layout: name == "case 7") for _ in range(MOST_DEALS + 2)]
+    found = run(effects, venues)
+    assert f"{MOST_DEALS} times in a row" in found.pop("case 7").failures[0].failure.message
+    expected = verdicts(run(effects, [FakeVenue(effects)]))
+    del expected["case 7"]
+    assert verdicts(found) == expected
+    assert sum(venue._place.is_gone for venue in venues) == MOST_DEALS
+    assert sum("case 7" in venue.log for venue in venues) == MOST_DEALS
+
+
+def test_once_stopping_is_requested_nothing_is_dealt_again() -> None:
+    effects, stop = plant(6), Stop()
+
+    def dies(name: str, layout: int) -> bool:
+        stop.request()
+        return True
+
+    venues = [FakeVenue(effects, dies), FakeVenue(effects, dies)]
+    found = run(effects, venues, stop)
+    assert set(found.values()) == {Timing(None)}
+    assert sum(len(venue.log) for venue in venues) == 6 + 2

@@ -1,0 +1,122 @@
+"""This machine as a venue: what it makes of entries, and in which order it has what it needs. Nothing is started."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.compiled_cases import make_case as make_compiled
+from tests.sample_runs import EAGER
+from torchmark.api import venues
+from torchmark.api.comparison import Comparison, Entry
+from torchmark.api.contest import Timing
+from torchmark.api.venues import LocalVenue, Venue
+from torchmark.model.bout import Bout
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.comparison import NotTimed
+from torchmark.model.judgement import Side
+from torchmark.model.outcome import FailureKind
+from torchmark.model.plan import Target
+from torchmark.model.task import Language
+from torchmark.runner.arena import Arena
+from torchmark.runner.backend import Stop
+
+BASE, HEAD = Target("base", "/no/such/python"), Target("head")
+PLAIN = Case(("plain",), EAGER, TimerArgs("x + y", "x = y = 1", num_threads=2))
+NATIVE = Case(("native",), EAGER, TimerArgs("int x = 1;", "", language=Language.CPP))
+COMPILED = make_compiled("eager")
+
+
+def open_venue(*entries: Entry, stop: Stop | None = None, heard: list[str] | None = None) -> LocalVenue:
+    comparison = Comparison(entries, BASE, HEAD)
+
+    def note(what: str, done: int, of: int) -> None:
+        if heard is not None:
+            heard.append(what)
+
+    return LocalVenue(comparison, [0], os.environ, stop=stop, note=note)
+
+
+def test_python_becomes_a_bout_and_what_compiles_is_not_timed() -> None:
+    plain, compiled = Entry(PLAIN, PLAIN), Entry(COMPILED, COMPILED)
+    venue: Venue = open_venue(plain, compiled)
+    prepared = venue.prepare([plain, compiled])
+    bout = prepared[plain]
+    assert isinstance(bout, Bout)
+    assert (bout.base.stmt, bout.head.setup, bout.base.threads) == ("x + y", "x = y = 1", 2)
+    assert prepared[compiled] == Timing(None, (NotTimed("compiles"),))
+    venue.close()
+
+
+def test_only_the_entries_that_are_given_are_prepared() -> None:
+    plain, other = Entry(PLAIN, PLAIN), Entry(PLAIN, COMPILED)
+    venue = open_venue(plain, other)
+    assert list(venue.prepare([other])) == [other]
+    assert list(venue.prepare([plain])) == [plain]
+    venue.close()
+
+
+def test_what_a_side_lacks_is_a_failure_of_that_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TORCHMARK_CACHE", str(tmp_path))
+    # The head runs plain Python here, which takes nothing.
+    native = Entry(NATIVE, PLAIN)
+    venue = open_venue(native)
+    timing = venue.prepare([native])[native]
+    assert isinstance(timing, Timing)
+    assert [(one.side, one.failure.kind) for one in timing.failures] == [(Side.BASE, FailureKind.MISSING)]
+    venue.close()
+
+
+class FakeTurns:
+    """A machine that another run leaves after so many questions."""
+
+    log: list[str]
+    questions = 0
+
+    def claim(self) -> bool:
+        self.log.append("claim")
+        FakeTurns.questions -= 1
+        return FakeTurns.questions < 0
+
+    def leave(self) -> None:
+        self.log.append("leave")
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    FakeTurns.log = []
+    monkeypatch.setattr(venues, "Turns", FakeTurns)
+    monkeypatch.setattr(venues, "WAITING_S", 0.0)
+    return FakeTurns.log
+
+
+def test_the_machine_is_claimed_when_the_place_is_asked_for_and_left_at_the_end(log: list[str]) -> None:
+    plain = Entry(PLAIN, PLAIN)
+    heard: list[str] = []
+    venue = open_venue(plain, heard=heard)
+    venue.prepare([plain])
+    assert log == []
+    FakeTurns.questions = 2
+    place = venue.place
+    assert isinstance(place, Arena)
+    assert log == ["claim"] * 3
+    assert heard == ["waiting"] * 2
+    assert venue.place is place
+    venue.close()
+    venue.close()
+    assert log == ["claim"] * 3 + ["leave", "close"]
+
+
+def test_nobody_waits_for_the_machine_once_stopping_is_requested(log: list[str]) -> None:
+    FakeTurns.questions = 1_000_000
+    stop = Stop()
+    stop.request()
+    venue = open_venue(Entry(PLAIN, PLAIN), stop=stop)
+    assert venue.place.layouts == ()
+    venue.close()
+    assert log == ["claim", "leave", "close"]

@@ -1,0 +1,70 @@
+"""A comparison on the command line: where it is timed, and what is left of it when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.places import FakePlace, bout, steady
+from tests.sample_runs import EAGER
+from torchmark.api.abreast import Note
+from torchmark.api.comparison import Comparison, Entry
+from torchmark.api.contest import Timing
+from torchmark.cli.comparing import carry_out
+from torchmark.errors import SetupError
+from torchmark.model.bout import Bout
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.judgement import Verdict
+from torchmark.model.plan import Metric, Target
+from torchmark.runner.backend import Stop
+
+EFFECTS = {"slow": steady("slow", 0.03), "calm": steady("calm"), "other": steady("other")}
+ENTRIES = tuple(Entry(case, case) for case in (Case((name,), EAGER, TimerArgs(name)) for name in EFFECTS))
+COMPARISON = Comparison(ENTRIES, Target("base", "/a"), Target("head", "/b"), metrics=(Metric.WALL,))
+
+
+class FakeVenue:
+    """A venue with a place where nothing runs."""
+
+    def __init__(self) -> None:
+        self.place = FakePlace(EFFECTS)
+        self.is_closed = False
+
+    def prepare(self, entries: Sequence[Entry]) -> Mapping[Entry, Bout | Timing]:
+        assert not self.is_closed
+        return {entry: bout(entry.head.args.stmt) for entry in entries}
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def test_a_comparison_is_timed_in_the_venues_that_are_opened_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    venues = [FakeVenue(), FakeVenue()]
+
+    def open_venues(comparison: Comparison, cores: Sequence[int], stop: Stop, note: Note) -> Sequence[FakeVenue]:
+        assert comparison is COMPARISON
+        assert cores == [3]
+        assert not stop.requested
+        note("waiting", 0, 0)
+        return venues
+
+    found = carry_out(COMPARISON, [3], None, tmp_path / "x.db", quiet=False, open_venues=open_venues)
+    assert [one.verdict for one in found.judgements] == [Verdict.SLOWER, Verdict.SAME, Verdict.SAME]
+    assert all(venue.is_closed and venue.place.log for venue in venues)
+    assert found.exit_code == 0
+    assert "timed in turns" in capsys.readouterr().err
+
+
+def test_venues_are_closed_also_if_timing_fails(tmp_path: Path) -> None:
+    class Lacking(FakeVenue):
+        def prepare(self, entries: Sequence[Entry]) -> Mapping[Entry, Bout | Timing]:
+            raise SetupError("No python3.", missing="python", advice="Name another.")
+
+    venues = [FakeVenue(), Lacking()]
+    with pytest.raises(SetupError):
+        carry_out(COMPARISON, [], None, tmp_path / "x.db", quiet=True, open_venues=lambda *_: venues)
+    assert all(venue.is_closed for venue in venues)
