@@ -30,6 +30,7 @@ SHARING = {
     "integration/test_profiles.py",
     "integration/test_run.py",
     "integration/test_stages.py",
+    "integration/test_suites.py",
     "integration/test_worker_faults.py",
     "tests/test_readme.py",
 }
@@ -44,8 +45,7 @@ def specify(fixture: str) -> WorkerSpec:
     """The kind of worker that the fixture of this name gives."""
     if fixture == "debian_worker":
         return other_worker(DEBIAN, {**os.environ, "PYTHONPATH": "/nowhere/of/ours"}, {"MY_SWITCH": "on"})
-    own = own_worker(os.environ, simulate=fixture == "simulating_worker")
-    return dataclasses.replace(own, stacks=fixture == "tracing_worker")
+    return dataclasses.replace(own_worker(os.environ), stacks=fixture == "tracing_worker")
 
 
 STARTER = "starts workers ahead"

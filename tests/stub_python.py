@@ -57,7 +57,7 @@ def make(*args, **kwargs):
     return Tensor()
 
 
-cat = empty = frombuffer = ones = relu = tensor = zeros = make
+add = cat = empty = frombuffer = ones = relu = tensor = zeros = make
 ''',
     "nn.py": """
 class Linear:

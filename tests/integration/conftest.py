@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +18,6 @@ from torchmark.runner.worker import Worker
 # In the order in which tests come to need them, and the fixtures that tell.
 UNDER_VALGRIND = {
     "counting_worker": {"counting_worker", "worker"},
-    "simulating_worker": {"simulating_worker"},
     "debian_worker": {"debian_worker"},
     "tracing_worker": {"tracing_worker"},
 }
@@ -36,14 +36,6 @@ def workers_started_ahead(request: pytest.FixtureRequest, folders_of_their_own: 
 def counting_worker() -> Worker:
     """The one that `Timer.collect_callgrind` uses too; it ends with this process."""
     return get_worker(specify("counting_worker"))
-
-
-@pytest.fixture(scope="module")
-def simulating_worker() -> Iterator[Worker]:
-    """One that simulates caches."""
-    worker = get_worker(specify("simulating_worker"))
-    yield worker
-    worker.close()
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +60,13 @@ def timing_worker() -> Worker:
 def stub_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An interpreter that is up at once."""
     return make_stub_python(tmp_path_factory.mktemp("stub") / "python")
+
+
+@pytest.fixture
+def own_stub(stub_python: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same as this program's own Python, for claims that do not depend on what torch does."""
+    monkeypatch.setattr(sys, "executable", stub_python)
+    return stub_python
 
 
 @pytest.fixture(params=["counting", "timing"])

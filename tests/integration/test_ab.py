@@ -66,12 +66,14 @@ def test_a_case_that_one_build_lacks_costs_no_other(program: Program, folder: Pa
     (folder / "bench_mine.py").write_text(
         "from torchmark import TimerArgs\n"
         "BENCHMARKS = {\n"
-        f"    'here': TimerArgs('torch.add(x, y)', {SETUP!r}),\n"
+        # The same in both: nothing that would have to be seen again on fresh layouts.
+        "    'here': TimerArgs('time.sleep(0.0005)', 'import time'),\n"
         f"    'newer': TimerArgs('torch.nn.functional.rms_norm(x, (4,))', {SETUP!r}),\n"
         "    'nowhere': TimerArgs('torch.no_such_thing()'),\n"
         "}\n"
     )
-    found = judge(program, "--base", DEBIAN, "--head", sys.executable, "bench_mine.py", *TIMES)
+    times = ["--metric", "wall", "--layouts", "2", "-q"]
+    found = judge(program, "--base", DEBIAN, "--head", sys.executable, "bench_mine.py", *times)
     assert found["here"]["verdict"] in ("slower", "faster", "same", "undecided")
     assert found["here"]["failures"] == []
     assert [caveat["kind"] for caveat in found["here"]["caveats"]][:1] == ["unmatched"]
@@ -81,7 +83,7 @@ def test_a_case_that_one_build_lacks_costs_no_other(program: Program, folder: Pa
     assert [one["side"] for one in found["nowhere"]["failures"]] == ["base", "head"]
 
 
-def test_cpp_takes_turns_in_processes_of_its_own(program: Program) -> None:
+def test_cpp_takes_turns_in_processes_of_its_own(program: Program, own_stub: str) -> None:
     arguments = ["--language", "cpp", "--setup", "volatile int n = 0;", *TIMES]
     (found,) = judge(program, "n = n + 1;", "for (int i = 0; i < 50; i++) n = n + 1;", *arguments).values()
     assert found["verdict"] == "slower"
@@ -89,11 +91,11 @@ def test_cpp_takes_turns_in_processes_of_its_own(program: Program) -> None:
 
 
 def test_a_gate_stops_what_is_slower_and_tells_it_to_github(
-    program: Program, folder: Path, monkeypatch: pytest.MonkeyPatch
+    program: Program, folder: Path, own_stub: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
-    stmt = "torch.add(x, y)"
-    arguments = (stmt, f"{stmt}; {stmt}", "--setup", SETUP, *TIMES)
+    stmt = "sum(range(100))"
+    arguments = (stmt, f"{stmt}; {stmt}", *TIMES)
     done = program("ab", *arguments, "--fail-on", "slower")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "1 regression" in done.stdout
@@ -110,7 +112,7 @@ def test_a_gate_stops_what_is_slower_and_tells_it_to_github(
         (["--base", "/no/such/python"], 4, "There is no program '/no/such/python'"),
         (["--base", sys.executable, "--stmt", "1", "standard"], 2, "either statements or suites"),
         (["--base", sys.executable, "--setup", "pass"], 2, "--stmt"),
-        (["1", "2", "-k", "linear"], 2, "Cases are selected of suites"),
+        (["1", "2", "-k", "linear"], 2, "cases are selected of these"),
         (["1", "2", "--threads", "1,2"], 2, "one number of --threads"),
         (["1", "2", "--limit", "speed:3"], 2, "speed"),
         (["1", "2", "--equivalence", "70%"], 2, "below a half"),
@@ -121,16 +123,27 @@ def test_a_gate_stops_what_is_slower_and_tells_it_to_github(
         ([".", "1"], 2, "is a suite or a file"),
     ],
 )
-def test_what_cannot_be_meant_is_told(program: Program, arguments: list[str], code: int, text: str) -> None:
+def test_what_cannot_be_meant_is_told(
+    program: Program, own_stub: str, arguments: list[str], code: int, text: str
+) -> None:
     done = program("ab", *arguments, "-q", "--layouts", "2")
     assert done.returncode == code, done.stderr
     assert text in done.stdout + done.stderr
     assert 'Traceback (most recent call last):\n  File "/' not in done.stderr
 
 
-def test_an_interrupt_shows_what_is_known_and_leaves_nobody(folder: Path) -> None:
+LAUNCHER = """
+import sys
+from torchmark.cli.main import main
+sys.executable = sys.argv[1]
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def test_an_interrupt_shows_what_is_known_and_leaves_nobody(stub_python: str, folder: Path) -> None:
     setup = "import time; open('begun', 'a').write('.')"
-    command = [sys.executable, "-m", "torchmark", "ab", "time.sleep(0.02)", "time.sleep(0.021)", "--setup", setup]
+    command = [sys.executable, "-c", LAUNCHER, stub_python, "ab", "time.sleep(0.02)", "time.sleep(0.021)"]
+    command += ["--setup", setup]
     process = subprocess.Popen([*command, *TIMES], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert wait_for(lambda: (folder / "begun").exists() and len((folder / "begun").read_text()) > 3)
     process.send_signal(signal.SIGINT)
@@ -141,7 +154,7 @@ def test_an_interrupt_shows_what_is_known_and_leaves_nobody(folder: Path) -> Non
     assert not [path for path in Path(tempfile.gettempdir()).iterdir() if path.name.startswith(mine)]
 
 
-def test_judgements_come_one_by_one_in_python() -> None:
+def test_judgements_come_one_by_one_in_python(own_stub: str) -> None:
     (found,) = torchmark.ab("x.sum()", "x.sum() + x.sum()", setup="x = torch.ones(4)", count=False, layouts=3)
     assert isinstance(found, torchmark.Judgement)
     assert found.verdict is torchmark.Verdict.SLOWER
@@ -175,7 +188,9 @@ def test_a_copy_of_an_environment_is_not_called_another_build(stub_python: str, 
     assert found.verdict in (Verdict.SAME, Verdict.UNDECIDED)
 
 
-def test_the_self_test_is_kept_for_the_floor(program: Program, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_self_test_is_kept_for_the_floor(
+    program: Program, folder: Path, own_stub: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TORCHMARK_CACHE", str(folder / "cache"))
     for name, value in (("QUICK_NULLS", 2), ("QUICK_TRIALS", 1), ("QUICK_SIZES_S", (1e-6,)), ("QUICK_TRIALS_S", 0.0)):
         monkeypatch.setattr(cmd_selftest, name, value)

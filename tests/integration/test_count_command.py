@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,30 +32,11 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def slow_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """One to be interrupted in its second statement, and the file that tells that this has begun.
-
-    It comes before all tests of this file, because they need not wait while it loads torch under Valgrind.
-    """
-    started = tmp_path_factory.mktemp("slow") / "started"
-    slow = f"import time; open({str(started)!r}, 'w').close(); time.sleep(1000)"
-    with subprocess.Popen(
-        [sys.executable, "-m", "torchmark", "count", "x * w", slow, "--setup", SETUP],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=heed_interrupts,
-    ) as slow_program:
-        yield slow_program, started
-        slow_program.kill()
-
-
 def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
     (tmp_path / "lies_here.py").write_text("def f(x): return x + 1")
     file = tmp_path / "counts.json"
     done = run(
-        "x * w", "lies_here.f(x)", "1 / 0", "while True: pass", "--setup", f"import lies_here; {SETUP}",
+        "x * w", "lies_here.f(x)", "1 / 0", "time.sleep(1000)", "--setup", f"import lies_here, time; {SETUP}",
         "--timeout", "8", "--json", str(file), "--set-env", "MY_SWITCH=on", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 1
@@ -68,7 +48,7 @@ def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others
     assert "the median of 5 memory layouts" in done.stdout
     assert "Failed: 1 / 0\nTraceback (most recent call last):" in done.stderr
     assert "ZeroDivisionError" in done.stderr
-    assert "Failed: while True: pass\nIt did not end within 8 s." in done.stderr
+    assert "Failed: time.sleep(1000)\nIt did not end within 8 s." in done.stderr
 
     data = json.loads(file.read_text())
     assert (data["schema"], data["schema_version"]) == ("torchmark.count", 1)
@@ -175,14 +155,20 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     assert "TORCHMARK_CACHE" in done.stderr
 
 
-def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(
-    slow_program: tuple[subprocess.Popen[str], Path],
-) -> None:
-    process, started = slow_program
-    while not started.exists() and process.poll() is None:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(stub_python: str, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    slow = f"import time; open({str(started)!r}, 'w').close(); time.sleep(1000)"
+    with subprocess.Popen(
+        [sys.executable, "-m", "torchmark", "count", "x * w", slow, "--setup", SETUP, "--python", stub_python],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    ) as process:
+        while not started.exists() and process.poll() is None:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "x * w" in out
     assert "interrupted" in err

@@ -21,7 +21,7 @@ from torchmark.model.job import BARE_LAYOUT, DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner import count as counting
 from torchmark.runner.count import count
-from torchmark.runner.spec import visible_path
+from torchmark.runner.spec import other_worker, visible_path
 from torchmark.runner.worker import Worker
 
 HERE = Place(os.getcwd(), tuple(visible_path()))
@@ -99,7 +99,7 @@ def test_twenty_repeats_agree_to_the_instruction(counting_worker: Worker, name: 
     stmt, setup = STATEMENTS[name]
     seen = set()
     for i in range(20):
-        seen.add(count_it(counting_worker, stmt, setup, layouts=(0,)).layouts[0].total())
+        seen.add(count_it(counting_worker, stmt, setup, layouts=(0,), number=20).layouts[0].total())
         if i % 5 == 0:
             # What comes between makes no difference, whether it succeeds or fails.
             other = CountJob("raise ValueError" if i % 2 else f"z = {'x' * 1000!r} * {i}", "pass", HERE, layouts=(0,))
@@ -358,8 +358,12 @@ def test_a_time_limit_holds_here_too(counting_worker: Worker) -> None:
         torchmark.Timer(stmt).collect_callgrind(timeout_s=1)
 
 
-def test_simulated_caches_give_misses_and_cycles(simulating_worker: Worker) -> None:
-    counts = count_it(simulating_worker, "y = x.sum()", "x = torch.ones(512, 512)", number=2, layouts=(0,))
+def test_simulated_caches_give_misses_and_cycles(stub_python: str) -> None:
+    worker = Worker(other_worker(stub_python, os.environ, {}, simulate=True))
+    try:
+        counts = count_it(worker, "data.count(1)", "data = bytes(1 << 20)", number=2, layouts=(0,))
+    finally:
+        worker.close()
     profile = counts.layouts[0]
     assert {"Ir", "Dr", "D1mr", "DLmr", "Bc", "Bcm"} <= set(profile.events)
     # A megabyte read twice, 64 bytes a line, does not fit into any first-level cache.

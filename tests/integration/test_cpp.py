@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from tests.in_process import Program
+from tests.stub_torch import make_stub_torch
 from torchmark import CallgrindStats, Compare, Language, Measurement, SnippetError, Timer
 from torchmark.api.compiling import CppTimer, _locks
 from torchmark.measure.compiled import CompiledTimer
@@ -116,11 +117,22 @@ def test_an_empty_loop_is_told(timers: dict[str, Timer]) -> None:
 def test_a_snippet_that_does_not_compile_says_where() -> None:
     # The module asks for all headers at once; it would be tried with the light ones first, which takes many seconds.
     timer = Timer("x.add(1);\n  x.nowhere(2);", f"{SETUP} torch::nn::Identity same;", language="cpp")
-    for _ in range(2):
-        with pytest.raises(
-            SnippetError, match=r"(?s)compile: x\.add\(1\); \.\.\.\n<stmt>:2:5: error: .*no member named"
-        ):
+    with pytest.raises(SnippetError, match=r"(?s)compile: x\.add\(1\); \.\.\.\n<stmt>:2:5: error: .*no member named"):
+        timer.timeit(1)
+
+
+def test_whoever_asks_again_is_told_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Perhaps with a header that was changed meanwhile."""
+    monkeypatch.chdir(tmp_path)
+    stub = make_stub_torch(tmp_path / "torch")
+    monkeypatch.setattr("torchmark.api.compiling.read_sdk", lambda: stub)
+    timer = Timer("torchmark::keep(N);", "", '#include "mine.h"', language="cpp")
+    for text, told in (("// nothing", "not declared"), ("#error not yet", "not yet")):
+        (tmp_path / "mine.h").write_text(text)
+        with pytest.raises(SnippetError, match=told):
             timer.timeit(1)
+    (tmp_path / "mine.h").write_text("#define N 3")
+    assert timer.timeit(1).number_per_run == 1
 
 
 def test_python_and_cpp_stand_side_by_side(timers: dict[str, Timer]) -> None:
@@ -312,10 +324,9 @@ def test_what_does_not_fit_together_is_refused(program: Program, arguments: list
     assert told in done.stderr + done.stdout
 
 
-def test_no_compiler_is_one_sentence(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "torchmark", "time", "f(1);", "--language", "cpp"]
-    environ = {**os.environ, "CXX": "no-such-compiler"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environ)
+def test_no_compiler_is_one_sentence(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    done = program("time", "f(1);", "--language", "cpp")
     assert done.returncode == 3
     assert done.stderr.startswith("torchmark: There is no C++ compiler (no-such-compiler). Install one")
     assert done.stderr.count("\n") == 1

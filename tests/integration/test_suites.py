@@ -1,13 +1,15 @@
 """Every case of the suites that come along runs, and its variants compute the same; a suite of faults loses no more.
 
-All C++ is compiled in one go, and everything is timed by one worker.
+Everything is timed by one worker. The suite of faults is compiled by itself: one that does not compile has the compiler
+run again for all beside it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -99,11 +101,12 @@ def timer() -> Iterator[Worker]:
     worker.close()
 
 
-@pytest.fixture(scope="module")
-def prepared(timer: Worker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[Case, Prepared | Failure]]:
-    path = tmp_path_factory.mktemp("mine") / "bench_faults.py"
-    path.write_text(FAULTS)
-    found = discover(["standard", "modern", str(path)])
+Made = Mapping[Case, Prepared | Failure]
+
+
+@contextlib.contextmanager
+def preparing(paths: Sequence[str], timer: Worker) -> Iterator[Made]:
+    found = discover(paths)
     assert found.faults == ()
     # What torch.compile makes of a case is tested elsewhere: each takes seconds to compile.
     cases = [case for case in found.cases if case.autolabels.runtime is not RuntimeMode.COMPILE]
@@ -112,8 +115,11 @@ def prepared(timer: Worker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     assert not models.folder.exists()
 
 
-def ours(prepared: Mapping[Case, Prepared | Failure]) -> dict[Case, Prepared | Failure]:
-    return {case: outcome for case, outcome in prepared.items() if case.suite in ("standard", "modern")}
+@pytest.fixture(scope="module")
+def prepared(timer: Worker) -> Iterator[Made]:
+    """Both suites."""
+    with preparing(["standard", "modern"], timer) as made:
+        yield made
 
 
 def describe(failures: Mapping[Case, Failure]) -> str:
@@ -123,17 +129,17 @@ def describe(failures: Mapping[Case, Failure]) -> str:
 
 
 def test_all_variants_of_both_suites_are_ready_and_compute_the_same(
-    prepared: Mapping[Case, Prepared | Failure],
+    prepared: Made,
 ) -> None:
-    failures = {case: outcome for case, outcome in ours(prepared).items() if isinstance(outcome, Failure)}
+    failures = {case: outcome for case, outcome in prepared.items() if isinstance(outcome, Failure)}
     assert not failures, describe(failures)
     # None for want of something to compare.
-    unchecked = [c.key for c, o in ours(prepared).items() if c.check and not (isinstance(o, Prepared) and o.check)]
+    unchecked = [c.key for c, o in prepared.items() if c.check and not (isinstance(o, Prepared) and o.check)]
     assert unchecked == []
 
 
-def test_every_case_of_both_suites_can_be_timed(prepared: Mapping[Case, Prepared | Failure], timer: Worker) -> None:
-    outcomes = {case: time(outcome, timer) for case, outcome in ours(prepared).items()}
+def test_every_case_of_both_suites_can_be_timed(prepared: Made, timer: Worker) -> None:
+    outcomes = {case: time(outcome, timer) for case, outcome in prepared.items()}
     failures = {case: outcome for case, outcome in outcomes.items() if isinstance(outcome, Failure)}
     assert not failures, describe(failures)
     assert len(outcomes) > 300
@@ -148,11 +154,9 @@ def time(outcome: Prepared | Failure, timer: Worker) -> Times | Failure:
     )
 
 
-def test_cases_of_every_kind_can_be_counted(
-    prepared: Mapping[Case, Prepared | Failure], counting_worker: Worker
-) -> None:
+def test_cases_of_every_kind_can_be_counted(prepared: Made, counting_worker: Worker) -> None:
     # All of them take minutes, without telling more.
-    kinds = {(case.suite, case.autolabels): outcome for case, outcome in ours(prepared).items()}
+    kinds = {(case.suite, case.autolabels): outcome for case, outcome in prepared.items()}
     failures: dict[Case, Failure] = {}
     for outcome in kinds.values():
         assert isinstance(outcome, Prepared)
@@ -168,8 +172,12 @@ def test_cases_of_every_kind_can_be_counted(
 
 
 @pytest.fixture(scope="module")
-def outcomes(prepared: Mapping[Case, Prepared | Failure], timer: Worker) -> dict[Case, Times | Failure]:
-    return {case: time(outcome, timer) for case, outcome in prepared.items() if case not in ours(prepared)}
+def outcomes(timer: Worker, tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Times | Failure]:
+    """What becomes of the suite of faults."""
+    path = tmp_path_factory.mktemp("mine") / "bench_faults.py"
+    path.write_text(FAULTS)
+    with preparing([str(path)], timer) as made:
+        return {case: time(outcome, timer) for case, outcome in made.items()}
 
 
 def test_what_differs_or_fails_is_not_measured_and_all_else_is(outcomes: Mapping[Case, Times | Failure]) -> None:

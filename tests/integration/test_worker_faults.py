@@ -46,14 +46,6 @@ FAULTS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def counting_parent() -> Iterator[subprocess.Popen[str]]:
-    """A program with a worker under Valgrind. The tests of this file need not wait while that starts."""
-    with start_parent("counting") as parent:
-        yield parent
-        parent.kill()
-
-
 def job_for(worker: Worker, stmt: str, setup: str = "pass") -> Job:
     if worker.spec.counting:
         return CountJob(stmt, setup, HERE, number=2, layouts=(0,))
@@ -170,7 +162,7 @@ def test_an_interrupt_of_the_parent_ends_the_job_and_keeps_the_worker(worker: Wo
     expect_unharmed(worker)
 
 
-def test_a_job_that_kills_its_worker_is_told_apart_from_one_that_merely_waited() -> None:
+def test_a_job_that_kills_its_worker_is_told_apart_from_one_that_merely_waited(own_stub: str) -> None:
     worker = Worker(own_worker(os.environ, counting=False))
     try:
         failure = worker.run(job_for(worker, "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"))
@@ -185,7 +177,7 @@ def test_a_job_that_kills_its_worker_is_told_apart_from_one_that_merely_waited()
         worker.close()
 
 
-def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_hangs_is_given_up(own_stub: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchmark.runner.link.ANSWER_TIMEOUT_S", 0.5)
     worker = Worker(own_worker(os.environ, counting=False))
     try:
@@ -198,7 +190,9 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         worker.close()
 
 
-def test_an_interrupt_of_an_interrupt_costs_the_worker_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_of_an_interrupt_costs_the_worker_and_nothing_else(
+    own_stub: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker = Worker(own_worker(os.environ, counting=False))
     try:
         worker.start()
@@ -230,6 +224,7 @@ import fcntl, sys, threading
 # Out of the way of the standard streams.
 result = open(fcntl.fcntl(open(sys.argv[1], "w"), fcntl.F_DUPFD, 10), "w")
 exec(sys.argv[2])
+sys.executable = sys.argv[3]
 import os
 from torchmark.model.job import TimeJob, Place
 from torchmark.runner.worker import Worker
@@ -244,17 +239,18 @@ threading.Thread(target=run).start()
 
 
 @pytest.mark.parametrize("oddity", ODD_PARENTS)
-def test_it_works_from_a_thread_of_a_program(tmp_path: Path, oddity: str) -> None:
+def test_it_works_from_a_thread_of_a_program(tmp_path: Path, stub_python: str, oddity: str) -> None:
     result = tmp_path / "result"
-    command = [sys.executable, "-c", IN_ODD_PARENT, str(result), ODD_PARENTS[oddity]]
+    command = [sys.executable, "-c", IN_ODD_PARENT, str(result), ODD_PARENTS[oddity], stub_python]
     environ = {**os.environ, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
     subprocess.run(command, env=environ if "ASCII" in oddity else None, timeout=60)
     assert result.read_text() == "['Reply', 'Failure']\n"
 
 
-def test_a_program_ends_although_a_thread_of_its_own_waits_for_a_job() -> None:
+def test_a_program_ends_although_a_thread_of_its_own_waits_for_a_job(stub_python: str) -> None:
     program = """
-import os, threading, time
+import os, sys, threading, time
+sys.executable = sys.argv[1]
 from torchmark.model.job import TimeJob, Place
 from torchmark.runner.pool import get_worker
 from torchmark.runner.spec import own_worker
@@ -265,13 +261,14 @@ job = TimeJob("import time; time.sleep(1000)", "pass", Place("/"))
 threading.Thread(target=worker.run, args=(job,), daemon=True).start()
 time.sleep(0.5)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", program, stub_python]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     zygote, scratch = done.stdout.split()
     assert not _is_alive(int(zygote))
     assert not Path(scratch).exists()
 
 
-def test_closing_leaves_no_process_and_no_file() -> None:
+def test_closing_leaves_no_process_and_no_file(own_stub: str) -> None:
     worker = Worker(own_worker(os.environ, counting=False))
     worker.start()
     zygote, scratch = _zygote(worker), worker._scratch
@@ -284,6 +281,7 @@ def test_closing_leaves_no_process_and_no_file() -> None:
 
 PROGRAM = """
 import os, sys
+sys.executable = sys.argv[2]
 from torchmark.model.job import TimeJob, CountJob, Place
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker
@@ -296,9 +294,9 @@ worker.run(job)
 """
 
 
-def start_parent(kind: str) -> subprocess.Popen[str]:
+def start_parent(kind: str, python: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, kind],
+        [sys.executable, "-c", PROGRAM, kind, python],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -316,10 +314,8 @@ def start_parent(kind: str) -> subprocess.Popen[str]:
         ("timing", signal.SIGINT),
     ],
 )
-def test_when_the_parent_is_ended_nothing_is_left(
-    counting_parent: subprocess.Popen[str], kind: str, with_signal: signal.Signals
-) -> None:
-    parent = counting_parent if kind == "counting" else start_parent(kind)
+def test_when_the_parent_is_ended_nothing_is_left(stub_python: str, kind: str, with_signal: signal.Signals) -> None:
+    parent = start_parent(kind, stub_python)
     assert parent.stdout is not None
     zygote, scratch = parent.stdout.readline().split()
     job = _wait_for(lambda: _children(int(zygote)))

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
 import click
 
 from torchmark.api.ab import MOST_LAYOUTS, make_settings
+from torchmark.api.comparison import Comparison
 from torchmark.api.referee import LAYOUTS
 from torchmark.callgrind.command import find_valgrind
 from torchmark.cli.asking import Asked
-from torchmark.cli.comparing import carry_out
+from torchmark.cli.backends import Means, backend_options
+from torchmark.cli.comparing import Found, carry_out
+from torchmark.cli.duelling import Duelling
 from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate, gate_options
 from torchmark.cli.live_dossiers import make_live_dossier
 from torchmark.cli.parameters import (
@@ -26,10 +31,11 @@ from torchmark.cli.parameters import (
     json_option,
     write_json,
 )
+from torchmark.cli.planning import Wish
 from torchmark.cli.selecting import FAULTY, Options, choice_options, say_why_nothing, show_faults
 from torchmark.cli.storing import spell_store, store_option
 from torchmark.cli.telling import TITLE, Report, list_counts
-from torchmark.cli.writing import write_text
+from torchmark.cli.writing import check_output, write_text
 from torchmark.errors import SetupError, UsageError
 from torchmark.model.plan import Metric
 from torchmark.report.pages.report import render_report
@@ -64,6 +70,7 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 @click.option("--budget", type=Seconds(), help="Seconds to take turns for, all cases together (30, and 3 for each).")
 @click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a process is given up (600).")
 @click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
+@backend_options
 @gate_options
 @click.option("--all", "all_cases", is_flag=True, help="A line for each case, however many are the same.")
 @click.option("--no-explain", is_flag=True, help="Explain no change by function; else the five largest are.")
@@ -86,6 +93,7 @@ def command(
     budget: float | None,
     timeout: float,
     cores: str | None,
+    means: Means,
     gate: GateOptions,
     all_cases: bool,
     no_explain: bool,
@@ -107,19 +115,21 @@ def command(
     """
     check_folder()
     usable = choose_cores(cores)
+    means.check(cores)
     if not timeout:
         raise UsageError("--timeout 0 would give up every case before it has begun.")
+    check_output(page, "ab.html")
     settings = make_settings(alpha, equivalence, layouts, budget)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
-    metrics = _leave_out_counts(metrics)
+    metrics = metrics if means.is_ray else _leave_out_counts(metrics)
     asked = Asked(texts, base, head, stmts, setup, global_setup, chosen, metrics, settings, timeout)
     comparison, loaded = asked.compare()
     if comparison is None:
         assert loaded is not None
         return say_why_nothing(loaded)
     try:
-        found = carry_out(comparison, usable, asked.wish() if loaded else None, store_path, quiet=quiet)
+        found = _carry_out(comparison, usable, asked.wish() if loaded else None, store_path, means, quiet=quiet)
     except SetupError as error:
         click.echo(f"torchmark: {error}", err=True)
         return REFUSED
@@ -134,6 +144,23 @@ def command(
     append_summary(report.summarise(), gate)
     show_faults(loaded.faults if loaded else ())
     return report.exit_code or (FAULTY if loaded and loaded.faults else 0)
+
+
+def _carry_out(
+    comparison: Comparison, cores: Sequence[int], wish: Wish | None, store_path: Path, means: Means, *, quiet: bool
+) -> Found:
+    if not means.is_ray:
+        return carry_out(comparison, cores, wish, store_path, quiet=quiet)
+    with contextlib.closing(Duelling(means, comparison)) as away:
+        return carry_out(
+            comparison,
+            cores,
+            wish,
+            store_path,
+            quiet=quiet,
+            open_venues=away.open_venues,
+            open_backend=away.open_backend,
+        )
 
 
 def _leave_out_counts(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:

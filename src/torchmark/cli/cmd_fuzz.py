@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from torchmark.cli.backends import Means, backend_options
 from torchmark.cli.loading import load_inputs
 from torchmark.cli.parameters import MOST_THREADS, Seconds, check_folder, json_option, output_aside
 from torchmark.cli.studying import Study, follow, report
@@ -75,6 +76,7 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option("--top", type=click.IntRange(1), default=5, metavar="N", help="Inputs to show at either end (5).")
 @click.option("--only", type=Indices(), help="Only these inputs; shows the code that makes them.")
 @click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until an input is given up (600).")
+@backend_options
 @click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
 @json_option
 def command(
@@ -92,6 +94,7 @@ def command(
     top: int,
     only: tuple[int, ...] | None,
     timeout: float,
+    means: Means,
     quiet: bool,
     json_file: IO[str] | None,
 ) -> int:
@@ -112,6 +115,7 @@ def command(
         raise UsageError("--only says which inputs: leave out -n with it.")
     if len(set(stmts)) < len(stmts):
         click.echo("NOTE: The same statement is given more than once: what differs is noise.", err=True)
+    means.check(None)
     check_folder()
     # As `python -m` does, so that a fuzzer or a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
@@ -127,12 +131,21 @@ def command(
     about |= {"setup": setup or None, "threads": threads if threads > 1 else None, "python": python}
     about |= {"min-run-time": min_run_time, "timeout": None if timeout == DEFAULT_TIMEOUT_S else timeout}
     study = Study(stmts, len(indices), about)
+    order = {index: place for place, index in enumerate(indices)}
     try:
         outlines = fuzzers.outline_all(made, indices)
-        results = inputs.race_on(outlines, job, python, timeout, tell_waiting)
-        with output_aside(), contextlib.closing(results):
+        with contextlib.ExitStack() as stack:
+            if means.is_ray:
+                backend = stack.enter_context(contextlib.closing(means.make_cluster()))
+                results = inputs.race_away(outlines, job, python, timeout, backend)
+            else:
+                results = inputs.race_on(outlines, job, python, timeout, tell_waiting)
+            stack.enter_context(output_aside())
+            stack.enter_context(contextlib.closing(results))
             follow(study, results, quiet=quiet)
     finally:
+        # Nodes are not equally fast.
+        study.results.sort(key=lambda result: order[result.index])
         # Also after an interrupt: what has been measured is not lost.
         report(study, top, json_file, with_code=only is not None)
     return INPUT_FAILED if study.failures else 0

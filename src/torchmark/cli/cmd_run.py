@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import sys
@@ -14,6 +15,8 @@ import click
 
 from torchmark.analysis.estimate import History, estimate
 from torchmark.analysis.results import summarise_run
+from torchmark.analysis.sharding import list_own_cases
+from torchmark.cli.backends import Means, backend_options
 from torchmark.cli.cmd_show import as_json, make_unmistakable
 from torchmark.cli.executing import SIGNALLED, Task, carry_out
 from torchmark.cli.interrupts import Ended
@@ -37,15 +40,17 @@ from torchmark.cli.selecting import (
     say_why_nothing,
     show_faults,
 )
+from torchmark.cli.sharding import ShardNumber, keep_to_shard, say_why_empty
 from torchmark.cli.storing import spell_store, store_option
 from torchmark.errors import UsageError
 from torchmark.model.outcome import Failure, Outcome, may_pass_later
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order
 from torchmark.model.run import Run, RunInfo
+from torchmark.model.shard import Shard
+from torchmark.report.nodes import tell_nodes
 from torchmark.report.planning import render_plan
 from torchmark.report.results import render_results
 from torchmark.runner.cores import choose_cores
-from torchmark.runner.local import LocalBackend
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.definitions import content_hash
 from torchmark.store.runs import open_store
@@ -81,6 +86,12 @@ MOST_LAYOUTS = 1000
 )
 @click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a case is given up (600).")
 @click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
+@click.option(
+    "--shard",
+    type=ShardNumber(),
+    help="Only the I-th of N parts; 'torchmark merge' puts parts that several machines have measured together.",
+)
+@backend_options
 @store_option
 @click.option("--resume", is_flag=True, help="Go on with the newest run of this kind: only what is missing is run.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first case that fails.")
@@ -99,6 +110,8 @@ def command(
     layouts: int,
     timeout: float,
     cores: str | None,
+    shard: Shard | None,
+    means: Means,
     store_path: Path,
     resume: bool,
     fail_fast: bool,
@@ -120,11 +133,12 @@ def command(
     """
     check_folder()
     usable = choose_cores(cores)
+    means.check(cores)
     if not timeout:
         raise UsageError("--timeout 0 would give up every case before it has begun.")
     if not resume:
         check_name(name)
-    wish = Wish(names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout)
+    wish = Wish(names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout, shard=shard)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     if dry_run:
@@ -141,13 +155,16 @@ def command(
             return say_why_nothing(loaded)
         task = Task(store, wish.make_plan(loaded.cases), wish, known, name)
         try:
-            with contextlib.closing(LocalBackend(usable)) as backend:
-                code, run = carry_out(task, backend, len(usable), quiet=quiet, fail_fast=fail_fast)
+            with contextlib.closing(means.make(usable)) as backend:
+                code, run = carry_out(task, backend, quiet=quiet, fail_fast=fail_fast)
         except Ended as ended:
             # Before there was anything to show.
             return SIGNALLED + ended.number
         shown = make_unmistakable(store, run.info)
-    _report(run, shown, json_file, spell_store(store_path))
+    own = keep_to_shard(run, wish.shard)
+    _report(own, shown, json_file, spell_store(store_path))
+    if wish.shard is not None and not own.plan.cases:
+        click.echo(say_why_empty(run.plan, wish.shard), err=True)
     show_faults(loaded.faults)
     return code or (FAULTY if loaded.faults else 0)
 
@@ -174,7 +191,12 @@ def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name:
     loaded = load_cases(wish.names, wish.chosen.select())
     if not loaded.cases:
         return say_why_nothing(loaded)
-    plan = wish.make_plan(loaded.cases)
+    whole = wish.make_plan(loaded.cases)
+    plan = dataclasses.replace(whole, cases=list_own_cases(whole, wish.shard))
+    if wish.shard is not None:
+        click.echo(f"Shard {wish.shard}:" if plan.cases else say_why_empty(whole, wish.shard))
+    if not plan.cases:
+        return loaded.exit_code
     orders = [order for order in plan.orders if _identify(order) not in settled]
     expected = estimate(orders, plan.sampling, history, cores)
     click.echo(render_plan(plan, expected, cores, _width(), of=len(loaded.found)))
@@ -196,6 +218,8 @@ def _report(run: Run, shown: RunInfo, json_file: IO[str] | None, store: str) -> 
     if json_file is not None:
         write_json(as_json(run, summaries, ()), json_file)
     if not is_standard_output(json_file):
+        for line in tell_nodes(run):
+            click.echo(line)
         click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown, store=store))
 
 

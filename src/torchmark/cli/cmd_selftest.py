@@ -15,9 +15,9 @@ from typing import IO
 import click
 
 from torchmark.analysis.selftest import Trust, sum_up
-from torchmark.api.comparison import claim_machine
 from torchmark.api.referee import FEWEST_LAYOUTS, LAYOUTS, Settings
 from torchmark.api.selftest import STMT, choose_slowings, gauge_statement, run_trials
+from torchmark.api.venues import claim_machine
 from torchmark.cli.gating import REFUSED
 from torchmark.cli.parameters import check_folder, is_standard_output, json_option, write_json
 from torchmark.errors import SetupError

@@ -29,6 +29,10 @@ class Stop:
 class Backend(Protocol):
     """Whoever carries out orders."""
 
+    @property
+    def slots(self) -> int:
+        """How many cases may be counted at once, once it is open."""
+
     def open(self, plan: Plan) -> None:
         """Find out whether that can be done at all. SetupError says what is missing."""
 

@@ -18,6 +18,7 @@ class FakeBackend:
         self._measure = measure
         self._environment = environment
         self.is_open = False
+        self.slots = 1
 
     def open(self, plan: Plan) -> None:
         """Nothing is missing."""

@@ -44,9 +44,19 @@ Used = TypeVar("Used", bound=Closing)
 class Lab:
     """The workers of one target. A worker is used by one thread at a time; different ones by different threads."""
 
-    def __init__(self, target: Target, environ: Mapping[str, str] = os.environ, alias: str | None = None) -> None:
-        """`alias` is another name of the target's interpreter, for those that count in it."""
+    def __init__(
+        self,
+        target: Target,
+        environ: Mapping[str, str] = os.environ,
+        alias: str | None = None,
+        path: Sequence[str] | None = None,
+    ) -> None:
+        """`alias` is another name of the target's interpreter, for those that count in it.
+
+        `path` is where modules are found, if that is not where this program finds them.
+        """
         self.target = target
+        self._path = path
         self._alias = alias
         self._environ = environ
         # As it is now: a statement may take it away.
@@ -90,7 +100,7 @@ class Lab:
         if self.target.python is not None:
             return Place(self._folder)
         beside = [os.path.dirname(os.path.abspath(case.suite))] if os.path.isfile(case.suite) else []
-        return Place(self._folder, (*beside, *visible_path()))
+        return Place(self._folder, (*beside, *(visible_path() if self._path is None else self._path)))
 
     def time(
         self, prepared: Prepared, sampling: Sampling, cores: Sequence[int] = ()

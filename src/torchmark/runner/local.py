@@ -31,6 +31,11 @@ class LocalBackend:
         self._models = Models(environ)
         self._labs: dict[Target, Lab] = {}
 
+    @property
+    def slots(self) -> int:
+        """One for each core."""
+        return len(self._cores)
+
     def open(self, plan: Plan) -> None:
         """Start a worker in each target, and see that Valgrind is there if it is needed."""
         if Metric.COUNT in plan.sampling.metrics:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from torchmark.model.case import Artefact, Case, Check
 from torchmark.model.job import Way
 from torchmark.model.outcome import ActivityKind, Failure
+from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import Language
 from torchmark.runner.artefacts import Models, insert_path
@@ -17,6 +18,8 @@ from torchmark.runner.comparing import Bench, Prepared, Witnesses
 from torchmark.runner.persisting import persist
 
 Made = dict[Case, "Prepared | Failure"]
+Build = Callable[[Sequence[Snippet], Sdk, int], Mapping[Snippet, "Compiled | Failure"]]
+"""Compiles snippets for a torch with so many compilers at a time."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +39,17 @@ class Preparation:
     """
 
     def __init__(
-        self, bench: Bench, models: Models, environ: Mapping[str, str], stop: threading.Event | None = None
+        self,
+        bench: Bench,
+        models: Models,
+        environ: Mapping[str, str],
+        stop: threading.Event | None = None,
+        build: Build | None = None,
     ) -> None:
+        """`build` has C++ compiled; by default that happens here."""
         self._bench = bench
         self._models = models
-        self._environ = environ
-        self._stop = stop
+        self._build = build or (lambda snippets, sdk, jobs: build_snippets(snippets, sdk, environ, stop, jobs))
         self._witnesses = Witnesses(bench)
         self._located: dict[Case, Case | Failure] = {}
         self._assembled: Made = {}
@@ -71,8 +79,8 @@ class Preparation:
     def _compile(self, cases: Sequence[Case], jobs: int) -> Made:
         located = {case: self._located.get(case, case) for case in cases}
         good = [case for case in located.values() if isinstance(case, Case)]
-        snippets = [snippet for case in good for snippet in _snippets(case)]
-        built = persist(lambda: build_snippets(snippets, self._bench.worker.sdk, self._environ, self._stop, jobs))
+        snippets = [snippet for case in good for snippet in list_snippets(case)]
+        built = persist(lambda: self._build(snippets, self._bench.worker.sdk, jobs))
         if isinstance(built, Failure):
             built = dict.fromkeys(snippets, built)
         for case, found in located.items():
@@ -89,10 +97,12 @@ class Preparation:
         return {**prepared, **dict(self._witnesses.compare(prepared))}
 
 
-def prepare(cases: Sequence[Case], bench: Bench, models: Models, environ: Mapping[str, str]) -> Made:
+def prepare(
+    cases: Sequence[Case], bench: Bench, models: Models, environ: Mapping[str, str], build: Build | None = None
+) -> Made:
     """All of it at once."""
     ready: Made = {}
-    for stage in Preparation(bench, models, environ).stages(cases):
+    for stage in Preparation(bench, models, environ, build=build).stages(cases):
         ready.update(stage.run(count_jobs()))
     return {case: ready[case] for case in cases}
 
@@ -105,7 +115,8 @@ def _locate(case: Case, paths: Mapping[Artefact, str | Failure]) -> Case | Failu
     return path if isinstance(path, Failure) else insert_path(case, path)
 
 
-def _snippets(case: Case) -> Iterator[Snippet]:
+def list_snippets(case: Case) -> Iterator[Snippet]:
+    """What there is to compile for a case of C++."""
     yield _snippet(case)
     if case.check is not None:
         yield _check_snippet(case, case.check)

@@ -20,7 +20,6 @@ from torchmark.model.outcome import (
     Begun,
     Event,
     Failure,
-    FailureKind,
     Outcome,
     Result,
 )
@@ -28,6 +27,7 @@ from torchmark.model.plan import Metric, Order, Sampling
 from torchmark.native.compiler import Stopped
 from torchmark.runner.backend import Stop
 from torchmark.runner.machine import read_available_memory
+from torchmark.runner.measuring import measure, refuse_threads
 from torchmark.runner.persisting import persist
 from torchmark.runner.preparing import Made, Stage
 from torchmark.runner.sites import Site
@@ -72,7 +72,8 @@ class Execution:
         self._stop = stop
         self._done: queue.SimpleQueue[tuple[_Flight, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
         self._flights: list[_Flight] = []
-        self._counted_s: list[float] = []
+        self._counted = 0
+        self._counted_s = 0.0
         self._turns = Turns()
         self._waits_since: float | None = None
 
@@ -198,7 +199,7 @@ class Execution:
             return True
         if not site.countable or site.is_full:
             return False
-        mean_s = sum(self._counted_s) / len(self._counted_s) if self._counted_s else EXPECTED_COUNT_S
+        mean_s = self._counted_s / self._counted if self._counted else EXPECTED_COUNT_S
         memory = read_available_memory()
         return (
             len(site.countable) * mean_s / site.counters > WORTH_STARTING_S
@@ -245,7 +246,7 @@ class Execution:
         def work() -> Callable[[], Iterator[Event]]:
             if counter is not None:
                 counter.pin(cores)
-            result, environment = _measure(lambda: site.lab.count(prepared, self._sampling, counter))
+            result, environment = measure(lambda: site.lab.count(prepared, self._sampling, counter))
             ended = time.time()
             outcome = Outcome(order, result, began, ended, environment, cores, prepared.unchecked)
             return lambda: self._finish_count(site, counter, outcome)
@@ -258,7 +259,8 @@ class Execution:
             site.is_counting_compiled = False
         else:
             site.idle.append(counter)
-            self._counted_s.append(outcome.ended - outcome.began)
+            self._counted += 1
+            self._counted_s += outcome.ended - outcome.began
         yield outcome
 
     def _take(self, number: int) -> tuple[int, ...]:
@@ -309,31 +311,10 @@ class Execution:
         result: Result
         environment: Environment | None = None
         if threads > len(self._cores):
-            result = _refuse(threads, len(self._cores))
+            result = refuse_threads(threads, len(self._cores))
         else:
-            result, environment = _measure(lambda: lab.time(prepared, self._sampling, cores))
+            result, environment = measure(lambda: lab.time(prepared, self._sampling, cores))
         yield Outcome(order, result, began, time.time(), environment, cores, prepared.unchecked)
-
-
-def _refuse(threads: int, cores: int) -> Failure:
-    there = "is 1 core" if cores == 1 else f"are {cores} cores"
-    return Failure(
-        FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
-    )
-
-
-def _measure(
-    attempt: Callable[[], tuple[Result, Environment | None]],
-) -> tuple[Result, Environment | None]:
-    """The result of the last attempt, and where that was."""
-    environment: Environment | None = None
-
-    def run() -> Result:
-        nonlocal environment
-        result, environment = attempt()
-        return result
-
-    return persist(run), environment
 
 
 def _raise_later(error: BaseException) -> Callable[[], Iterator[Event]]:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 
 # Where things are and how text is written; they do not change what torch does.
 PLAIN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
+# Of these, what is of the person, not of the machine.
+SPOKEN = ("LANG", "LOGNAME", "TZ", "USER")
 # Read by torch, by the libraries it computes with, or by the runtimes of its threads.
 TELLING_PREFIXES = (
     "ATEN_",
@@ -55,6 +57,15 @@ def select_telling(variables: Mapping[str, str], given: Collection[str]) -> tupl
     """Those worth recording with a result: what torch reads, and what the user gave."""
     telling = (name for name in variables if name in given or _is_telling(name) or name in OWN_INTERPRETER_ONLY)
     return tuple((name, variables[name]) for name in sorted(telling))
+
+
+def travels(name: str) -> bool:
+    """Whether a variable is the same on all machines of a run: it says something of the run, not of the machine.
+
+    >>> [name for name in ("PATH", "OMP_NUM_THREADS", "LANG", "TORCHMARK_CACHE", "EDITOR") if travels(name)]
+    ['OMP_NUM_THREADS', 'LANG']
+    """
+    return _is_telling(name) or name in SPOKEN or name.startswith("LC_")
 
 
 def _is_handed(name: str, *, own: bool) -> bool:

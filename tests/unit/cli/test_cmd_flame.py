@@ -55,6 +55,26 @@ def test_what_makes_no_sense_is_refused(program: Program, arguments: list[str], 
     assert message in done.stderr
 
 
+@pytest.mark.parametrize("how", [(), ("--sampled",), ("--base", "/some/python")])
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
+    program: Program, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[object] = []
+    monkeypatch.setattr("torchmark.cli.cmd_flame.open_tracer", measured.append)
+    monkeypatch.setattr("torchmark.cli.cmd_flame.sample_case", measured.append)
+    done = program("flame", "x + y", *how, "-o", str(tmp_path / "no" / "x.svg"))
+    assert done.returncode == 2
+    assert f"There is no folder {tmp_path}/no to write x.svg to." in done.stderr
+    assert measured == []
+
+
+def test_what_is_wrong_with_a_statement_is_told_when_it_is_sampled_too(program: Program, tmp_path: Path) -> None:
+    done = program("flame", "x +", "--sampled", "-o", str(tmp_path / "x.svg"))
+    assert done.returncode == 1
+    assert "SyntaxError: invalid syntax" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_nothing_selected_is_said(program: Program) -> None:
     done = program("flame", "standard", "-k", "nothing_like_it")
     assert done.returncode == 1

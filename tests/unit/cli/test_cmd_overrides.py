@@ -184,6 +184,19 @@ def test_what_would_have_no_effect_is_refused(
     assert not machine.asked
 
 
+@pytest.mark.parametrize(("output", "message"), [("no/x.zip", "There is no folder"), (".", ". is a folder")])
+def test_a_bundle_that_cannot_be_written_is_told_before_anything_is_measured(
+    program: Program, output: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    measured: list[object] = []
+    monkeypatch.setattr("torchmark.cli.cmd_overrides.compare_overrides", lambda *given, **_: measured.append(given))
+    done = program("overrides", "--base", "/some/python", "-o", output)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert measured == []
+
+
 def test_an_interpreter_that_is_none_cannot_be_compared(program: Program, tmp_path: Path) -> None:
     done = program("overrides", "--base", "/nowhere/python", "-o", str(tmp_path / "x.zip"), "-k", "shape", "--quiet")
     assert done.returncode == 4

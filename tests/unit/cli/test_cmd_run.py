@@ -280,3 +280,93 @@ def test_a_slip_of_the_finger_makes_no_store(machine: Machine, program: Program)
     define(a="1")
     assert program("run", "bench_mine.py", "-k", "nothing").returncode == 1
     assert not Path(".torchmark").exists()
+
+
+def test_shards_share_the_work_and_are_put_together(machine: Machine, program: Program) -> None:
+    define(a="1", b="2", c="3")
+    for number, asked in ((1, ["a", "c"]), (2, ["b"])):
+        machine.asked.clear()
+        done = program(*WALL, "--shard", f"{number}/2", "--store", f"{number}.db")
+        assert done.returncode == 0
+        assert machine.asked == asked
+        assert f"{len(asked)} of {len(asked)} done" in done.stderr
+        assert f"Shard {number}/2: " in done.stdout
+        # What others measure is not shown as if it were missing.
+        assert "not measured" not in done.stdout
+        assert "torchmark merge" in done.stdout
+    assert "shard 2/2" in program("runs", "--store", "2.db").stdout
+    shown = program("show", "--store", "1.db").stdout
+    assert "shard 1/2: 2 of 3 results" in shown
+    assert "Shard 1/2: All of 2 cases measured." in shown
+    assert "None of 2 cases is selected by -k b." in program("show", "--store", "1.db", "-k", "b").stderr
+    assert program("merge", "1.db", "2.db", "-o", ".torchmark/results.db").returncode == 0
+    assert [one.order.case.label[0] for one in load().outcomes] == ["a", "b", "c"]
+    assert load().info.finished is not None
+    machine.asked.clear()
+    assert program("run", "--resume", "--name", "bench_mine").returncode == 0
+    assert machine.asked == []
+
+
+def test_a_shard_goes_on_as_that_shard_and_as_no_other(machine: Machine, program: Program) -> None:
+    define(a="1", b="2", c="3", d="4")
+    machine.on["c"] = lambda: signal.raise_signal(signal.SIGINT)
+    assert program(*WALL, "--shard", "2/2").returncode == 0
+    assert program(*WALL, "--shard", "1/2").returncode == 0
+    define(a="1", b="2", c="30", d="40")
+    machine.asked.clear()
+    # An interrupt of the last one that was asked for stops nothing.
+    assert program("run", "--resume").returncode == 0
+    assert machine.asked == ["c"]
+    for arguments, words in ((["--shard", "1/3"], "is shard 1/2, not shard 1/3"), (["--name", "x"], "no run 'x'")):
+        refused = program("run", "--resume", *arguments)
+        assert refused.returncode == 2
+        assert words in refused.stderr
+    # Of those that share a name, the one that is meant.
+    assert program("run", "--resume", "--name", "bench_mine", "--shard", "2/2").returncode == 0
+    assert machine.asked == ["c", "d"]
+    assert program(*WALL, "--name", "whole").returncode == 130
+    refused = program("run", "--resume", "--name", "whole", "--shard", "2/2")
+    assert "is no shard, not shard 2/2" in refused.stderr
+
+
+def test_a_shard_that_is_stopped_says_so_by_its_exit_code(machine: Machine, program: Program) -> None:
+    define(a="1", b="2", c="3", d="4")
+    machine.on["a"] = lambda: signal.raise_signal(signal.SIGINT)
+    done = program(*WALL, "--shard", "1/2")
+    assert done.returncode == 130
+    assert "Shard 1/2: 1 of 2 cases measured, 1 not measured yet." in done.stdout
+    assert program("run", "--resume").returncode == 0
+    assert machine.asked == ["a", "c"]
+
+
+def test_a_shard_without_anything_to_do_succeeds_and_needs_nothing(machine: Machine, program: Program) -> None:
+    define(a="1")
+    for arguments in ((), ("--resume",), ("--dry-run",)):
+        done = program(*WALL, "--shard", "3/3", *arguments)
+        assert done.returncode == 0
+        assert "Shard 3/3 is empty: " in done.stderr + done.stdout
+        assert "fill 1 shard." in done.stderr + done.stdout
+    assert (machine.asked, machine.opened) == ([], 0)
+    assert load().info.options[-1] == ("shard", ("3/3",))
+    assert program("show").returncode == 0
+    assert program("merge", ".torchmark/results.db", "-o", "all.db").returncode == 1
+
+
+def test_a_dry_run_tells_of_the_shard_alone(machine: Machine, program: Program) -> None:
+    define(a="1", b="2", c="3")
+    done = program(*WALL, "--shard", "1/2", "--dry-run")
+    assert done.stdout.startswith("Shard 1/2:\n2 of 3 cases")
+    assert "2 results: about" in done.stdout
+    program(*WALL, "--shard", "1/2")
+    done = program("run", "--resume", "--dry-run")
+    assert "Shard 1/2:" in done.stdout
+    assert "Nothing is left to measure." in done.stdout
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "2", "1/0"])
+def test_a_shard_that_there_is_not_is_refused(machine: Machine, program: Program, shard: str) -> None:
+    define(a="1")
+    done = program(*WALL, "--shard", shard)
+    assert done.returncode == 2
+    assert "no shard" in done.stderr
+    assert not Path(".torchmark").exists()

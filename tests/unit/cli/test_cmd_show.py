@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_contrasts import count_functions, run_of
+from tests.sample_runs import ADD
 from tests.stored_runs import BASELINE, TALLY, make_run
 from torchmark.cli.main import main
+from torchmark.model.node import Node
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Order
 from torchmark.store.runs import open_store
@@ -144,3 +147,32 @@ def test_a_run_with_a_name_of_another_meaning_is_shown(store: Path, capsys: pyte
         opened.add(dataclasses.replace(run, info=dataclasses.replace(run.info, id="e" * 32, name="@9")))
     assert main(["show", "eeee"]) == 0
     assert "torchmark show eeeeeeeeeeee --failures" in capsys.readouterr().out
+
+
+def test_rounds_of_other_nodes_are_neither_in_the_table_nor_among_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TORCHMARK_STORE", str(tmp_path / "nodes.db"))
+    run = run_of({(ADD, Metric.COUNT, n): count_functions(400, 1000 * (n + 1)) for n in (0, 1)}, "shards")
+    first, second = run.outcomes
+    assert second.environment is not None
+    newer = dataclasses.replace(second.environment, valgrind="valgrind-3.22.0")
+    outcomes = (
+        dataclasses.replace(first, node=Node("a", "EPYC")),
+        dataclasses.replace(second, node=Node("b", "EPYC"), environment=newer),
+    )
+    with open_store(tmp_path / "nodes.db", create=True) as store:
+        store.add(dataclasses.replace(run, outcomes=outcomes))
+    assert main(["show"]) == 0
+    out = capfd.readouterr().out
+    assert "  2 nodes: a, b; EPYC\n  Counts come from 2 kinds of nodes: Valgrind 3.19.0 (a)" in out
+    assert "e  1 of 2 rounds of counts is left out, taken with another Valgrind (b)." in out
+    assert main(["show", "--functions", "add"]) == 0
+    assert "14.0   100%" in capfd.readouterr().out
+    assert main(["show", "--json", "-"]) == 0
+    (case,) = json.loads(capfd.readouterr().out)["cases"]
+    assert case["nodes"] == [{"name": "a", "cpu_model": "EPYC"}]
+    assert case["caveats"][0] == {
+        "kind": "other_places", "metric": "count", "rounds": 1, "of": 2, "what": ["valgrind"], "nodes": ["b"],
+    }  # fmt: skip

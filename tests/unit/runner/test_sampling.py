@@ -10,7 +10,7 @@ from torchmark.model.bout import Part
 from torchmark.model.job import Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner import sampling
-from torchmark.runner.sampling import Sampled, find_py_spy, sample, write_script
+from torchmark.runner.sampling import Sampled, find_py_spy, sample
 
 
 def make_py_spy(folder: Path, script: str) -> None:
@@ -29,7 +29,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def take(folder: Path, **options: float) -> Sampled | Failure:
     part = Part("x + 1", "x = 1", Place(str(folder)))
     environ = {"PATH": "/usr/bin:/bin"}
-    return sample(part, "python", seconds=options.get("seconds", 1.0), rate=100, native=True, environ=environ)
+    seconds = options.get("seconds", 1.0)
+    return sample("pass", part, "python", seconds=seconds, rate=100, native=True, environ=environ)
 
 
 # The sixth to last argument names the file that it is to write.
@@ -74,10 +75,3 @@ def test_one_that_never_ends_is_given_up(folder: Path, monkeypatch: pytest.Monke
 def test_without_py_spy_it_is_said_what_to_install(folder: Path) -> None:
     with pytest.raises(SetupError, match=r"torchmark\[flame\]"):
         find_py_spy({"PATH": str(folder)})
-
-
-def test_texts_are_joined_without_touching_strings() -> None:
-    script = write_script('s = """a\n  b"""\nlen(s)', "# nothing")
-    compile(script, "x", "exec")
-    assert "'a\\n  b'" in script
-    assert "pass" in script

@@ -1,0 +1,231 @@
+"""What is to be done, in parcels, and who may do it. Parcels of one lot are all measured on nodes of one kind.
+
+A lot with C++ is compiled once, on the first node that takes it, and goes with its libraries from then on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, OrderedDict, deque
+from collections.abc import Hashable, Iterable
+
+from torchmark.cluster.census import Kind
+from torchmark.cluster.parcels import Body, Build, Measure
+from torchmark.model.case import Case
+from torchmark.model.plan import Order
+
+
+def find_group(case: Case) -> Hashable:
+    """What is the same for cases that are held to compute the same."""
+    return case.suite, case.label, case.autolabels.autograd
+
+
+@dataclasses.dataclass(eq=False)
+class Lot:
+    """What stays together. `sources` are the cases whose C++ has to be compiled first."""
+
+    sources: tuple[Case, ...] = ()
+    kind: Kind | None = None
+    """Which nodes measure it, once the first has begun."""
+    outfit: object | None = None
+    """What the fleet has given for its libraries, once they are there."""
+    parcels: list[Parcel] = dataclasses.field(default_factory=list)
+    """Those that wait until it is compiled."""
+    undone: int = 0
+    """How many results of it are still to come."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing is left to compile."""
+        return not self.sources or self.outfit is not None
+
+
+@dataclasses.dataclass(eq=False)
+class Parcel:
+    """What one post does in one go: orders, or anything else that has an answer. Orders are none for what is built."""
+
+    lot: Lot
+    alone: bool
+    """Whether it needs a node for itself."""
+    body: Body | None = None
+    orders: tuple[Order, ...] = ()
+    cases: tuple[Case, ...] = ()
+    lost_posts: int = 0
+    lost_nodes: tuple[str, ...] = ()
+    lost_answers: int = 0
+    refusals: tuple[str, ...] = ()
+    """Which nodes said that they cannot do it."""
+    is_told: bool = False
+    """Whether it is known that it has begun."""
+    is_copied: bool = False
+    """Whether a second one does it, too."""
+    is_done: bool = False
+
+    @property
+    def is_build(self) -> bool:
+        """Whether it is what others wait for, and has no result of its own."""
+        return isinstance(self.body, Build)
+
+    @property
+    def size(self) -> int:
+        """How many results it has."""
+        return len(self.orders) or 1
+
+    def write(self) -> Body:
+        """What is to be sent."""
+        if self.body is not None:
+            return self.body
+        return Measure(self.orders, self.cases, () if self.lot.outfit is None else (self.lot.outfit,))
+
+    def split(self) -> list[Parcel]:
+        """One for each case, so that what ends its post does not take others with it again."""
+        by_case: dict[Case, list[Order]] = {}
+        for order in self.orders:
+            by_case.setdefault(order.case, []).append(order)
+        if len(by_case) < 2:
+            return [self]
+        return [
+            dataclasses.replace(self, orders=tuple(orders), cases=self._find_cases(case))
+            for case, orders in by_case.items()
+        ]
+
+    def _find_cases(self, case: Case) -> tuple[Case, ...]:
+        """A case, and what it is held to before it: the first of its group that can be checked."""
+        group = find_group(case) if case.check is not None else None
+        witnesses = [one for one in self.cases if one.check is not None and find_group(one) == group]
+        return tuple(dict.fromkeys((*witnesses[:1], case)))
+
+
+class Board:
+    """All that is not done, by what it needs. Every method takes the same time, however much there is."""
+
+    def __init__(self, parcels: Iterable[Parcel]) -> None:
+        self._free: dict[bool, deque[Parcel]] = {False: deque(), True: deque()}
+        self._bound: dict[tuple[Kind, bool], deque[Parcel]] = {}
+        self._to_build: OrderedDict[Lot, Parcel] = OrderedDict()
+        self._pending: Counter[bool] = Counter()
+        self._building: Counter[Kind] = Counter()
+        self._lots: dict[Kind, dict[Lot, None]] = {}
+        for parcel in parcels:
+            self._pending[parcel.alone] += parcel.size
+            parcel.lot.undone += parcel.size
+            if parcel.lot.is_ready:
+                self._free[parcel.alone].append(parcel)
+            else:
+                parcel.lot.parcels.append(parcel)
+                self._want_built(parcel.lot)
+
+    def count(self, alone: bool) -> int:
+        """How many results have not been asked for yet."""
+        return self._pending[alone]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left to send."""
+        return not any(self._pending.values())
+
+    def take(self, kind: Kind, *, alone: bool) -> Parcel | None:
+        """The next parcel for a node of this kind: what others wait for first, then what such nodes have begun."""
+        if not alone and self._to_build:
+            lot, build = self._to_build.popitem(last=False)
+            self._bind(lot, kind)
+            self._building[kind] += 1
+            return build
+        queue = self._bound.get((kind, alone))
+        if queue:
+            return self._hand_out(queue.popleft())
+        free = self._free[alone]
+        while free:
+            parcel = free.popleft()
+            if parcel.lot.kind in (None, kind):
+                self._bind(parcel.lot, kind)
+                return self._hand_out(parcel)
+            self._queue(parcel)
+        return None
+
+    def has(self, kind: Kind, *, alone: bool) -> bool:
+        """Whether there may be something to take."""
+        if not alone and self._to_build:
+            return True
+        return bool(self._bound.get((kind, alone)) or self._free[alone])
+
+    def is_building(self, kind: Kind) -> bool:
+        """Whether more will come for such nodes when something is compiled."""
+        return self._building[kind] > 0
+
+    def give_back(self, parcel: Parcel) -> None:
+        """It was lost on its way; somebody else has to do it, soon."""
+        if parcel.is_build:
+            self._end_building(parcel.lot)
+            self._to_build[parcel.lot] = parcel
+            self._to_build.move_to_end(parcel.lot, last=False)
+            return
+        self._pending[parcel.alone] += parcel.size
+        if not parcel.lot.is_ready:
+            parcel.lot.parcels.append(parcel)
+        elif parcel.lot.kind is None:
+            self._free[parcel.alone].appendleft(parcel)
+        else:
+            self._bound.setdefault((parcel.lot.kind, parcel.alone), deque()).appendleft(parcel)
+
+    def equip(self, lot: Lot, outfit: object) -> None:
+        """The libraries of a lot are there: what waited for them can be done."""
+        self._end_building(lot)
+        lot.outfit = outfit
+        waiting, lot.parcels = lot.parcels, []
+        for parcel in waiting:
+            self._queue(parcel)
+
+    def abandon(self, lot: Lot) -> list[Parcel]:
+        """It cannot be compiled: those that waited for that."""
+        self._end_building(lot)
+        waiting, lot.parcels = lot.parcels, []
+        for parcel in waiting:
+            self._pending[parcel.alone] -= parcel.size
+        return waiting
+
+    def release(self, kind: Kind) -> None:
+        """There are no nodes of this kind any more: others have to do what these have begun, from the start."""
+        for lot in self._lots.pop(kind, {}):
+            lot.kind = lot.outfit = None
+            if lot.sources:
+                self._want_built(lot)
+        self._building.pop(kind, None)
+        for alone in (False, True):
+            for parcel in self._bound.pop((kind, alone), ()):
+                if parcel.lot.is_ready:
+                    self._free[alone].append(parcel)
+                else:
+                    parcel.lot.parcels.append(parcel)
+
+    def finish(self, parcel: Parcel) -> None:
+        """Its results are there."""
+        parcel.lot.undone -= parcel.size
+        if parcel.lot.undone == 0:
+            self._to_build.pop(parcel.lot, None)
+            self._unbind(parcel.lot)
+
+    def _want_built(self, lot: Lot) -> None:
+        if lot not in self._to_build:
+            self._to_build[lot] = Parcel(lot, alone=False, body=Build(lot.sources))
+
+    def _bind(self, lot: Lot, kind: Kind) -> None:
+        self._unbind(lot)
+        lot.kind = kind
+        self._lots.setdefault(kind, {})[lot] = None
+
+    def _unbind(self, lot: Lot) -> None:
+        if lot.kind is not None:
+            self._lots[lot.kind].pop(lot, None)
+
+    def _end_building(self, lot: Lot) -> None:
+        if lot.kind is not None:
+            self._building[lot.kind] -= 1
+
+    def _queue(self, parcel: Parcel) -> None:
+        assert parcel.lot.kind is not None
+        self._bound.setdefault((parcel.lot.kind, parcel.alone), deque()).append(parcel)
+
+    def _hand_out(self, parcel: Parcel) -> Parcel:
+        self._pending[parcel.alone] -= parcel.size
+        return parcel

@@ -1,0 +1,231 @@
+"""Nodes and the posts on them: who is there, who may measure, and what each is doing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from torchmark.cluster.board import Parcel
+from torchmark.cluster.census import Census, Kind, Odd, classify
+from torchmark.cluster.fleet import Fleet, Listed
+from torchmark.cluster.parcels import Canary, Heard, Outset, Refused, Reply, Survey, Surveyed
+from torchmark.model.plan import Metric
+
+# How often to look which nodes there are.
+LOOK_S = 2.0
+# A node whose posts do not even begin is left alone.
+MOST_FAILURES = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class SetAside:
+    """A node is not used."""
+
+    node: str
+    reason: str
+
+
+@dataclasses.dataclass(eq=False)
+class Post:
+    """A process that measures, and what it is doing."""
+
+    id: int
+    node: Member
+    alone: bool
+    opened: float
+    is_ready: bool = False
+    """Whether it has been met, and has counted the canary where anything is counted."""
+    doing: Parcel | Survey | Canary | None = None
+    ticket: int | None = None
+    since: float = 0.0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it can do something."""
+        return self.is_ready and self.ticket is None
+
+
+@dataclasses.dataclass(eq=False)
+class Member:
+    """A node, and what is known of it."""
+
+    listed: Listed
+    posts: list[Post] = dataclasses.field(default_factory=list)
+    surveyed: Surveyed | None = None
+    heard: Heard | None = None
+    kind: Kind | None = None
+    """Once it may measure."""
+    is_refused: bool = False
+    is_full: bool = False
+    """Whether another process could not be started beside those that were there."""
+    failures: int = 0
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.listed.name
+
+
+class Roster:
+    """All nodes of a fleet."""
+
+    def __init__(self, fleet: Fleet, outset: Outset) -> None:
+        self._fleet = fleet
+        self._version = outset.torchmark
+        self._counting = Metric.COUNT in outset.sampling.metrics
+        self._timing = Metric.WALL in outset.sampling.metrics
+        self._census = Census()
+        self._posts: dict[int, Post] = {}
+        self._looked: float | None = None
+        self.members: dict[str, Member] = {}
+        self.posts = 0
+        """How many there are."""
+
+    @property
+    def is_being_met(self) -> bool:
+        """Whether some have not said yet what they are like."""
+        return any(one.surveyed is None and not one.is_refused for one in self.members.values())
+
+    @property
+    def usable(self) -> list[Member]:
+        """Those that can measure, as far as is known."""
+        return [one for one in self.members.values() if one.surveyed is not None and not one.is_refused]
+
+    @property
+    def busy(self) -> Iterator[Post]:
+        """Posts that have been asked for something."""
+        return iter(self._posts.values())
+
+    # --- nodes ---------------------------------------------------------------------------------------
+
+    def look(self) -> list[Member]:
+        """See which nodes there are, now and then; gives those that are gone.
+
+        New ones are asked what they are like, and so are those that could not say.
+        """
+        now = self._fleet.now()
+        if self._looked is not None and now - self._looked < LOOK_S:
+            return []
+        self._looked = now
+        there = {listed.id: listed for listed in self._fleet.list_nodes()}
+        gone = [self.members.pop(id_) for id_ in list(self.members) if id_ not in there]
+        for member in gone:
+            self._census.drop(member.listed.id)
+        for id_, listed in there.items():
+            member = self.members.setdefault(id_, Member(listed))
+            if member.kind is None and not member.posts and not member.is_refused:
+                self.open(member, alone=False)
+        return gone
+
+    def look_again(self) -> None:
+        """Something was lost: perhaps a node."""
+        self._looked = None
+
+    def refuse(self, member: Member, reason: str) -> SetAside:
+        """Use it no more."""
+        member.is_refused = True
+        self._census.drop(member.listed.id)
+        return SetAside(member.name, reason)
+
+    def settle(self) -> tuple[list[Member], list[SetAside]]:
+        """Those that may measure from now on, and those that are set aside because they count otherwise."""
+        if not self._census.is_waiting:
+            return [], []
+        unheard = (one.heard is None and one.kind is None and not one.is_refused for one in self.members.values())
+        fit, odd = self._census.settle(sum(unheard) if self._counting else 0, self._fleet.now())
+        for id_, kind in fit.items():
+            self.members[id_].kind = kind
+        return [self.members[id_] for id_ in fit], [self.refuse(self.members[one.node], _word(one)) for one in odd]
+
+    # --- posts ---------------------------------------------------------------------------------------
+
+    def open(self, member: Member, *, alone: bool) -> None:
+        """Have another process on a node; it is asked what the node is like."""
+        post = Post(self._fleet.open_post(member.listed.id, alone=alone), member, alone, self._fleet.now())
+        member.posts.append(post)
+        self.posts += 1
+        self.send(post, Survey())
+
+    def send(self, post: Post, doing: Parcel | Survey | Canary) -> None:
+        """Have it do something."""
+        post.doing, post.since = doing, self._fleet.now()
+        post.ticket = self._fleet.send(post.id, doing.write() if isinstance(doing, Parcel) else doing)
+        self._posts[post.ticket] = post
+
+    def close(self, post: Post) -> None:
+        """End it."""
+        post.node.posts.remove(post)
+        self.posts -= 1
+        if post.ticket is not None:
+            self._posts.pop(post.ticket, None)
+        self._fleet.close_post(post.id)
+
+    def free(self, ticket: int) -> tuple[Post, Parcel | Survey | Canary] | None:
+        """Whose ticket that is, and what for; None for a post that was given up. It can do something else now."""
+        post = self._posts.pop(ticket, None)
+        if post is None:
+            return None
+        doing, post.doing, post.ticket = post.doing, None, None
+        assert doing is not None
+        return post, doing
+
+    def meet(self, post: Post, reply: Reply) -> SetAside | None:
+        """A post says what its node is like, or what the canary takes there."""
+        member = post.node
+        if isinstance(reply, Refused):
+            return self._give_up(member, post, reply.message)
+        if isinstance(reply, Surveyed):
+            if reply.torchmark != self._version:
+                return self.refuse(member, f"It has torchmark {reply.torchmark}, and this is {self._version}.")
+            member.surveyed = reply
+            if self._counting and not post.alone:
+                self.send(post, Canary())
+                return None
+        elif isinstance(reply, Heard):
+            if member.heard is not None and member.heard.counts != reply.counts:
+                return self.refuse(member, _word_unsteady(member.heard.counts, reply.counts))
+            member.heard = reply
+        post.is_ready = True
+        member.failures = 0
+        if member.kind is None:
+            assert member.surveyed is not None
+            kind = classify(member.surveyed, member.heard, timing=self._timing)
+            counts = member.heard.counts if member.heard is not None else ()
+            self._census.add(member.listed.id, kind, counts, self._fleet.now())
+        return None
+
+    def fail(self, member: Member, message: str) -> SetAside | None:
+        """A post did not come to be. Once is bad luck."""
+        member.failures += 1
+        if member.failures >= MOST_FAILURES:
+            return self._give_up(member, None, f"Processes do not stay up there: {message}")
+        if not member.posts:
+            self.open(member, alone=False)
+        return None
+
+    def _give_up(self, member: Member, post: Post | None, reason: str) -> SetAside | None:
+        """Do without one more post where there are others: memory may not do for it. Else without the node."""
+        if all(other is post for other in member.posts):
+            return self.refuse(member, reason)
+        member.is_full = True
+        if post is not None:
+            self.close(post)
+        return None
+
+
+def _word(odd: Odd) -> str:
+    return (
+        f"Its canary takes {_list(odd.counts)} instructions, where it takes {_list(odd.expected)} on the other nodes "
+        "of its kind: what is counted there cannot be compared."
+    )
+
+
+def _word_unsteady(before: tuple[int, ...], now: tuple[int, ...]) -> str:
+    return (
+        f"Its canary takes {_list(before)} instructions in one process and {_list(now)} in another: "
+        "what is counted there cannot be compared."
+    )
+
+
+def _list(counts: tuple[int, ...]) -> str:
+    return " and ".join(map(str, counts))

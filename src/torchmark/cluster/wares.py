@@ -1,0 +1,112 @@
+"""Compiled C++ on its way between machines: packed with the hash of its content, unpacked where it is measured."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from torchmark.cluster.parcels import Outfit, Ware
+from torchmark.model.outcome import Failure, may_pass_later
+from torchmark.model.plan import Target
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.native.cache import Cache
+from torchmark.runner.building import build_snippets
+
+# Where libraries from elsewhere lie in the cache. The name is as long as that of the folder for those made here, and so
+# are the names within: a loaded library's path lies in the heap.
+FOLDER = "shipping"
+NAME_LENGTH = 32
+
+Packed = dict[Snippet, "Ware | Failure"]
+
+
+def pack_libraries(built: Mapping[Snippet, Compiled | Failure]) -> tuple[Packed, dict[str, bytes]]:
+    """What stands for each snippet, and the libraries, each once."""
+    names: dict[tuple[int, int], str] = {}
+    contents: dict[str, bytes] = {}
+    packed: Packed = {}
+    for snippet, one in built.items():
+        if isinstance(one, Failure):
+            # What a machine was short of is no matter of the snippet: others try themselves.
+            if not may_pass_later(one):
+                packed[snippet] = one
+            continue
+        # Links to one file are one library.
+        status = os.stat(one.library)
+        file = status.st_dev, status.st_ino
+        if file not in names:
+            content = Path(one.library).read_bytes()
+            names[file] = hash_content(content)
+            contents[names[file]] = content
+        packed[snippet] = Ware(one.key, names[file])
+    return packed, contents
+
+
+def hash_content(content: bytes) -> str:
+    """What a library is known by."""
+    return hashlib.sha256(content).hexdigest()[:NAME_LENGTH]
+
+
+class Shelf:
+    """A folder of libraries from elsewhere, by their content. All processes of a node share it."""
+
+    def __init__(self, folder: Path, fetch: Callable[[object], bytes]) -> None:
+        """`fetch` gives what was shared."""
+        self._cache = Cache(folder)
+        self._fetch = fetch
+
+    def unpack(
+        self, snippets: Sequence[Snippet], target: Target, outfits: Sequence[Outfit]
+    ) -> dict[Snippet, Compiled | Failure]:
+        """Those of the snippets that came compiled."""
+        found: dict[Snippet, Compiled | Failure] = {}
+        for outfit in outfits:
+            wares = dict(outfit.wares).get(target, {})
+            for snippet in snippets:
+                one = wares.get(snippet)
+                if isinstance(one, Ware):
+                    found[snippet] = Compiled(str(self._place(one.content, outfit.contents)), one.key)
+                elif one is not None:
+                    found[snippet] = one
+        return found
+
+    def _place(self, name: str, contents: Mapping[str, object]) -> Path:
+        """The library's file; it appears complete, or not at all. Those that nobody needed for long make room."""
+        path = self._cache.path(name)
+        if path.exists():
+            # So that it counts as used.
+            with contextlib.suppress(OSError):
+                os.utime(path)
+            return path
+        content = self._fetch(contents[name])
+        with self._cache.workshop() as folder:
+            new = folder / path.name
+            new.write_bytes(content)
+            new.chmod(0o755)
+            os.replace(new, path)
+        self._cache.evict([path])
+        return path
+
+
+class Supply:
+    """Compiled C++ for one target: what came compiled, and the rest compiled here. Keeps what it gave."""
+
+    def __init__(self, shelf: Shelf, target: Target, outfits: Sequence[Outfit], environ: Mapping[str, str]) -> None:
+        self._shelf = shelf
+        self._target = target
+        self._outfits = outfits
+        self._environ = environ
+        self.made: dict[Snippet, Compiled | Failure] = {}
+
+    def build(self, snippets: Sequence[Snippet], sdk: Sdk, jobs: int) -> Mapping[Snippet, Compiled | Failure]:
+        """All of these. A text with a path in it may be another one on another node, and is compiled there."""
+        came = self._shelf.unpack(snippets, self._target, self._outfits)
+        missing = [snippet for snippet in snippets if snippet not in came]
+        self.made |= came
+        if missing:
+            self.made |= build_snippets(missing, sdk, self._environ, jobs=jobs)
+        return self.made

@@ -1,0 +1,279 @@
+"""Fleets that do as a test says: what each node answers, when, and when it is gone. And one that keeps an eye on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from torchmark.cluster.backend import ClusterBackend
+from torchmark.cluster.board import Board, Lot, Parcel
+from torchmark.cluster.dispatch import Dispatcher, GivenUp, Returned, Told
+from torchmark.cluster.fleet import Fleet, Listed, Loss, Lost, Notice, Replied
+from torchmark.cluster.parcels import (
+    Body,
+    Build,
+    Built,
+    Canary,
+    Heard,
+    Measure,
+    Measured,
+    Outset,
+    Reply,
+    Survey,
+    Surveyed,
+)
+from torchmark.cluster.simulated import SimulatedFleet
+from torchmark.model.case import AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
+from torchmark.model.environment import Environment
+from torchmark.model.node import Node
+from torchmark.model.outcome import Outcome
+from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.task import Language
+from torchmark.model.times import Times
+from torchmark.runner.backend import Stop
+
+HERE = Environment("python", "3", "2", valgrind="1")
+COUNTING = Sampling((Metric.COUNT,))
+VERSION = "simulated"
+# Of the fleets' clock. Nothing that tests ask for takes so long.
+LONGEST_S = 20_000.0
+
+
+def make_case(
+    name: str, language: Language = Language.PYTHON, group: str | None = None, *, check: bool = False
+) -> Case:
+    """A case of its own group, or of a named one."""
+    labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, language)
+    return Case((group or name,), labels, TimerArgs(name, language=language), check=Check("", "") if check else None)
+
+
+def make_plan(names: Iterable[str], sampling: Sampling = COUNTING, *, group: str | None = None) -> Plan:
+    return Plan(tuple(make_case(name, group=group) for name in names), sampling=sampling)
+
+
+def make_outset(plan: Plan) -> Outset:
+    return Outset(VERSION, plan.targets, plan.sampling, "/", ())
+
+
+def make_result(order: Order) -> Times:
+    """What comes of an order, whoever carries it out."""
+    text = f"{order.case.args.stmt} {order.target.name} {order.metric.value} {order.round}"
+    return Times(1, (float(sum(map(ord, text))),))
+
+
+def open_backend(fleet: Fleet, plan: Plan, told: list[str] | None = None) -> ClusterBackend:
+    backend = ClusterBackend(lambda plan: (fleet, make_outset(plan)), (told if told is not None else []).append)
+    backend.open(plan)
+    return backend
+
+
+def open_dispatcher(fleet: Fleet, plan: Plan) -> Dispatcher:
+    dispatcher = Dispatcher(fleet, make_outset(plan))
+    dispatcher.open()
+    return dispatcher
+
+
+def outcomes(events: Iterable[object]) -> list[Outcome]:
+    return [event for event in events if isinstance(event, Outcome)]
+
+
+def list_names(told: Iterable[Told], kind: type[Returned] | type[GivenUp] = Returned) -> list[str]:
+    """The statements of what was answered, or given up, in that order."""
+    parcels = [one.parcel for one in told if isinstance(one, kind)]
+    return [order.case.args.stmt for parcel in parcels for order in parcel.orders]
+
+
+# --- a fleet with a script ---------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Something that was sent to a node."""
+
+    moment: float
+    node: str
+    post: int
+    alone: bool
+    body: Body
+
+    @property
+    def names(self) -> list[str]:
+        """The statements that are to be measured."""
+        return [order.case.args.stmt for order in self.body.orders] if isinstance(self.body, Measure) else []
+
+
+Answer = tuple[float, Reply | Loss] | None
+"""After how many seconds, and what; None is never."""
+Script = Callable[[Asked], Answer]
+
+
+def answer(asked: Asked, *, count: int = 1000, kind: str = "libc", version: str = VERSION) -> tuple[float, Reply]:
+    """What a node says with which all is well. Everything takes a second."""
+    if isinstance(asked.body, Survey):
+        return 1.0, Surveyed(Node(asked.node, "cpu"), version, kind, (HERE,))
+    if isinstance(asked.body, Canary):
+        return 1.0, Heard((count,), (HERE,))
+    if isinstance(asked.body, Build):
+        return 1.0, Built((), {})
+    assert isinstance(asked.body, Measure)
+    node = Node(asked.node)
+    return 1.0, Measured(
+        tuple(Outcome(order, make_result(order), 0.0, 1.0, HERE, node=node) for order in asked.body.orders)
+    )
+
+
+class ScriptedFleet:
+    """Nodes of so many slots that answer by a script; time passes while something is waited for."""
+
+    def __init__(self, nodes: Iterable[str], script: Script = answer, slots: int = 1) -> None:
+        self.nodes = dict.fromkeys(nodes, slots)
+        self.script = script
+        self.log: list[Asked] = []
+        self.posts: dict[int, tuple[str, bool]] = {}
+        self.shared: list[object] = []
+        self._now = 0.0
+        self._numbers = itertools.count(1)
+        self._due: list[tuple[float, int, Callable[[], Notice | None]]] = []
+
+    def at(self, moment: float, action: Callable[[], object]) -> None:
+        """Have something happen at a moment."""
+
+        def happen() -> None:
+            action()
+
+        heapq.heappush(self._due, (moment, next(self._numbers), happen))
+
+    def die(self, node: str) -> None:
+        """A node is gone, and whoever is on it."""
+        del self.nodes[node]
+
+    def list_sent(self, kind: type[Body]) -> list[Asked]:
+        return [asked for asked in self.log if isinstance(asked.body, kind)]
+
+    def now(self) -> float:
+        return self._now
+
+    def list_nodes(self) -> Sequence[Listed]:
+        return [Listed(name, name, slots) for name, slots in self.nodes.items()]
+
+    def open_post(self, node: str, *, alone: bool) -> int:
+        assert node in self.nodes
+        post = next(self._numbers)
+        self.posts[post] = node, alone
+        return post
+
+    def close_post(self, post: int) -> None:
+        del self.posts[post]
+
+    def send(self, post: int, body: Body) -> int:
+        ticket = next(self._numbers)
+        node, alone = self.posts[post]
+        asked = Asked(self._now, node, post, alone, body)
+        self.log.append(asked)
+        said = self.script(asked)
+        if said is not None:
+            seconds, what = said
+            heapq.heappush(self._due, (self._now + seconds, ticket, lambda: self._tell(ticket, post, what)))
+        return ticket
+
+    def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
+        raise NotImplementedError
+
+    def share(self, value: object) -> object:
+        self.shared.append(value)
+        return value
+
+    def wait(self, timeout_s: float) -> Sequence[Notice]:
+        assert self._now < LONGEST_S, "it never ends"
+        if not self._due or self._due[0][0] > self._now + timeout_s:
+            self._now += timeout_s
+            return []
+        self._now, _, happen = heapq.heappop(self._due)
+        notice = happen()
+        return [] if notice is None else [notice]
+
+    def close(self) -> None:
+        self.posts.clear()
+
+    def _tell(self, ticket: int, post: int, what: Reply | Loss) -> Notice | None:
+        if post not in self.posts or (self.posts[post][0] not in self.nodes and what is not Loss.NODE):
+            return None
+        return Lost(ticket, what, "in its own words") if isinstance(what, Loss) else Replied(ticket, what)
+
+
+# --- a fleet that watches ----------------------------------------------------------------------------
+
+
+class WatchingFleet(SimulatedFleet):
+    """Holds whoever uses it to the rules: slots are not exceeded, and what is timed has its node for itself."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.log: list[Asked] = []
+        self.losses: dict[object, list[Loss]] = {}
+        """What was lost, by orders and by what was to be compiled."""
+        self.built: list[Build] = []
+        self._homes: dict[int, tuple[str, bool]] = {}
+        self._under_way: dict[int, Asked] = {}
+
+    def open_post(self, node: str, *, alone: bool) -> int:
+        others = [other for home, other in self._homes.values() if home == node]
+        assert not (alone and others), "it would not be alone"
+        assert True not in others, "another one is alone there"
+        assert len(others) < self._slots, "there are no more slots"
+        post = super().open_post(node, alone=alone)
+        self._homes[post] = node, alone
+        return post
+
+    def close_post(self, post: int) -> None:
+        super().close_post(post)
+        del self._homes[post]
+        for ticket in [ticket for ticket, one in self._under_way.items() if one.post == post]:
+            asked = self._under_way.pop(ticket)
+            if self._machines[asked.node].is_known_dead:
+                self._note(asked.body, Loss.NODE)
+
+    def send(self, post: int, body: Body) -> int:
+        node, alone = self._homes[post]
+        asked = Asked(self.now(), node, post, alone, body)
+        beside = [one for one in self._under_way.values() if one.node == node]
+        assert all(one.post != post for one in beside), "a post does one thing after the other"
+        assert not any(map(_is_timed, beside)), "something else is timed there"
+        assert not (_is_timed(asked) and (beside or not alone)), "it would not be timed alone"
+        ticket = super().send(post, body)
+        self._under_way[ticket] = asked
+        self.log.append(asked)
+        return ticket
+
+    def wait(self, timeout_s: float) -> Sequence[Notice]:
+        assert self.now() < LONGEST_S, "it never ends"
+        found = super().wait(timeout_s)
+        for notice in found:
+            body = self._under_way.pop(notice.ticket).body
+            if isinstance(notice, Lost):
+                self._note(body, notice.loss)
+            elif isinstance(body, Build):
+                self.built.append(body)
+        return found
+
+    def _note(self, body: Body, loss: Loss) -> None:
+        for what in body.orders if isinstance(body, Measure) else [body]:
+            self.losses.setdefault(what, []).append(loss)
+
+
+def _is_timed(asked: Asked) -> bool:
+    return isinstance(asked.body, Measure) and any(order.metric is Metric.WALL for order in asked.body.orders)
+
+
+def run_parcels(parcels: Iterable[Parcel], dispatcher: Dispatcher, stop: Stop | None = None) -> list[Told]:
+    return list(dispatcher.run(Board(parcels), stop or Stop()))
+
+
+def one_parcel(names: Sequence[str], lot: Lot | None = None, *, metric: Metric = Metric.COUNT) -> Parcel:
+    """A parcel with a case for each name."""
+    cases = tuple(map(make_case, names))
+    orders = tuple(Order(case, Target(), metric) for case in cases)
+    return Parcel(lot or Lot(), alone=metric is Metric.WALL, orders=orders, cases=cases)

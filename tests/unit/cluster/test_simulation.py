@@ -1,0 +1,209 @@
+"""Whole runs on clusters that are not there: whatever happens to nodes, every order has one outcome, the same one."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fleets import (
+    COUNTING,
+    WatchingFleet,
+    make_case,
+    make_plan,
+    make_result,
+    open_backend,
+    open_dispatcher,
+    outcomes,
+)
+from torchmark.cluster import packing
+from torchmark.cluster.blame import MOST_ANSWERS, MOST_NODES, MOST_POSTS
+from torchmark.cluster.board import Board, Lot
+from torchmark.cluster.census import Kind
+from torchmark.cluster.dispatch import Dispatcher, GivenUp, Returned
+from torchmark.cluster.fleet import Loss
+from torchmark.cluster.packing import pack
+from torchmark.cluster.parcels import Build, Measure, Measured
+from torchmark.cluster.roster import Member
+from torchmark.cluster.simulated import SimulatedFleet, Weather
+from torchmark.model.case import Case
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.task import Language
+from torchmark.runner.backend import Stop
+
+# A minute for each node, of which what counts needs a third to start.
+VIOLENT = Weather(60.0, repair_s=20.0, crash=0.02, lost=0.02, slow=0.2, odd=0.1)
+LIMITS = {Loss.POST: MOST_POSTS, Loss.NODE: MOST_NODES, Loss.OBJECT: MOST_ANSWERS}
+
+
+def test_a_hundred_thousand_cases_on_a_hundred_nodes_that_come_and_go() -> None:
+    plan = make_plan(map(str, range(100_000)))
+    chance = random.Random(2)
+    costs = [chance.uniform(0.4, 2.0) for _ in plan.cases]
+    fleet = SimulatedFleet(
+        100,
+        4,
+        lambda order: costs[int(order.case.args.stmt)],
+        make_result,
+        Weather(1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005),
+        seed=2,
+    )
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    assert fleet.died > 10
+    assert sorted(int(one.order.case.args.stmt) for one in found) == list(range(100_000))
+    assert all(one.result == make_result(one.order) for one in found)
+    # Starting what counts takes 20 of some 350 seconds: there is not much left to lose.
+    assert fleet.utilisation > 0.9
+
+
+weathers = st.builds(
+    Weather,
+    st.sampled_from([None, 60.0, 600.0]),
+    repair_s=st.sampled_from([1.0, 20.0]),
+    notice_s=st.sampled_from([0.0, 5.0, 15.0]),
+    crash=st.sampled_from([0.0, 0.02]),
+    lost=st.sampled_from([0.0, 0.02]),
+    slow=st.sampled_from([0.0, 0.2]),
+    odd=st.sampled_from([0.0, 0.1]),
+    kinds=st.sampled_from([1, 3]),
+)
+
+
+def take_a_second(order: Order) -> float:
+    """Somewhat more, or less."""
+    return 0.2 + make_result(order).raw_times[0] % 20 / 10
+
+
+def check_results(
+    orders: tuple[Order, ...], results: list[tuple[Order, object]], fleet: WatchingFleet, lots: dict[Order, Lot]
+) -> None:
+    """Each order has one, and it is the only one that it can have."""
+    assert Counter(order for order, _ in results) == Counter(orders)
+    for order, result in results:
+        if isinstance(result, Failure):
+            assert result.kind is FailureKind.WORKER_DIED
+            assert is_often_lost(order, fleet) or (lots and is_often_lost(Build(lots[order].sources), fleet))
+        else:
+            assert result == make_result(order)
+
+
+def is_often_lost(what: object, fleet: WatchingFleet) -> bool:
+    losses = Counter(fleet.losses.get(what, []))
+    return any(losses[loss] >= most for loss, most in LIMITS.items())
+
+
+@given(seed=st.integers(0, 10**6), weather=st.just(VIOLENT) | weathers, slots=st.sampled_from([1, 4]))
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+def test_in_any_weather_every_order_has_one_outcome(seed: int, weather: Weather, slots: int) -> None:
+    groups = (f"g{number // 5}" for number in range(500))
+    plan = Plan(tuple(make_case(str(n), group=group) for n, group in enumerate(groups)), sampling=COUNTING)
+    fleet = WatchingFleet(12, slots, take_a_second, make_result, weather, seed)
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    check_results(plan.orders, [(one.order, one.result) for one in found], fleet, {})
+
+
+@pytest.fixture
+def released(monkeypatch: pytest.MonkeyPatch) -> list[Kind]:
+    """The kinds that died out, in that order. And few snippets are compiled together."""
+    monkeypatch.setattr(packing, "SNIPPETS_PER_UNIT", 4)
+    kinds: list[Kind] = []
+    release = Board.release
+
+    def note(board: Board, kind: Kind) -> None:
+        kinds.append(kind)
+        release(board, kind)
+
+    monkeypatch.setattr(Board, "release", note)
+    return kinds
+
+
+@given(seed=st.integers(0, 10**6), weather=st.just(VIOLENT) | weathers)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+def test_in_any_weather_what_is_compared_is_measured_alike(released: list[Kind], seed: int, weather: Weather) -> None:
+    released.clear()
+    plan = Plan(
+        tuple(_make_variants(12)),
+        (Target("base"), Target("head")),
+        Sampling((Metric.WALL, Metric.COUNT), repeat=2),
+    )
+    fleet = WatchingFleet(8, 2, take_a_second, make_result, weather, seed)
+    dispatcher = open_dispatcher(fleet, plan)
+    parcels = pack(plan, plan.orders)
+    lots = {order: parcel.lot for parcel in parcels for order in parcel.orders}
+    results: list[tuple[Order, object]] = []
+    counts: dict[Kind | None, tuple[int, ...]] = {}
+    for told in dispatcher.run(Board(parcels), Stop()):
+        if isinstance(told, Returned):
+            assert isinstance(told.reply, Measured)
+            results += ((one.order, one.result) for one in told.reply.outcomes)
+            member = _find_member(told, lots, dispatcher)
+            assert member.heard is not None
+            assert counts.setdefault(member.kind, member.heard.counts) == member.heard.counts
+        elif isinstance(told, GivenUp):
+            failure = Failure(FailureKind.WORKER_DIED, told.message)
+            results += ((order, failure) for order in told.parcel.orders)
+    check_results(plan.orders, results, fleet, lots)
+    _check_pairs(fleet, plan)
+    # Each lot is compiled once, and once more for each time that all nodes of its kind were gone.
+    builds = Counter(build.cases for build in fleet.built)
+    assert set(builds) <= {lot.sources for lot in lots.values() if lot.sources}
+    assert all(number <= 1 + len(released) for number in builds.values())
+    assert weather.node_lifetime_s is not None or set(builds.values()) == {1}
+
+
+def _make_variants(groups: int) -> Iterator[Case]:
+    for number in range(groups):
+        for variant in range(6):
+            language = Language.CPP if number % 3 == 0 and variant % 2 else Language.PYTHON
+            yield make_case(f"{number} {variant}", language, f"g{number}", check=number % 2 == 0)
+
+
+def _find_member(told: Returned, lots: dict[Order, Lot], dispatcher: Dispatcher) -> Member:
+    """Who measured it: a node that is there, of the kind that measures all of its lot."""
+    (lot,) = {lots[order] for order in told.parcel.orders}
+    assert told.parcel.lot is lot
+    assert isinstance(told.reply, Measured)
+    (node,) = {one.node for one in told.reply.outcomes}
+    assert node is not None
+    (member,) = [member for member in dispatcher.usable if member.name == node.name]
+    assert member.kind == lot.kind
+    return member
+
+
+def _check_pairs(fleet: WatchingFleet, plan: Plan) -> None:
+    """Both targets of a case are always in one parcel, and no metric is with another."""
+    for asked in fleet.log:
+        if isinstance(asked.body, Measure):
+            sides = Counter((order.case, order.metric, order.round) for order in asked.body.orders)
+            assert set(sides.values()) == {len(plan.targets)}
+            assert len({order.metric for order in asked.body.orders}) == 1
+            assert {order.case for order in asked.body.orders} <= set(asked.body.cases)
+
+
+def test_without_losses_each_lot_is_compiled_once_and_before_it_is_measured() -> None:
+    plan = Plan(tuple(_make_variants(6)), sampling=COUNTING)
+    fleet = WatchingFleet(5, 2, take_a_second, make_result, Weather(kinds=2), 1)
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    assert len(found) == len(plan.orders)
+    (build,) = [asked for asked in fleet.log if isinstance(asked.body, Build)]
+    assert isinstance(build.body, Build)
+    assert set(build.body.cases) == {case for case in plan.cases if case.args.language == Language.CPP}
+    for asked in fleet.log:
+        if isinstance(asked.body, Measure) and set(asked.body.cases) & set(build.body.cases):
+            assert asked.moment > build.moment
+            assert len(asked.body.outfits) == 1
+
+
+def test_the_same_seed_makes_the_same_run() -> None:
+    plan = make_plan(map(str, range(60)))
+    runs = []
+    for _ in range(2):
+        fleet = SimulatedFleet(4, 2, take_a_second, make_result, VIOLENT, 5)
+        found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+        runs.append([(one.order, one.began, one.node) for one in found])
+    assert runs[0] == runs[1]

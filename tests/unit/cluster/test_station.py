@@ -1,0 +1,518 @@
+"""What a node answers, with workers that are pretended; and how compiled C++ gets there."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.fleets import COUNTING, make_case
+from torchmark import __version__
+from torchmark.cluster import station as station_module
+from torchmark.cluster import wares
+from torchmark.cluster.opening import make_outset, open_ray
+from torchmark.cluster.parcels import (
+    Build,
+    Built,
+    Canary,
+    Heard,
+    Measure,
+    Measured,
+    Outfit,
+    Outset,
+    Race,
+    Raced,
+    Refused,
+    Survey,
+    Surveyed,
+    Ware,
+)
+from torchmark.cluster.station import CANARY, Station, choose_environ
+from torchmark.cluster.wares import FOLDER, NAME_LENGTH, Shelf, Supply, hash_content, pack_libraries
+from torchmark.errors import SetupError, WorkerError
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.inputs import FuzzedInput
+from torchmark.model.job import Place, RaceJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.model.task import Language
+from torchmark.model.times import Times
+from torchmark.runner.comparing import Prepared
+from torchmark.wire import messages
+
+SDK = Sdk("python", "/torch", "2", "abc", True, "", 17, None)
+BASE, HEAD = Target("base"), Target("head")
+TWO = (BASE, HEAD)
+
+
+class PretendedWorker:
+    def __init__(self, lab: PretendedLab, kind: str) -> None:
+        self.lab, self.kind = lab, kind
+        self.environment = Environment(f"{lab.target.name} {kind}", "3", "2")
+        self.sdk = SDK
+        self.problem: Exception | None = None
+
+    def start(self) -> None:
+        if self.problem is not None:
+            raise self.problem
+        self.lab.log.append(f"start {self.kind}")
+
+    def pin(self, cores: Sequence[int]) -> None:
+        self.lab.pinned.append(tuple(cores))
+
+    def run(self, job: RaceJob, payload: bytes, timeout_s: float) -> Any:
+        self.lab.log.append(f"race {job.stmts} {timeout_s}")
+        return SimpleNamespace(message=messages.Raced((1,) * len(job.stmts), ((0.5,),) * len(job.stmts)))
+
+
+class PretendedLab:
+    """A `Lab` whose workers answer at once: how many instructions a case takes is the length of its statement."""
+
+    def __init__(self, target: Target, log: list[str]) -> None:
+        self.target, self.log = target, log
+        self.pinned: list[tuple[int, ...]] = []
+        self.timer = PretendedWorker(self, "timer")
+        self.counters: list[PretendedWorker] = []
+        self.counter_problem: Exception | None = None
+        self.results: dict[str, Failure] = {}
+
+    def start(self) -> None:
+        self.timer.start()
+
+    def make_counter(self) -> PretendedWorker:
+        self.counters.append(PretendedWorker(self, "counter"))
+        self.counters[-1].problem = self.counter_problem
+        return self.counters[-1]
+
+    def bench(self, timeout_s: float) -> Any:
+        return SimpleNamespace(worker=self.timer)
+
+    def time(self, prepared: Prepared, sampling: Sampling, cores: Sequence[int]) -> tuple[Any, Environment]:
+        stmt = prepared.case.args.stmt
+        self.log.append(f"time {self.target.name} {stmt} {prepared.compiled and prepared.compiled.key}")
+        return self.results.get(stmt) or Times(1, (1.0,)), self.timer.environment
+
+    def count(self, prepared: Prepared, sampling: Sampling, counter: PretendedWorker | None) -> tuple[Any, Environment]:
+        stmt = prepared.case.args.stmt
+        assert counter is self.counters[-1]
+        self.log.append(f"count {self.target.name} {stmt}")
+        total = len(stmt)
+        return self.results.get(stmt) or Tally(1, (0,), (total,), (("Ir", total),), 0, 0, None), counter.environment
+
+    def abandon(self) -> None:
+        self.log.append("abandon")
+
+
+class Stage:
+    """A station with everything around it."""
+
+    def __init__(self, outset: Outset, folder: Path) -> None:
+        self.log: list[str] = []
+        self.labs: dict[Target, PretendedLab] = {}
+        self.made_with: list[tuple[Any, ...]] = []
+        environ = {"PATH": "/bin", "TORCHMARK_CACHE": str(folder), "OMP_NUM_THREADS": "9"}
+        self.station = Station(outset, lambda handle: handle, environ, "n1", self._make_lab)
+
+    def _make_lab(self, target: Target, environ: Mapping[str, str], alias: str | None, path: Sequence[str]) -> Any:
+        self.made_with.append((dict(environ), alias, path))
+        self.labs[target] = PretendedLab(target, self.log)
+        return self.labs[target]
+
+    def ask(self, body: Any) -> Any:
+        return self.station.answer(body)
+
+
+@pytest.fixture
+def open_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(station_module, "find_valgrind", lambda path: "valgrind")
+    monkeypatch.chdir(tmp_path)
+    stages: list[Stage] = []
+
+    def open_it(targets: tuple[Target, ...] = (BASE,), sampling: Sampling = COUNTING, **more: Any) -> Stage:
+        stages.append(Stage(Outset(__version__, targets, sampling, str(tmp_path), ("/lib",), **more), tmp_path / "c"))
+        return stages[-1]
+
+    yield open_it
+    for stage in stages:
+        stage.station.close()
+
+
+def make_orders(names: str, targets: Sequence[Target] = (BASE,), metric: Metric = Metric.COUNT) -> tuple[Order, ...]:
+    return tuple(Order(make_case(name), target, metric) for name in names for target in targets)
+
+
+def make_measure(orders: Sequence[Order], *outfits: object) -> Measure:
+    return Measure(tuple(orders), tuple(dict.fromkeys(order.case for order in orders)), outfits)
+
+
+# --- the station -------------------------------------------------------------------------------------
+
+
+def test_a_node_says_what_it_is_like(open_stage: Any) -> None:
+    stage = open_stage(TWO, variables=(("OMP_NUM_THREADS", "2"),))
+    said = stage.ask(Survey())
+    assert isinstance(said, Surveyed)
+    assert said.node.name == "n1"
+    assert said.torchmark == __version__
+    assert os.uname().machine in said.libc
+    assert [one.python for one in said.environments] == ["base timer", "head timer"]
+    assert [variables["OMP_NUM_THREADS"] for variables, _, _ in stage.made_with] == ["2", "2"]
+    assert [(alias, path) for _, alias, path in stage.made_with] == [(None, ("/lib",))] * 2
+
+
+def test_a_node_without_valgrind_says_so_only_where_anything_is_counted(
+    open_stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(path: str) -> str:
+        raise SetupError("There is no Valgrind.", missing="valgrind", advice=f"Look in {path}.")
+
+    monkeypatch.setattr(station_module, "find_valgrind", find)
+    assert open_stage().ask(Survey()) == Refused("There is no Valgrind. Look in /bin.")
+    assert isinstance(open_stage(sampling=Sampling((Metric.WALL,))).ask(Survey()), Surveyed)
+
+
+def test_the_canary_is_counted_in_every_target_by_those_that_count_later(open_stage: Any) -> None:
+    stage = open_stage(TWO)
+    said = stage.ask(Canary())
+    assert isinstance(said, Heard)
+    assert said.counts == (len(CANARY.args.stmt),) * 2
+    assert [one.python for one in said.environments] == ["base counter", "head counter"]
+    stage.ask(make_measure(make_orders("ab", TWO)))
+    assert [len(lab.counters) for lab in stage.labs.values()] == [1, 1]
+
+
+def test_a_canary_that_cannot_be_counted_is_refused_with_the_reason(open_stage: Any) -> None:
+    stage = open_stage()
+    stage.ask(Survey())
+    stage.labs[BASE].results[CANARY.args.stmt] = Failure(FailureKind.RAISED, "No torch.add.")
+    assert stage.ask(Canary()) == Refused("Nothing can be counted: No torch.add.")
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        SetupError("No memory.", missing="memory", advice="Get some."),
+        WorkerError("It died.", kind="died"),
+        OSError(28, "No space left on device"),
+    ],
+)
+def test_what_a_machine_lacks_is_refused_whatever_was_asked(open_stage: Any, problem: Exception) -> None:
+    stage = open_stage()
+    stage.ask(Survey())
+    stage.labs[BASE].counter_problem = problem
+    for body in (Canary(), make_measure(make_orders("a"))):
+        assert stage.ask(body) == Refused(str(problem))
+
+
+def test_a_fault_of_ours_is_not_taken_for_one_of_the_machine(open_stage: Any) -> None:
+    stage = open_stage()
+    stage.ask(Survey())
+    stage.labs[BASE].counter_problem = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        stage.ask(Canary())
+
+
+@pytest.mark.parametrize("metric", [Metric.COUNT, Metric.WALL])
+def test_outcomes_are_in_the_order_of_orders_and_so_is_the_work(open_stage: Any, metric: Metric) -> None:
+    """What is compared is measured one right after the other."""
+    stage = open_stage(TWO, Sampling((metric,)))
+    orders = make_orders("cab", TWO, metric)
+    said = stage.ask(make_measure(orders))
+    assert isinstance(said, Measured)
+    assert [one.order for one in said.outcomes] == list(orders)
+    assert {one.node for one in said.outcomes} == {stage.station.node}
+    assert all(one.began <= one.ended for one in said.outcomes)
+    words = [line.split()[1:3] for line in stage.log if line.startswith(("time", "count"))]
+    assert words == [[order.target.name, order.case.args.stmt] for order in orders]
+
+
+def test_a_failure_is_the_outcome_of_its_order_alone(open_stage: Any) -> None:
+    stage = open_stage()
+    stage.ask(Survey())
+    stage.labs[BASE].results["b"] = failure = Failure(FailureKind.RAISED, "no")
+    said = stage.ask(make_measure(make_orders("abc")))
+    assert [one.result == failure for one in said.outcomes] == [False, True, False]
+
+
+def test_more_threads_than_cores_are_refused_in_words(open_stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(station_module, "choose_cores", lambda: [3, 5])
+    stage = open_stage(sampling=Sampling((Metric.WALL,)))
+    wide, narrow = (Order(_with_threads(number), BASE, Metric.WALL) for number in (3, 1))
+    outcomes = stage.ask(make_measure([wide, narrow])).outcomes
+    assert outcomes[0].result.kind is FailureKind.MISSING
+    assert "3 threads" in outcomes[0].result.message
+    # The last cores: most systems have their interrupts on the first.
+    assert outcomes[1].cores == (5,)
+
+
+def _with_threads(number: int) -> Any:
+    case = make_case(f"t{number}")
+    object.__setattr__(case.args, "num_threads", number)
+    return case
+
+
+def test_a_race_is_held_by_the_one_that_times(open_stage: Any) -> None:
+    stage = open_stage(sampling=Sampling((Metric.WALL,)))
+    stage.ask(Survey())
+    one = FuzzedInput(0, {}, {}, "")
+    said = stage.ask(Race(one, RaceJob(("x", "y"), "", Place("/")), 7.0))
+    assert said == Raced((Times(1, (0.5,)), Times(1, (0.5,))), stage.labs[BASE].timer.environment, stage.station.node)
+    assert stage.log[-1] == "race ('x', 'y') 7.0"
+    assert len(stage.labs[BASE].pinned) == 1
+
+
+def test_while_anything_is_timed_nobody_else_shares_the_node(open_stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling = Sampling((Metric.WALL, Metric.COUNT))
+    stage, other = open_stage(sampling=sampling), open_stage(sampling=sampling)
+    seen = []
+
+    def look(prepared: Prepared, *_: object) -> Any:
+        seen.append((prepared.case.args.stmt, other.station._turns.share()))
+        other.station._turns.leave()
+        return Times(1, (1.0,)), None
+
+    stage.ask(Survey())
+    monkeypatch.setattr(stage.labs[BASE], "time", look)
+    monkeypatch.setattr(stage.labs[BASE], "count", look)
+    stage.ask(make_measure(make_orders("t", metric=Metric.WALL)))
+    stage.ask(make_measure(make_orders("c")))
+    assert seen == [("t", False), ("c", True)]
+    assert other.station._turns.claim()
+
+
+def test_closing_ends_the_workers_that_there_are(open_stage: Any) -> None:
+    stage = open_stage(TWO)
+    stage.station.close()
+    assert stage.log == []
+    stage = open_stage(TWO)
+    stage.ask(Survey())
+    stage.station.close()
+    assert stage.log.count("abandon") == 2
+
+
+def test_variables_that_say_something_of_the_run_are_those_of_where_it_was_begun() -> None:
+    own = {"PATH": "/bin", "OMP_NUM_THREADS": "4", "LANG": "C", "TORCHMARK_CACHE": "/c", "MKL_DEBUG": "1"}
+    sent = {"PATH": "/theirs", "OMP_NUM_THREADS": "1", "LANG": "de", "TORCHMARK_CACHE": "/theirs", "HOME": "/theirs"}
+    assert choose_environ(own, sent) == {
+        "PATH": "/bin",
+        "TORCHMARK_CACHE": "/c",
+        "OMP_NUM_THREADS": "1",
+        "LANG": "de",
+    }
+
+
+# --- compiled C++ ------------------------------------------------------------------------------------
+
+S = [Snippet(name) for name in "abc"]
+
+
+def make_library(folder: Path, name: str, content: bytes) -> Compiled:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.so").write_bytes(content)
+    return Compiled(str(folder / f"{name}.so"), name)
+
+
+def test_one_file_for_many_snippets_travels_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = make_library(tmp_path, "a", b"library")
+    os.link(first.library, tmp_path / "b.so")
+    twin = make_library(tmp_path, "c", b"library")
+    reads = []
+    read = Path.read_bytes
+
+    def note(path: Path) -> bytes:
+        reads.append(path.name)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", note)
+    packed, contents = pack_libraries({S[0]: first, S[1]: Compiled(str(tmp_path / "b.so"), "b"), S[2]: twin})
+    name = hash_content(b"library")
+    assert packed == {S[0]: Ware("a", name), S[1]: Ware("b", name), S[2]: Ware("c", name)}
+    assert contents == {name: b"library"}
+    assert reads == ["a.so", "c.so"]
+
+
+def test_what_does_not_compile_travels_too_but_not_what_a_machine_was_short_of() -> None:
+    wrong = Failure(FailureKind.NOT_COMPILED, "no such name")
+    short = Failure(FailureKind.MISSING, "no compiler")
+    assert pack_libraries({S[0]: wrong, S[1]: short}) == ({S[0]: wrong}, {})
+
+
+def make_outfit(content: bytes, target: Target = BASE, **more: Ware | Failure) -> Outfit:
+    name = hash_content(content)
+    wares: dict[Snippet, Ware | Failure] = {S[0]: Ware("a", name), S[1]: Ware("b", name)}
+    wares |= {Snippet(stmt): one for stmt, one in more.items()}
+    return Outfit(((target, wares),), {name: content})
+
+
+def as_bytes(handle: object) -> bytes:
+    assert isinstance(handle, bytes)
+    return handle
+
+
+def test_libraries_are_unpacked_under_their_content_once(tmp_path: Path) -> None:
+    fetched = []
+
+    def fetch(handle: object) -> bytes:
+        fetched.append(handle)
+        return as_bytes(handle)
+
+    shelf = Shelf(tmp_path / FOLDER, fetch)
+    wrong = Failure(FailureKind.NOT_COMPILED, "no")
+    outfits = [make_outfit(b"one", z=wrong), make_outfit(b"head's", HEAD)]
+    found = shelf.unpack([*S, Snippet("z")], BASE, outfits)
+    path = tmp_path / FOLDER / f"{hash_content(b'one')}.so"
+    assert found == {S[0]: Compiled(str(path), "a"), S[1]: Compiled(str(path), "b"), Snippet("z"): wrong}
+    assert path.read_bytes() == b"one"
+    assert os.access(path, os.X_OK)
+    # Another process of the same node finds it there.
+    assert Shelf(tmp_path / FOLDER, fetch).unpack(S, BASE, outfits) == {S[0]: found[S[0]], S[1]: found[S[1]]}
+    assert fetched == [b"one"]
+    assert os.listdir(tmp_path / FOLDER) == [path.name]
+
+
+def test_paths_of_libraries_from_elsewhere_are_as_long_as_those_of_our_own() -> None:
+    assert len(FOLDER) == len("snippets")
+    assert len(hash_content(b"")) == NAME_LENGTH == 32
+
+
+@pytest.mark.parametrize("step", ["fetch", "write", "replace"])
+def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    def interrupt(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    shelf = Shelf(tmp_path / FOLDER, interrupt if step == "fetch" else as_bytes)
+    with monkeypatch.context() as patch:
+        if step != "fetch":
+            patch.setattr(Path if step == "write" else os, "chmod" if step == "write" else "replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            shelf.unpack(S, BASE, [make_outfit(b"one")])
+    assert not (tmp_path / FOLDER).exists() or os.listdir(tmp_path / FOLDER) == []
+    assert len(Shelf(tmp_path / FOLDER, as_bytes).unpack(S, BASE, [make_outfit(b"one")])) == 2
+
+
+def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
+    """Both have seen that it is not there yet."""
+    barrier = threading.Barrier(2, timeout=10)
+
+    def fetch(handle: object) -> bytes:
+        barrier.wait()
+        return as_bytes(handle)
+
+    found: list[object] = []
+
+    def work() -> None:
+        found.append(Shelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")]))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2
+    assert found[0] == found[1]
+    (name,) = os.listdir(tmp_path / FOLDER)
+    assert (tmp_path / FOLDER / name).read_bytes() == b"one"
+
+
+def test_libraries_that_nobody_needed_for_long_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchmark.native.cache.Cache.__init__.__defaults__", (25,))
+    shelf = Shelf(tmp_path, as_bytes)
+    contents = [bytes([number]) * 10 for number in range(4)]
+    for moment, content in enumerate(contents[:2]):
+        shelf.unpack(S[:1], BASE, [make_outfit(content)])
+        os.utime(tmp_path / f"{hash_content(content)}.so", (moment, moment))
+    # The older one is used again.
+    shelf.unpack(S[:1], BASE, [make_outfit(contents[0])])
+    shelf.unpack(S[:1], BASE, [make_outfit(contents[2])])
+    assert {path.stem for path in tmp_path.iterdir()} == {hash_content(contents[n]) for n in (0, 2)}
+
+
+def test_what_did_not_come_is_compiled_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def build(snippets: Sequence[Snippet], sdk: Sdk, environ: Mapping[str, str], jobs: int) -> dict[Snippet, Any]:
+        asked.append((list(snippets), sdk, dict(environ), jobs))
+        return {snippet: Compiled("here.so", snippet.stmt) for snippet in snippets}
+
+    monkeypatch.setattr(wares, "build_snippets", build)
+    supply = Supply(Shelf(tmp_path, as_bytes), BASE, [make_outfit(b"one")], {"CXX": "g++"})
+    assert supply.build(S, SDK, 2)[S[2]] == Compiled("here.so", "c")
+    assert supply.build(S[:2], SDK, 2)[S[0]] == Compiled(str(tmp_path / f"{hash_content(b'one')}.so"), "a")
+    assert asked == [([S[2]], SDK, {"CXX": "g++"}, 2)]
+    assert set(supply.made) == set(S)
+
+
+def test_what_one_station_compiles_another_measures_without_a_compiler(
+    open_stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = tuple(make_case(name, Language.CPP, check=name == "a") for name in "ab")
+
+    def build(snippets: Sequence[Snippet], sdk: Sdk, environ: Mapping[str, str], jobs: int) -> dict[Snippet, Any]:
+        library = make_library(tmp_path, "made", b"library").library
+        return {snippet: Compiled(library, f"key {snippet.stmt}") for snippet in snippets}
+
+    monkeypatch.setattr(wares, "build_snippets", build)
+    sampling = Sampling((Metric.WALL,))
+    built = open_stage(TWO, sampling).ask(Build(cases))
+    assert isinstance(built, Built)
+    assert [target for target, _ in built.wares] == list(TWO)
+    assert [sorted(one.stmt for one in packed) for _, packed in built.wares] == [["", "a", "b"]] * 2
+    assert list(built.contents.values()) == [b"library"]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise SetupError("There is no compiler.", missing="compiler", advice="Install one.")
+
+    monkeypatch.setattr(wares, "build_snippets", refuse)
+    orders = [Order(cases[1], target, Metric.WALL) for target in TWO]
+    stage = open_stage(TWO, sampling)
+    said = stage.ask(make_measure(orders, Outfit(built.wares, built.contents)))
+    assert [one.result for one in said.outcomes] == [Times(1, (1.0,))] * 2
+    assert [line for line in stage.log if line.startswith("time")] == ["time base b key b", "time head b key b"]
+    # Without them it is compiled on the spot, which fails for its own orders.
+    said = stage.ask(make_measure(orders))
+    assert {one.result for one in said.outcomes} == {Failure(FailureKind.MISSING, "There is no compiler. Install one.")}
+
+
+def test_a_node_that_cannot_compile_leaves_it_to_those_that_measure(
+    open_stage: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise SetupError("There is no compiler.", missing="compiler", advice="Install one.")
+
+    monkeypatch.setattr(wares, "build_snippets", refuse)
+    assert open_stage().ask(Build((make_case("a", Language.CPP),))) == Built(((BASE, {}),), {})
+
+
+# --- how a cluster is reached ------------------------------------------------------------------------
+
+
+def test_without_ray_a_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(SetupError) as caught:
+        open_ray(None)
+    assert str(caught.value) == "Ray is not installed: pip install 'torchmark[ray]'."
+    assert caught.value.missing == "ray"
+
+
+def test_with_ray_nothing_is_connected_to_before_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    assert callable(open_ray("nowhere:1"))
+
+
+def test_nodes_are_told_what_to_measure_with() -> None:
+    plan = Plan((), TWO, COUNTING)
+    outset = make_outset(plan, {"PATH": "/bin", "OMP_NUM_THREADS": "2", "LANG": "C", "EDITOR": "vi"}, aligned=True)
+    assert outset.torchmark == __version__
+    assert (outset.targets, outset.sampling, outset.aligned) == (TWO, COUNTING, True)
+    assert outset.folder == os.getcwd()
+    assert outset.variables == (("LANG", "C"), ("OMP_NUM_THREADS", "2"))
+    assert all(map(os.path.isabs, outset.path))
