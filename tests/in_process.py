@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,12 +18,19 @@ from torchmark.runner.spec import WorkerSpec
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+Choice = Callable[[WorkerSpec], WorkerSpec]
+
+
+def forget_rehearsal(spec: WorkerSpec) -> WorkerSpec:
+    """One that has rehearsed TorchScript would have to be started for it; any other can do the same, more slowly."""
+    return dataclasses.replace(spec, scripting=False)
+
+
 class LentWorker:
     """One of the pool, for a command that ends its worker when it is done: this one stays, for others to use."""
 
-    def __init__(self, spec: WorkerSpec, environ: object = None) -> None:
-        # One that has rehearsed TorchScript would have to be started for it; any other can do the same, more slowly.
-        self._worker = get_worker(dataclasses.replace(spec, scripting=False))
+    def __init__(self, spec: WorkerSpec, environ: object = None, choose: Choice = forget_rehearsal) -> None:
+        self._worker = get_worker(choose(spec))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._worker, name)
@@ -33,11 +41,16 @@ class LentWorker:
     abandon = close
 
 
+def lend_workers(monkeypatch: pytest.MonkeyPatch, choose: Choice = forget_rehearsal) -> None:
+    """Have commands in this process use workers of the pool; `choose` says which, instead of the one they want."""
+    lend = functools.partial(LentWorker, choose=choose)
+    for module in ("cli.cmd_count", "cli.timing", "runner.lab", "api.inputs"):
+        monkeypatch.setattr(f"torchmark.{module}.Worker", lend)
+
+
 def make_program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Program:
     """What runs the program with shared workers, and gives what a process of its own would have left."""
-    for module in ("cli.cmd_count", "cli.timing", "runner.lab", "api.inputs"):
-        monkeypatch.setattr(f"torchmark.{module}.Worker", LentWorker)
-
+    lend_workers(monkeypatch)
     path = list(sys.path)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:

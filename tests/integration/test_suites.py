@@ -112,7 +112,6 @@ def preparing(paths: Sequence[str], timer: Worker) -> Iterator[Made]:
     cases = [case for case in found.cases if case.autolabels.runtime is not RuntimeMode.COMPILE]
     with Models(os.environ) as models:
         yield prepare(cases, Bench(timer, lambda: timer, lambda case: PLACE), models, os.environ)
-    assert not models.folder.exists()
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +119,7 @@ def prepared(timer: Worker) -> Iterator[Made]:
     """Both suites."""
     with preparing(["standard", "modern"], timer) as made:
         yield made
+    assert not Models(os.environ).folder.exists()
 
 
 def describe(failures: Mapping[Case, Failure]) -> str:
@@ -128,9 +128,7 @@ def describe(failures: Mapping[Case, Failure]) -> str:
     )
 
 
-def test_all_variants_of_both_suites_are_ready_and_compute_the_same(
-    prepared: Made,
-) -> None:
+def test_all_variants_of_both_suites_are_ready_and_compute_the_same(prepared: Made) -> None:
     failures = {case: outcome for case, outcome in prepared.items() if isinstance(outcome, Failure)}
     assert not failures, describe(failures)
     # None for want of something to compare.

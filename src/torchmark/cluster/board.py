@@ -55,6 +55,8 @@ class Parcel:
     lost_answers: int = 0
     refusals: tuple[str, ...] = ()
     """Which nodes said that they cannot do it."""
+    is_bound: bool = False
+    """Whether its cases are compared with each other, so that all of them stay in one place."""
     is_told: bool = False
     """Whether it is known that it has begun."""
     is_copied: bool = False
@@ -82,7 +84,7 @@ class Parcel:
         by_case: dict[Case, list[Order]] = {}
         for order in self.orders:
             by_case.setdefault(order.case, []).append(order)
-        if len(by_case) < 2:
+        if self.is_bound or len(by_case) < 2:
             return [self]
         return [
             dataclasses.replace(self, orders=tuple(orders), cases=self._find_cases(case))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from torchmark.cluster.board import Lot, Parcel, find_group
@@ -20,7 +21,8 @@ def pack(plan: Plan, orders: Sequence[Order], *, together: bool = False) -> list
     witnesses = _find_witnesses(plan)
     if together:
         cases = _add_witnesses((order.case for order in orders), witnesses)
-        return [_make_parcel(Lot(_list_sources(cases)), orders, cases)] if orders else []
+        whole = _make_parcel(Lot(_list_sources(cases)), orders, cases)
+        return [dataclasses.replace(whole, is_bound=True)] if orders else []
     groups: dict[Hashable, list[Order]] = {}
     for order in orders:
         groups.setdefault((find_group(order.case), order.metric, order.round), []).append(order)

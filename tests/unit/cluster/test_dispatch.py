@@ -330,6 +330,8 @@ def test_pieces_take_along_only_what_they_are_held_to() -> None:
     pieces = Parcel(Lot(), False, orders=orders, cases=cases).split()
     assert [piece.cases for piece in pieces] == [(witness, poison), (witness, other), (plain,), (stranger,)]
     assert [[order.case for order in piece.orders] for piece in pieces] == [[case] for case in cases[1:]]
+    bound = Parcel(Lot(), False, orders=orders, cases=cases, is_bound=True)
+    assert bound.split() == [bound]
 
 
 # --- what is slow ------------------------------------------------------------------------------------

@@ -43,21 +43,22 @@ LIMITS = {Loss.POST: MOST_POSTS, Loss.NODE: MOST_NODES, Loss.OBJECT: MOST_ANSWER
 
 def test_a_hundred_thousand_cases_on_a_hundred_nodes_that_come_and_go() -> None:
     plan = make_plan(map(str, range(100_000)))
-    chance = random.Random(2)
-    costs = [chance.uniform(0.4, 2.0) for _ in plan.cases]
+    chance = random.Random(0)
+    # 1.12 in the mean, as the standard suite.
+    costs = [chance.uniform(0.24, 2.0) for _ in plan.cases]
     fleet = SimulatedFleet(
         100,
-        4,
+        2,
         lambda order: costs[int(order.case.args.stmt)],
         make_result,
         Weather(1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005),
-        seed=2,
+        seed=0,
     )
     found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
     assert fleet.died > 10
     assert sorted(int(one.order.case.args.stmt) for one in found) == list(range(100_000))
     assert all(one.result == make_result(one.order) for one in found)
-    # Starting what counts takes 20 of some 350 seconds: there is not much left to lose.
+    # Starting what counts takes 20 of some 600 seconds.
     assert fleet.utilisation > 0.9
 
 
