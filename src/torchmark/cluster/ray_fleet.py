@@ -142,6 +142,8 @@ class RayFleet:
 
     def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
         """Call the actor, and wait for what it says."""
+        if post not in self._posts:
+            return Lost(0, Loss.POST, "It was closed.")
         return self._read(0, post, self._posts[post][0].answer.remote(body), timeout_s)
 
     def share(self, value: object) -> object:
@@ -186,7 +188,7 @@ class RayFleet:
         return reply
 
     def _find_loss(self, post: int) -> Loss:
-        node = self._posts[post][1]
+        _, node = self._posts.get(post, (None, None))
         alive = any(one["NodeID"] == node and one["Alive"] for one in _list_nodes())
         return Loss.POST if alive else Loss.NODE
 
