@@ -42,7 +42,7 @@ def shares_workers(file: str | os.PathLike[str]) -> bool:
 def specify(fixture: str) -> WorkerSpec:
     """The kind of worker that the fixture of this name gives."""
     if fixture == "debian_worker":
-        return other_worker(DEBIAN, {**os.environ, "PYTHONPATH": "/nowhere/of/ours"}, {"MY_SWITCH": "on"})
+        return other_worker(DEBIAN, {**os.environ, "PYTHONPATH": "/nowhere/of/ours"}, {})
     return dataclasses.replace(own_worker(os.environ), stacks=fixture == "tracing_worker")
 
 

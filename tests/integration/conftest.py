@@ -40,7 +40,7 @@ def counting_worker() -> Worker:
 
 @pytest.fixture(scope="session")
 def debian_worker() -> Worker:
-    """One of another interpreter, with a variable of the user's; the command line uses it too if it is given that."""
+    """One of another interpreter; the command line uses it too."""
     return get_worker(specify("debian_worker"))
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,25 +32,32 @@ ADD = part("torch.add(x, y)")
 
 
 @pytest.fixture(scope="module")
-def twins() -> Iterator[Arena]:
-    """This interpreter on both sides."""
-    arena = Arena(Corner(sys.executable), Corner(sys.executable), choose_cores())
-    arena.start([0, 1])
-    yield arena
-    arena.close()
+def twins(stub_python: str) -> Iterator[Arena]:
+    """An interpreter that is up at once on both sides."""
+    yield from start(stub_python, stub_python, [0, 1])
+
+
+@pytest.fixture(scope="module")
+def siblings() -> Iterator[Arena]:
+    """This interpreter, with the real torch, on both sides."""
+    yield from start(sys.executable, sys.executable, [0])
 
 
 @pytest.fixture(scope="module")
 def strangers() -> Iterator[Arena]:
     """Debian's torch 1.13 against this one."""
-    arena = Arena(Corner(DEBIAN), Corner(sys.executable), choose_cores())
-    arena.start([0])
+    yield from start(DEBIAN, sys.executable, [0])
+
+
+def start(base: str, head: str, layouts: Sequence[int]) -> Iterator[Arena]:
+    arena = Arena(Corner(base), Corner(head), choose_cores())
+    arena.start(layouts)
     yield arena
     arena.close()
 
 
-def test_both_sides_run_as_many_blocks_as_there_are_pairs(twins: Arena) -> None:
-    visit = twins.visit(1, Bout(ADD, ADD), PACE)
+def test_both_sides_run_as_many_blocks_as_there_are_pairs(siblings: Arena) -> None:
+    visit = siblings.visit(0, Bout(ADD, ADD), PACE)
     assert isinstance(visit, Visit), visit
     assert visit.number == PACE.number
     for blocks in (visit.base, visit.head):
@@ -59,7 +66,8 @@ def test_both_sides_run_as_many_blocks_as_there_are_pairs(twins: Arena) -> None:
         assert min(blocks.faults) >= 0
 
 
-def test_two_of_one_build_lie_alike_in_memory(twins: Arena) -> None:
+def test_two_of_one_build_lie_alike_in_memory(siblings: Arena, twins: Arena) -> None:
+    assert siblings.match.alike
     assert twins.layouts == (0, 1)
     assert twins.match.alike
 
@@ -95,14 +103,14 @@ def test_an_operator_that_one_build_lacks_fails_on_that_side_alone(strangers: Ar
 )
 @pytest.mark.parametrize("side", list(Side))
 def test_who_fails_in_the_middle_is_blamed_and_the_other_is_not(
-    twins: Arena, side: Side, stmt: str, kind: FailureKind
+    siblings: Arena, side: Side, stmt: str, kind: FailureKind
 ) -> None:
     bad = part(f"n += 1\nif n > 40: {stmt}", "n = 0")
     good = part("pass")
-    outcome = twins.visit(0, Bout(bad, good) if side is Side.BASE else Bout(good, bad), PACE)
+    outcome = siblings.visit(0, Bout(bad, good) if side is Side.BASE else Bout(good, bad), PACE)
     assert isinstance(outcome, tuple)
     assert [(one.side, one.failure.kind) for one in outcome] == [(side, kind)]
-    assert isinstance(twins.visit(0, Bout(good, good), PACE), Visit)
+    assert isinstance(siblings.visit(0, Bout(good, good), PACE), Visit)
 
 
 def test_a_zygote_that_is_killed_between_visits_costs_nothing(twins: Arena) -> None:
@@ -131,8 +139,8 @@ def test_a_zygote_that_is_killed_during_a_visit_costs_that_visit_and_no_more(
     assert isinstance(outcome, Visit), outcome
 
 
-def test_a_side_that_never_ends_is_given_up_and_the_other_with_it() -> None:
-    arena = Arena(Corner(sys.executable), Corner(sys.executable), choose_cores(), timeout_s=1.0)
+def test_a_side_that_never_ends_is_given_up_and_the_other_with_it(stub_python: str) -> None:
+    arena = Arena(Corner(stub_python), Corner(stub_python), choose_cores(), timeout_s=1.0)
     try:
         arena.start([0])
         outcome = arena.visit(0, Bout(part("while True: pass"), part("pass")), PACE)
@@ -152,7 +160,7 @@ def test_a_machine_that_lacks_something_is_a_failure_that_says_so(twins: Arena, 
     assert isinstance(twins.visit(0, Bout(ADD, ADD), PACE), Visit)
 
 
-def test_two_statements_take_turns_in_one_process_of_each_layout(tmp_path: Path) -> None:
+def test_two_statements_take_turns_in_one_process_of_each_layout(own_stub: str, tmp_path: Path) -> None:
     arena = Arena(Corner(), Corner(), choose_cores(), together=True)
     try:
         arena.start([0])
@@ -168,8 +176,8 @@ def test_two_statements_take_turns_in_one_process_of_each_layout(tmp_path: Path)
         arena.close()
 
 
-def test_an_interpreter_that_is_not_there_is_told_and_nothing_is_left(tmp_path: Path) -> None:
-    arena = Arena(Corner(sys.executable), Corner(str(tmp_path / "nothing")), choose_cores())
+def test_an_interpreter_that_is_not_there_is_told_and_nothing_is_left(stub_python: str, tmp_path: Path) -> None:
+    arena = Arena(Corner(stub_python), Corner(str(tmp_path / "nothing")), choose_cores())
     with pytest.raises(SetupError, match="nothing"):
         arena.start([0])
     assert arena.layouts == ()

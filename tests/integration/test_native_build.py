@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import random
 import signal
@@ -32,8 +33,6 @@ from torchmark.native.compiler import Compiler, Stopped
 from torchmark.native.render import LIGHT_HEADERS
 from torchmark.native.toolchain import Toolchain, make_toolchain
 from torchmark.worker.checking import OTHER, read_results
-
-ROOT = Path(__file__).parents[2]
 
 
 class Shop:
@@ -323,15 +322,20 @@ def test_a_compiler_that_makes_nothing_is_told(gcc: Shop, cxx: str, monkeypatch:
 # --- running -------------------------------------------------------------------------------------------
 
 
+THROWN = {
+    'throw std::out_of_range("too far");': r"^std::out_of_range: too far$",
+    'throw c10::Error("torch says");': r"^c10::Error: torch says$",
+    "throw 3;": r"^an exception that is no std::exception$",
+    "break;": "left its loop",
+    "return;": "left its loop",
+}
+
+
 def test_what_code_throws_is_told_and_the_next_block_runs(shop: Shop) -> None:
-    for stmt, told in (
-        ('throw std::out_of_range("too far");', r"^std::out_of_range: too far$"),
-        ('throw c10::Error("torch says");', r"^c10::Error: torch says$"),
-        ("throw 3;", r"^an exception that is no std::exception$"),
-        ("break;", "left its loop"),
-        ("return;", "left its loop"),
-    ):
-        timer = shop.timer(Snippet(stmt, "", "#include <stdexcept>"))
+    results = shop.build(*(Snippet(stmt, "", "#include <stdexcept>") for stmt in THROWN))
+    for told, result in zip(THROWN.values(), results, strict=True):
+        assert isinstance(result, Compiled), result
+        timer = CompiledTimer(result)
         for _ in range(2):
             with pytest.raises(SnippetError, match=told):
                 timer.timeit(1)
@@ -444,24 +448,26 @@ def test_the_interpreter_is_free_while_the_loop_runs(gcc: Shop) -> None:
     thread.join()
 
 
-@pytest.mark.parametrize(
-    ("stmt", "empty"),
-    [
-        ("int z = a + b;", True),
-        ("d += 1;", True),
-        ("for (int i = 0; i < 100; ++i) d += i;", True),
-        ("", True),
-        ("torchmark::keep(a + b);", False),
-        ("d += 1; torchmark::keep(d);", False),
-        ("static volatile int n; n = a;", False),
-        ('if (a > 5) throw std::runtime_error("");', False),
-        ("int z = opaque(a);", False),
-    ],
-)
-def test_an_empty_loop_is_noticed(shop: Shop, stmt: str, empty: bool) -> None:
+EMPTY = {
+    "int z = a + b;": True,
+    "d += 1;": True,
+    "for (int i = 0; i < 100; ++i) d += i;": True,
+    "": True,
+    "torchmark::keep(a + b);": False,
+    "d += 1; torchmark::keep(d);": False,
+    "static volatile int n; n = a;": False,
+    'if (a > 5) throw std::runtime_error("");': False,
+    "int z = opaque(a);": False,
+}
+
+
+def test_an_empty_loop_is_noticed(shop: Shop) -> None:
     setup = "int a = opaque(1), b = opaque(2); double d = a; (void)b; (void)d;"
     scope = '#include <stdexcept>\nint opaque(int x) { __asm__ volatile("" : "+r"(x)); return x; }'
-    assert shop.timer(Snippet(stmt, setup, scope)).optimised_away is empty
+    results = shop.build(*(Snippet(stmt, setup, scope) for stmt in EMPTY))
+    for (stmt, empty), result in zip(EMPTY.items(), results, strict=True):
+        assert isinstance(result, Compiled), result
+        assert CompiledTimer(result).optimised_away is empty, stmt
 
 
 def test_another_clock_is_read_around_each_block(gcc: Shop) -> None:
@@ -532,22 +538,22 @@ def test_a_cache_in_an_odd_place_works(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(shop.runs) == 1
 
 
+BUILT = [*HEALTHY, *VERBATIM[:10]]
+# It imports neither torch nor pytest, which take longer than compiling.
 PROGRAM = """
-import os, sys
+import json, os, sys
 from pathlib import Path
-sys.path.insert(0, {root!r})
-from tests.integration.test_native_build import HEALTHY, VERBATIM
-from tests.stub_torch import make_stub_torch
-from torchmark.model.snippet import Compiled
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled, Snippet
 from torchmark.native.build import build
 from torchmark.native.cache import Cache
 from torchmark.native.toolchain import make_toolchain
-from torchmark.model.sdk import Sdk
-folder = Path({folder!r})
+folder = Path(sys.argv[1])
+snippets = [Snippet(*texts) for texts in json.loads(sys.argv[2])]
 sdk = Sdk("/stub/python", str(folder / "torch"), "0.1", "abc", True, "-O2", 17, None)
 print("ready", flush=True)
 toolchain = make_toolchain(sdk, os.environ, "/")
-results = build([*HEALTHY, *VERBATIM[:10]], toolchain, Cache(folder / "cache"), os.environ, 2)
+results = build(snippets, toolchain, Cache(folder / "cache"), os.environ, 2)
 assert all(isinstance(one, Compiled) for one in results.values()), results
 print("built")
 """
@@ -555,8 +561,9 @@ print("built")
 
 @contextlib.contextmanager
 def other_process(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    program = PROGRAM.format(root=str(ROOT), folder=str(folder))
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    texts = json.dumps([(one.stmt, one.setup, one.global_setup) for one in BUILT])
+    command = [sys.executable, "-c", PROGRAM, str(folder), texts]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
@@ -591,7 +598,7 @@ def test_processes_that_build_the_same_and_are_killed_leave_no_broken_entry(tmp_
         Cache(tmp_path / "cache").clear()
     with other_process(tmp_path) as one:
         assert one.wait(120) == 0
-    assert entries_are_whole(tmp_path) == len(HEALTHY) + len(VERBATIM[:10])
+    assert entries_are_whole(tmp_path) == len(BUILT)
     # Not a trace of those that were killed.
     assert {path.suffix for path in (tmp_path / "cache").iterdir()} == {".so"}
 

@@ -52,9 +52,13 @@ def test_nothing_of_ours_is_visible_there(debian_worker: Worker, tmp_path: Path)
     )
 
 
-def test_what_the_user_gives_arrives_and_is_recorded(debian_worker: Worker) -> None:
-    expect(debian_worker, "import os; assert os.environ['MY_SWITCH'] == 'on' and os.environ['PYTHONHASHSEED'] == '0'")
-    assert ("MY_SWITCH", "on") in debian_worker.environment.variables
+def test_what_the_user_gives_arrives_and_is_recorded(stub_python: str) -> None:
+    worker = Worker(other_worker(stub_python, os.environ, {"MY_SWITCH": "on"}))
+    try:
+        expect(worker, "import os; assert os.environ['MY_SWITCH'] == 'on' and os.environ['PYTHONHASHSEED'] == '0'")
+        assert ("MY_SWITCH", "on") in worker.environment.variables
+    finally:
+        worker.close()
 
 
 def test_faults_are_told_from_there_too(debian_worker: Worker) -> None:
@@ -97,7 +101,7 @@ def test_it_can_be_timed_there() -> None:
 def test_the_command_line_counts_there_and_says_which_torch(program: Program, debian_worker: Worker) -> None:
     done = program(
         "count", "x * w", "--setup", "x, w = torch.ones(4, 4), torch.ones(4, 4)",
-        "--python", DEBIAN, "--set-env", "MY_SWITCH=on", "--layouts", "3", "--json", "-",
+        "--python", DEBIAN, "--layouts", "3", "--json", "-",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (result,) = json.loads(done.stdout)["counts"]

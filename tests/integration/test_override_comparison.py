@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.browser import Browser
-from tests.in_process import Program, lend_workers
+from tests.in_process import Program, forget_rehearsal, lend_workers
 from tests.shared_workers import DEBIAN, specify
-from torchmark.api.referee import DEFAULTS
+from torchmark.api.referee import DEFAULTS, FEWEST_LAYOUTS
 from torchmark.cli import override_comparing
 from torchmark.cli.main import main
 from torchmark.runner.spec import WorkerSpec
@@ -22,8 +22,9 @@ from torchmark.runner.spec import WorkerSpec
 
 def choose(spec: WorkerSpec) -> WorkerSpec:
     """Of those that other tests have started, the one with the same interpreter."""
-    shared = specify("debian_worker" if spec.python == DEBIAN else "counting_worker")
-    return dataclasses.replace(shared, stacks=spec.stacks) if spec.counting else spec
+    if spec.counting and spec.python == sys.executable:
+        return dataclasses.replace(specify("counting_worker"), stacks=spec.stacks)
+    return forget_rehearsal(spec)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +39,8 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         patch.setattr(sys, "path", list(sys.path))
         lend_workers(patch, choose)
-        # Of memory. What became slower was not found by the clock alone.
-        patch.setattr(override_comparing, "DEFAULTS", dataclasses.replace(DEFAULTS, layouts=2))
+        # Each layout has processes of its own, which load torch.
+        patch.setattr(override_comparing, "DEFAULTS", dataclasses.replace(DEFAULTS, layouts=FEWEST_LAYOUTS))
         arguments = ["overrides", "--base", DEBIAN, "-k", "shape and (SubTensor or SubWithTorchFunction)", "--quiet"]
         assert main([*arguments, "--json", "out.json"]) == 0
         assert "overrides.zip" in (folder / "shown").read_text()

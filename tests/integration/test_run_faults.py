@@ -79,8 +79,8 @@ LOCKED, READ_ONLY = "locked store", "read-only store"
 def list_trials() -> Iterator[Trial]:
     kinds: list[tuple[str, int, float, bool, bool, int]] = [
         # What, how often, within which time, whether counting, whether with the real torch, in how many trials.
-        (PARENT, 1, 4.0, True, False, 2),
-        (COUNTER, 1, 3.0, True, False, 2),
+        (PARENT, 1, 4.0, True, False, 1),
+        (COUNTER, 1, 3.0, True, False, 1),
         (COUNTER, 3, 1.0, True, False, 1),
         (CHILD, 3, 0.2, True, False, 1),
         (FULL_TEMP, 1, 3.0, True, False, 1),

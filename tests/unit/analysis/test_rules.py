@@ -33,11 +33,11 @@ def shift_if(ratio: float, holds: Callable[[Input], bool]) -> Callable[[Input, f
 def test_a_planted_conjunction_is_found_exactly() -> None:
     effect = sleep_if(lambda made: not made["x is contiguous"] and is_above(made, "k0", 1024))
     exact = 0
-    for seed in range(6):
+    for seed in range(4):
         search = study(seed, effect)
         assert len(search.rules) <= 1
         exact += [rule.conditions for rule in search.rules] == [(NOT_CONTIGUOUS, Condition("k0", Relation.ABOVE, 1024))]
-    assert exact == 6
+    assert exact == 4
 
 
 def test_something_large_on_a_few_is_told_before_something_small_on_most() -> None:
@@ -63,13 +63,12 @@ def test_something_large_on_a_few_is_told_before_something_small_on_most() -> No
     ],
 )
 def test_a_single_planted_condition_is_found_exactly(ratio: float, condition: Condition) -> None:
-    for seed in range(2):
-        search = study(seed, shift_if(ratio, lambda made: condition.holds(made[condition.feature])), outliers=0)
-        (rule,) = search.rules
-        assert rule.conditions == (condition,)
-        assert rule.inside == pytest.approx(math.log(ratio), abs=0.02)
-        assert rule.outside == pytest.approx(0, abs=0.02)
-        assert rule.inputs_inside + rule.inputs_outside == search.held_back
+    search = study(0, shift_if(ratio, lambda made: condition.holds(made[condition.feature])), outliers=0)
+    (rule,) = search.rules
+    assert rule.conditions == (condition,)
+    assert rule.inside == pytest.approx(math.log(ratio), abs=0.02)
+    assert rule.outside == pytest.approx(0, abs=0.02)
+    assert rule.inputs_inside + rule.inputs_outside == search.held_back
 
 
 def test_two_planted_rules_are_found_one_after_the_other() -> None:
@@ -93,7 +92,7 @@ def test_noise_makes_no_rule() -> None:
 
 def test_an_effect_below_the_floor_makes_no_rule() -> None:
     effect = shift_if(1.02, lambda made: not made["x is contiguous"])
-    for seed in range(3):
+    for seed in range(2):
         features, effects, noise, _ = make_study(seed, 200, effect, outliers=0)
         assert find_rules(features, effects, noise).rules == ()
         assert find_rules(features, effects, noise, floor=0.01).rules[0].conditions == (NOT_CONTIGUOUS,)
