@@ -149,7 +149,7 @@ def test_statements_are_compared_and_fuzzed_on_nodes(folder: Path, raylets: Rayl
     comparing = start(folder, "ab", "x + 1", "(x + 1).exp()", *setup, "--metric", "wall", "--layouts", "2", *away)
     output = finish(comparing)
     assert re.search(r"time +\+\d+ %", output)
-    assert "in turns, in 2 layouts of memory" in output
+    assert re.search(r"in turns, in \d layouts of memory", output)
     fuzzing = start(folder, "fuzz", "x + y", "y + x", "--preset", "small", "-n", "6", "--top", "3", *away)
     output = finish(fuzzing)
     assert "6 inputs" in output
