@@ -75,16 +75,18 @@ def test_several_statements_and_thread_counts_make_a_table(program: Program) -> 
     assert "\033" not in done.stdout
 
 
-@pytest.mark.parametrize(("options", "samples"), [(SEVEN_SAMPLES, 7), (["--adaptive"], None), (QUICK, None)])
-def test_json_on_standard_output_is_nothing_but_json(program: Program, options: list[str], samples: int | None) -> None:
-    done = program("time", "x = 1; print(x)" if "--number" in options else "x = 1", "--json", "-", *options)
+@pytest.mark.parametrize("options", [SEVEN_SAMPLES, ["--adaptive"], QUICK], ids=["number", "adaptive", "run time"])
+def test_json_on_standard_output_is_nothing_but_json(program: Program, options: list[str]) -> None:
+    done = program("time", "x = 1; print(x)" if options is SEVEN_SAMPLES else "x = 1", "--json", "-", *options)
     data = json.loads(done.stdout)
     assert (data["schema"], data["schema_version"]) == ("torchmark.time", 1)
     (entry,) = data["measurements"]
     m = torchmark.Measurement.from_dict({k: v for k, v in entry.items() if k not in ("summary", "caveats")})
     assert m.median == entry["summary"]["median_s"]
-    if samples:
-        assert (m.number_per_run, len(m.raw_times)) == (5, samples)
+    if options is SEVEN_SAMPLES:
+        assert (m.number_per_run, len(m.raw_times)) == (5, 7)
+    elif options is QUICK:  # One block that was interrupted may be enough: what is promised is their sum.
+        assert sum(m.raw_times) >= 0.01
     else:
         assert len(m.raw_times) >= 4
 
