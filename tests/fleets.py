@@ -10,7 +10,7 @@ from typing import Any
 
 from torchmark.cluster.backend import ClusterBackend
 from torchmark.cluster.board import Board, Lot, Parcel
-from torchmark.cluster.dispatch import Dispatcher, GivenUp, Returned, Told
+from torchmark.cluster.dispatch import Dispatcher
 from torchmark.cluster.fleet import Fleet, Listed, Loss, Lost, Notice, Replied
 from torchmark.cluster.parcels import (
     Body,
@@ -26,6 +26,7 @@ from torchmark.cluster.parcels import (
     Surveyed,
 )
 from torchmark.cluster.simulated import SimulatedFleet
+from torchmark.cluster.told import GivenUp, Returned, Told
 from torchmark.model.case import AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
 from torchmark.model.environment import Environment
 from torchmark.model.node import Node

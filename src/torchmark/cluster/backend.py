@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 
 from torchmark.cluster.board import Board, Lot, Parcel
 from torchmark.cluster.courts import Court, Depot
-from torchmark.cluster.dispatch import Dispatcher, Done, GivenUp, Returned, Sent, Told
+from torchmark.cluster.dispatch import Dispatcher
 from torchmark.cluster.fleet import Fleet
 from torchmark.cluster.packing import pack
 from torchmark.cluster.parcels import Measured, Outset, Race, Raced
-from torchmark.cluster.roster import SetAside
+from torchmark.cluster.told import Done, GivenUp, Returned, Sent, SetAside, Told
 from torchmark.model.outcome import Activity, Begun, Event, Failure, FailureKind, Outcome
 from torchmark.model.plan import Order, Plan
 from torchmark.runner.backend import Stop

@@ -6,16 +6,16 @@ cluster and a simulated one.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
-from typing import TypeAlias
 
 from torchmark.cluster.blame import is_hopeless, note_loss, note_refusal, word_losses
 from torchmark.cluster.board import Board, Parcel
 from torchmark.cluster.census import Kind
 from torchmark.cluster.fleet import Fleet, Loss, Lost, Notice
+from torchmark.cluster.pace import Pace
 from torchmark.cluster.parcels import Built, Heard, Outfit, Outset, Refused, Reply
-from torchmark.cluster.roster import Member, Post, Roster, SetAside
+from torchmark.cluster.roster import Member, Post, Roster
+from torchmark.cluster.told import Done, GivenUp, Returned, Sent, SetAside, Told
 from torchmark.errors import SetupError
 from torchmark.model.outcome import ActivityKind
 from torchmark.runner.backend import Stop
@@ -25,49 +25,8 @@ NOTICE_S = 0.25
 # How long nodes may take to say what they are like, and how long to wait for others when all are gone.
 SURVEY_S = 120.0
 WITHOUT_NODES_S = 120.0
-# What starting another one that counts takes: it is worth that where each of those that are there has more to do.
-START_S = 20.0
-# What a result takes until some are there.
-EXPECTED_S = 1.0
-# What takes so many times as long as usual is given to a second node, where that has nothing else to do.
-SLOW_FACTOR = 3.0
-SLOW_LEAST_S = 2.0
-SLOW_LOOK_S = 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Sent:
-    """A parcel is under way for the first time."""
-
-    parcel: Parcel
-
-
-@dataclasses.dataclass(frozen=True)
-class Returned:
-    """A parcel has been answered."""
-
-    parcel: Parcel
-    reply: Reply
-
-
-@dataclasses.dataclass(frozen=True)
-class GivenUp:
-    """A parcel has no answer and will have none: whatever it runs on ends."""
-
-    parcel: Parcel
-    message: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Done:
-    """Something that had to be done besides, and for how long."""
-
-    kind: ActivityKind
-    seconds: float
-    size: int = 0
-
-
-Told: TypeAlias = Sent | Returned | GivenUp | SetAside | Done
+# How often to look for what is slow, or does not answer at all.
+WATCH_S = 1.0
 
 
 class Dispatcher:
@@ -80,10 +39,9 @@ class Dispatcher:
         self._stop = Stop()
         self._attention: dict[str, None] = {}
         """Nodes for which something may have to be decided."""
-        self._slow_looked = fleet.now()
+        self._pace = Pace(outset.sampling.timeout_s)
+        self._watched = fleet.now()
         self._deserted: float | None = None
-        self._results = 0
-        self._results_s = 0.0
 
     @property
     def usable(self) -> list[Member]:
@@ -119,6 +77,7 @@ class Dispatcher:
         try:
             while True:
                 yield from self._look()
+                yield from self._watch()
                 yield from self._assign()
                 if (stop.requested or board.is_empty) and not self._is_under_way:
                     return
@@ -187,13 +146,22 @@ class Dispatcher:
                 advice="What was measured is saved. Start nodes, and go on with --resume.",
             )
 
+    def _watch(self) -> Iterator[Told]:
+        """Now and then, see who takes too long."""
+        now = self._fleet.now()
+        if now - self._watched < WATCH_S:
+            return
+        self._watched = now
+        self._attend_to_all()
+        for post in list(self._roster.busy):
+            if post.doing is not None and self._pace.is_overdue(post.doing, now - post.since):
+                assert post.ticket is not None
+                message = f"There was no answer for {now - post.since:.0f} seconds."
+                yield from self._take(Lost(post.ticket, Loss.POST, message))
+
     # --- who does what -------------------------------------------------------------------------------
 
     def _assign(self) -> Iterator[Told]:
-        now = self._fleet.now()
-        if now - self._slow_looked >= SLOW_LOOK_S:
-            self._slow_looked = now
-            self._attend_to_all()
         attention, self._attention = self._attention, {}
         for id_ in attention:
             member = self._roster.members.get(id_)
@@ -207,8 +175,8 @@ class Dispatcher:
         """Use more slots of a node, if each of those that are used has more to do than it takes to start another."""
         if member.is_full or any(post.alone for post in member.posts):
             return
-        left_s = self._board.count(alone=False) * self._find_usual_s()
-        while len(member.posts) < member.listed.slots and left_s > START_S * self._roster.posts:
+        left = self._board.count(alone=False)
+        while len(member.posts) < member.listed.slots and self._pace.is_another_worth_it(left, self._roster.posts):
             self._roster.open(member, alone=False)
 
     def _serve(self, member: Member, kind: Kind) -> Iterator[Told]:
@@ -256,7 +224,7 @@ class Dispatcher:
                 self._change(member, alone=slow.alone)
 
     def _list_slow(self, helper: Member) -> list[tuple[Post, Parcel]]:
-        now, usual_s = self._fleet.now(), self._find_usual_s()
+        now = self._fleet.now()
         return [
             (post, parcel)
             for post in self._roster.busy
@@ -264,11 +232,8 @@ class Dispatcher:
             and not (parcel.is_done or parcel.is_copied or parcel.is_build)
             and post.node is not helper
             and post.node.kind == helper.kind
-            and now - post.since > max(SLOW_LEAST_S, SLOW_FACTOR * usual_s * parcel.size)
+            and self._pace.is_slow(parcel, now - post.since)
         ]
-
-    def _find_usual_s(self) -> float:
-        return self._results_s / self._results if self._results else EXPECTED_S
 
     # --- what has happened ---------------------------------------------------------------------------
 
@@ -306,8 +271,7 @@ class Dispatcher:
         elif not parcel.is_done:
             parcel.is_done = True
             self._board.finish(parcel)
-            self._results += parcel.size
-            self._results_s += seconds
+            self._pace.note(parcel.size, seconds)
             yield Returned(parcel, reply)
 
     def _share(self, built: Built) -> object:
@@ -340,7 +304,7 @@ class Dispatcher:
             return
         parcel.is_copied = False
         if not is_hopeless(parcel):
-            for piece in parcel.split():
+            for piece in reversed(parcel.split()):
                 self._board.give_back(piece)
             self._attend_to_all()
             return

@@ -9,20 +9,13 @@ from torchmark.cluster.board import Parcel
 from torchmark.cluster.census import Census, Kind, Odd, classify
 from torchmark.cluster.fleet import Fleet, Listed
 from torchmark.cluster.parcels import Canary, Heard, Outset, Refused, Reply, Survey, Surveyed
+from torchmark.cluster.told import SetAside
 from torchmark.model.plan import Metric
 
 # How often to look which nodes there are.
 LOOK_S = 2.0
 # A node whose posts do not even begin is left alone.
 MOST_FAILURES = 3
-
-
-@dataclasses.dataclass(frozen=True)
-class SetAside:
-    """A node is not used."""
-
-    node: str
-    reason: str
 
 
 @dataclasses.dataclass(eq=False)

@@ -29,10 +29,11 @@ from tests.fleets import (
 from torchmark.cluster.blame import MOST_ANSWERS, MOST_NODES, MOST_POSTS, MOST_REFUSALS
 from torchmark.cluster.board import Board, Lot, Parcel
 from torchmark.cluster.census import PATIENCE_S
-from torchmark.cluster.dispatch import SURVEY_S, WITHOUT_NODES_S, Dispatcher, GivenUp, Returned, Sent
+from torchmark.cluster.dispatch import SURVEY_S, WATCH_S, WITHOUT_NODES_S, Dispatcher
 from torchmark.cluster.fleet import Loss
 from torchmark.cluster.parcels import Build, Canary, Measure, Refused, Reply, Survey
-from torchmark.cluster.roster import MOST_FAILURES, Member, Post, SetAside
+from torchmark.cluster.roster import MOST_FAILURES, Member, Post
+from torchmark.cluster.told import GivenUp, Returned, Sent, SetAside
 from torchmark.errors import SetupError
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Failure, FailureKind
 from torchmark.model.plan import Metric, Order, Plan, Sampling
@@ -762,3 +763,63 @@ def test_what_is_known_does_not_grow_with_nodes_that_are_gone() -> None:
     gc.collect()
     assert len([one for one in gc.get_objects() if type(one) in (Member, Post)]) <= 4
     assert isinstance(dispatcher, Dispatcher)
+
+
+# --- nodes that are there, and say nothing ----------------------------------------------------------
+
+
+TIMEOUT_S = 100.0
+IMPATIENT = Sampling((Metric.COUNT,), timeout_s=TIMEOUT_S)
+
+
+def test_what_is_never_answered_is_asked_of_others_case_by_case() -> None:
+    fleet = ScriptedFleet("x", silent_at(Measure))
+    fleet.at(TIMEOUT_S, lambda: fleet.nodes.update(y=1))
+    fleet.script = by_node(x=silent_at(Measure))
+    told = run_parcels([one_parcel("ab")], open_dispatcher(fleet, make_plan("ab", IMPATIENT)))
+    assert sorted(list_names(told)) == ["a", "b"]
+    assert not only(GivenUp, told)
+
+
+def test_nobody_is_waited_for_longer_than_all_that_a_parcel_may_start() -> None:
+    fleet = ScriptedFleet("x", silent_at(Measure))
+    told = run_parcels([one_parcel("abc")], open_dispatcher(fleet, make_plan("abc", IMPATIENT)))
+    assert sorted(list_names(told, GivenUp)) == ["a", "b", "c"]
+    assert not only(Returned, told)
+    message = only(GivenUp, told)[0].message
+    assert message.startswith("It was given up: the process that ran it ended 3 times. The last time: There was no ")
+    first, *others = fleet.list_sent(Measure)
+    # Three results, and then one at a time; starting, preparing and checking may take a process each besides.
+    waited = others[0].moment - first.moment
+    assert 6 * TIMEOUT_S < waited < 6 * TIMEOUT_S + 2 * WATCH_S + 3.0
+    assert others[0].names == ["a"]
+    assert 4 * TIMEOUT_S < others[1].moment - others[0].moment < 4 * TIMEOUT_S + 2 * WATCH_S + 3.0
+    # Each in a process of its own: the one that says nothing is ended.
+    assert len({asked.post for asked in fleet.list_sent(Measure)}) == len(fleet.list_sent(Measure))
+    assert len(fleet.posts) <= 1
+
+
+def test_what_is_compiled_without_end_is_compiled_by_another() -> None:
+    fleet = ScriptedFleet("x", by_node(x=silent_at(Build)))
+    fleet.at(TIMEOUT_S, lambda: fleet.nodes.update(y=1))
+    lot = Lot((make_case("a", Language.CPP),))
+    told = run_parcels([one_parcel("a", lot)], open_dispatcher(fleet, make_plan("a", IMPATIENT)))
+    assert list_names(told) == ["a"]
+    assert [asked.node for asked in fleet.list_sent(Build)][-1] == "y"
+
+
+def test_a_canary_that_is_never_heard_sets_its_node_aside() -> None:
+    fleet = ScriptedFleet("x", silent_at(Canary))
+    dispatcher = open_dispatcher(fleet, make_plan("a", IMPATIENT))
+    told: list[object] = []
+    with pytest.raises(SetupError, match="There is no node left that can measure"):
+        told.extend(dispatcher.run(Board([one_parcel("a")]), Stop()))
+    assert len(fleet.list_sent(Canary)) == MOST_FAILURES
+    assert not fleet.list_sent(Measure)
+
+
+def test_a_slow_answer_is_waited_for() -> None:
+    fleet = ScriptedFleet("x", lambda asked: (3.9 * TIMEOUT_S, answer(asked)[1]) if asked.names else answer(asked))
+    told = run_parcels([one_parcel("a")], open_dispatcher(fleet, make_plan("a", IMPATIENT)))
+    assert list_names(told) == ["a"]
+    assert len(fleet.list_sent(Measure)) == 1

@@ -24,12 +24,13 @@ from torchmark.cluster import packing
 from torchmark.cluster.blame import MOST_ANSWERS, MOST_NODES, MOST_POSTS
 from torchmark.cluster.board import Board, Lot
 from torchmark.cluster.census import Kind
-from torchmark.cluster.dispatch import Dispatcher, GivenUp, Returned
+from torchmark.cluster.dispatch import Dispatcher
 from torchmark.cluster.fleet import Loss
 from torchmark.cluster.packing import pack
 from torchmark.cluster.parcels import Build, Measure, Measured
 from torchmark.cluster.roster import Member
 from torchmark.cluster.simulated import SimulatedFleet, Weather
+from torchmark.cluster.told import GivenUp, Returned
 from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target

@@ -1,0 +1,49 @@
+"""How long things take: what is usual, what is slow, and from when on nobody waits any more."""
+
+from __future__ import annotations
+
+from torchmark.cluster.board import Parcel
+from torchmark.cluster.parcels import Canary, Survey
+
+# What starting another one that counts takes: it is worth that where each of those that are there has more to do.
+START_S = 20.0
+# What a result takes until some are there.
+EXPECTED_S = 1.0
+# What takes so many times as long as usual is given to a second node, where that has nothing else to do.
+SLOW_FACTOR = 3.0
+SLOW_LEAST_S = 2.0
+# A node ends by itself each process that takes longer than the run allows. A result takes one that measures; starting,
+# preparing and checking may take so many more. Who has not answered by then does not know of time any more.
+MORE_PROCESSES = 3
+
+
+class Pace:
+    """What has been seen of it. `timeout_s` is what the run allows a process."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._results = 0
+        self._results_s = 0.0
+
+    def note(self, results: int, seconds: float) -> None:
+        """So many results took that long."""
+        self._results += results
+        self._results_s += seconds
+
+    @property
+    def usual_s(self) -> float:
+        """What a result takes."""
+        return self._results_s / self._results if self._results else EXPECTED_S
+
+    def is_another_worth_it(self, results: int, posts: int) -> bool:
+        """Whether to start one more post, where so many share what is left."""
+        return results * self.usual_s > START_S * posts
+
+    def is_slow(self, parcel: Parcel, seconds: float) -> bool:
+        """Whether somebody else would be done sooner, who starts now."""
+        return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * self.usual_s * parcel.size)
+
+    def is_overdue(self, doing: Parcel | Survey | Canary, seconds: float) -> bool:
+        """Whether there will be no answer."""
+        results = doing.size if isinstance(doing, Parcel) else 1
+        return seconds > self._timeout_s * (results + MORE_PROCESSES)
