@@ -26,7 +26,7 @@ from torchmark.cli.parameters import check_folder, is_standard_output, json_opti
 from torchmark.cli.planning import Wish, plan_targets
 from torchmark.cli.selecting import Loaded, Options, load_cases, say_why_nothing
 from torchmark.cli.storing import spell_store, store_option
-from torchmark.cli.writing import check_output
+from torchmark.cli.writing import STANDARD_OUTPUT, check_output
 from torchmark.define.expand import expand
 from torchmark.define.selection import select
 from torchmark.errors import UsageError
@@ -119,6 +119,8 @@ def command(
     check_folder()
     compared = base is not None or head is not None
     _check_options(compared, python)
+    if output == STANDARD_OUTPUT:
+        raise UsageError(f"Standard output has the verdicts. Name a file for the ZIP, such as {DEFAULT_OUTPUT}.")
     if compared:
         check_output(output or DEFAULT_OUTPUT, DEFAULT_OUTPUT)
     # As `python -m` does, so that a setup can import what lies here.

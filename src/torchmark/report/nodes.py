@@ -46,12 +46,12 @@ def list_names(names: Sequence[str]) -> str:
     return ", ".join(map(printable, shown))
 
 
-def word_nodes(nodes: Sequence[Node]) -> str:
+def word_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
     """Which nodes these are, and their processors, with whose they are if they differ; empty where there are none.
 
-    >>> word_nodes([Node("a", "EPYC"), Node("b", "EPYC")])
+    >>> word_nodes([Node("a", "EPYC"), Node("b", "EPYC")], timed=True)
     '2 nodes: a, b; EPYC'
-    >>> word_nodes([Node("a", "EPYC"), Node("b", "Xeon"), Node("c", "EPYC")])
+    >>> word_nodes([Node("a", "EPYC"), Node("b", "Xeon"), Node("c", "EPYC")], timed=True)
     '3 nodes: EPYC (a, c); Xeon (b); times of each are kept apart'
     """
     if not nodes:
@@ -66,7 +66,7 @@ def word_nodes(nodes: Sequence[Node]) -> str:
         return "; ".join([f"{count(len(names), 'node')}{shown}", *cpus])
     ordered = sorted(by_cpu.items(), key=lambda item: -len(item[1]))
     kinds = (f"{_word_trait('cpu', cpu)} ({_number(owners)})" for cpu, owners in ordered)
-    return f"{count(len(names), 'node')}: {'; '.join(kinds)}; times of each are kept apart"
+    return f"{count(len(names), 'node')}: {'; '.join(kinds)}{'; times of each are kept apart' if timed else ''}"
 
 
 def _number(names: Sequence[str]) -> str:
@@ -102,7 +102,7 @@ def tell_nodes(run: Run) -> Iterator[str]:
     nodes = list_nodes(run.outcomes, host)
     if not nodes:
         return
-    yield word_nodes(nodes)
+    yield word_nodes(nodes, timed=Metric.WALL in run.plan.sampling.metrics)
     for target in run.plan.targets:
         outcomes = (outcome for outcome in run.outcomes if outcome.order.target == target)
         if text := word_kinds(list_kinds(outcomes, Metric.COUNT, host)):

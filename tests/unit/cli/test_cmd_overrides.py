@@ -184,7 +184,10 @@ def test_what_would_have_no_effect_is_refused(
     assert not machine.asked
 
 
-@pytest.mark.parametrize(("output", "message"), [("no/x.zip", "There is no folder"), (".", ". is a folder")])
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [("no/x.zip", "There is no folder"), (".", ". is a folder"), ("-", "Name a file for the ZIP")],
+)
 def test_a_bundle_that_cannot_be_written_is_told_before_anything_is_measured(
     program: Program, output: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

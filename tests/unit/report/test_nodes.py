@@ -31,7 +31,8 @@ MANY = [Node(f"n-{i:03}", "EPYC") for i in range(1, 101)]
     ],
 )
 def test_nodes_are_named_as_far_as_a_person_reads(nodes: list[Node], text: str) -> None:
-    assert word_nodes(nodes) == text
+    assert word_nodes(nodes, timed=True) == text
+    assert word_nodes(nodes, timed=False) == text.removesuffix("; times of each are kept apart")
 
 
 def test_every_trait_has_words() -> None:

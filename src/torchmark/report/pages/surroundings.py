@@ -43,7 +43,7 @@ def list_facts(parties: Sequence[Party]) -> list[Fact]:
     facts += [_make_fact(name, [_ask(party, field) for party in parties]) for name, field in _FIELDS.items()]
     facts += [_make_fact(*row) for row in _list_hosts(parties)]
     # Other nodes of the same kind change nothing.
-    facts.append(_make_fact("Nodes", [word_nodes(party.nodes) for party in parties], telling=False))
+    facts.append(_make_fact("Nodes", [_word_nodes(party) for party in parties], telling=False))
     facts.append(_make_fact("Kinds of nodes", [word_kinds(party.count_kinds) for party in parties], telling=False))
     names = sorted({name for party in parties for one in party.environments for name, _ in one.variables})
     facts += [_make_fact(f"${name}", [_ask(party, _read_variable(name)) for party in parties]) for name in names]
@@ -65,6 +65,10 @@ def sum_up(party: Party) -> str:
     """The torch and the Python of a party, on a line."""
     texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(party, _FIELDS[name])) != UNKNOWN]
     return printable(", ".join(texts))
+
+
+def _word_nodes(party: Party) -> str:
+    return word_nodes(party.nodes, timed=any(one.valgrind is None for one in party.environments))
 
 
 def _make_fact(name: str, values: Sequence[str], *, telling: bool = True) -> Fact:
