@@ -41,6 +41,7 @@ DOUBTS: tuple[ComparisonCaveat, ...] = (
     doubts.NotInTurns(),
     doubts.NotTimed("compiles"),
     doubts.FewRounds(1, 3),
+    doubts.LeftOut("base", "wall", 1, 3),
     doubts.ManyThreads(2),
     doubts.TooShort(2e-8),
     doubts.TooLong(0.05),

@@ -13,7 +13,8 @@ from torchmark.analysis.places import choose_rounds
 from torchmark.analysis.results import steady_times, summarise_run
 from torchmark.analysis.stored_times import FEWEST_ROUNDS, weigh_times
 from torchmark.model.case import Case
-from torchmark.model.comparison import ComparisonCaveat, FewRounds, Incomparable, ManyThreads, NotInTurns
+from torchmark.model.caveat import OtherPlaces
+from torchmark.model.comparison import ComparisonCaveat, FewRounds, Incomparable, LeftOut, ManyThreads, NotInTurns
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
@@ -202,6 +203,7 @@ def _judge(base: _Results, head: _Results, obstacles: tuple[Incomparable, ...], 
         caveats += [] if in_turns else [NotInTurns()]
         rounds = min(len(base.rounds), len(head.rounds))
         caveats += [FewRounds(rounds, FEWEST_ROUNDS)] if rounds < FEWEST_ROUNDS else []
+    caveats += [*_tell_left_out(Side.BASE, base), *_tell_left_out(Side.HEAD, head)]
     threads = head.case.args.num_threads
     caveats += [ManyThreads(threads)] if threads > 1 else []
     failures = tuple(
@@ -210,6 +212,11 @@ def _judge(base: _Results, head: _Results, obstacles: tuple[Incomparable, ...], 
         for _, failure in results.summary.failures
     )
     return judge(head.case, time, count, caveats=tuple(caveats), failures=tuple(dict.fromkeys(failures)))
+
+
+def _tell_left_out(side: Side, results: _Results) -> list[LeftOut]:
+    found = (caveat for caveat in results.summary.caveats if isinstance(caveat, OtherPlaces))
+    return [LeftOut(side.value, one.metric, one.rounds, one.of) for one in found]
 
 
 def contrast_counts(base: CountSummary | None, head: CountSummary | None) -> CountEvidence | None:

@@ -110,6 +110,20 @@ class FewRounds:
 
 
 @dataclasses.dataclass(frozen=True)
+class LeftOut:
+    """Of one side, rounds that were measured in places of another kind have no part in the comparison.
+
+    `metric` is what was measured there, `wall` or `count`; `of` is how many rounds that side has in all.
+    """
+
+    kind: ClassVar[str] = "left_out"
+    side: str
+    metric: str
+    rounds: int
+    of: int
+
+
+@dataclasses.dataclass(frozen=True)
 class NotTimed:
     """It was only counted. The reason is `compiles`, for what every process would have to compile anew."""
 
@@ -138,6 +152,7 @@ ComparisonCaveat = Union[
     LayoutSensitive,
     NotInTurns,
     FewRounds,
+    LeftOut,
     ManyThreads,
     TooShort,
     TooLong,

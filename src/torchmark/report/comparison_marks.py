@@ -11,6 +11,7 @@ from torchmark.model.comparison import (
     Incomparable,
     Interrupted,
     LayoutSensitive,
+    LeftOut,
     ManyThreads,
     NotInTurns,
     NotTimed,
@@ -34,6 +35,7 @@ COMPARISON_MARKS: dict[type[ComparisonCaveat], str] = {
     NotInTurns: "a",
     NotTimed: "c",
     FewRounds: "r",
+    LeftOut: "e",
     ManyThreads: "t",
     TooShort: "s",
     TooLong: "g",
@@ -96,6 +98,8 @@ def _severity(caveat: ComparisonCaveat) -> float:
         return -caveat.layouts
     if isinstance(caveat, FewRounds):
         return -caveat.rounds
+    if isinstance(caveat, LeftOut):
+        return caveat.rounds / caveat.of
     if isinstance(caveat, TooShort):
         return -caveat.seconds
     if isinstance(caveat, TooLong):

@@ -11,6 +11,7 @@ from torchmark.model.comparison import (
     Incomparable,
     Interrupted,
     LayoutSensitive,
+    LeftOut,
     ManyThreads,
     NotInTurns,
     NotTimed,
@@ -33,6 +34,7 @@ _DOUBTS: dict[type[ComparisonCaveat], str] = {
     NotInTurns: "Both sides were timed one after the other, whatever the machine did meanwhile.",
     NotTimed: "It was only counted, and not timed: every process would have to compile it anew.",
     FewRounds: "One side was timed in {rounds}; to know how far processes are apart takes {wanted}.",
+    LeftOut: "Another kind of machine measured {rounds} of {of} of the {metric} of {side}; that is left out.",
     ManyThreads: "It uses {threads}: neither times nor counts repeat as those of one do.",
     TooShort: "A run takes {seconds}: the loop around it is a large part of what was timed.",
     TooLong: "A run takes {seconds}, too long for taking turns to cancel what disturbs the machine.",
@@ -47,6 +49,7 @@ _ADVICE: dict[type[ComparisonCaveat], str] = {
     NotInTurns: "Let them take turns with `torchmark ab` to be sure of a small change.",
     NotTimed: "Time both with `torchmark run`, and hold the runs against each other with `torchmark compare`.",
     FewRounds: "Take more with `torchmark run --repeat {wanted}`.",
+    LeftOut: "Measure on nodes of one kind; `torchmark show` tells in what they differ.",
     ManyThreads: "Compare with one thread to see small changes.",
     TooShort: "Let the statement do its work several times.",
     TooLong: "Smaller inputs show small changes better.",
@@ -55,6 +58,7 @@ _ADVICE: dict[type[ComparisonCaveat], str] = {
     PageFaults: "Allocate what it needs in the setup, where that is not what is compared.",
     Interrupted: "Compare on a quieter machine; `torchmark doctor` may tell what else runs.",
 }
+_METRICS = {"wall": "times", "count": "counts"}
 _DIFFERENT = {
     "cpu": "The sides ran on different processors",
     "capability": "torch used different instruction sets",
@@ -132,7 +136,7 @@ def _word_fields(caveat: ComparisonCaveat) -> dict[str, str]:
 
 def _word_field(name: str, value: float | str) -> str:
     if isinstance(value, str):
-        return printable(value)
+        return _METRICS.get(value, value) if name == "metric" else printable(value)
     if name in ("layout_sd", "share"):
         return word_share(value)
     if name in ("layouts", "rounds", "threads"):

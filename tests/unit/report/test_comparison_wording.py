@@ -17,6 +17,7 @@ FACTS = [
     "Both sides were timed one after the other, whatever the machine did meanwhile.",
     "It was only counted, and not timed: every process would have to compile it anew.",
     "One side was timed in 1 round; to know how far processes are apart takes 3.",
+    "Another kind of machine measured 1 round of 3 of the times of base; that is left out.",
     "It uses 2 threads: neither times nor counts repeat as those of one do.",
     "A run takes 20.0 ns: the loop around it is a large part of what was timed.",
     "A run takes 50.0 ms, too long for taking turns to cancel what disturbs the machine.",
