@@ -111,10 +111,12 @@ Answer = tuple[float, Reply | Loss] | None
 Script = Callable[[Asked], Answer]
 
 
-def answer(asked: Asked, *, count: int = 1000, kind: str = "libc", version: str = VERSION) -> tuple[float, Reply]:
+def answer(
+    asked: Asked, *, count: int = 1000, kind: str = "libc", version: str = VERSION, compiles: bool = True
+) -> tuple[float, Reply]:
     """What a node says with which all is well. Everything takes a second."""
     if isinstance(asked.body, Survey):
-        return 1.0, Surveyed(Node(asked.node, "cpu"), version, kind, (HERE,))
+        return 1.0, Surveyed(Node(asked.node, "cpu"), version, kind, (HERE,), compiles=compiles)
     if isinstance(asked.body, Canary):
         return 1.0, Heard((count,), (HERE,))
     if isinstance(asked.body, Build):

@@ -126,9 +126,12 @@ class Board:
         """Whether nothing is left to send."""
         return not any(self._pending.values())
 
-    def take(self, kind: Kind, *, alone: bool) -> Parcel | None:
-        """The next parcel for a node of this kind: what others wait for first, then what such nodes have begun."""
-        if not alone and self._to_build:
+    def take(self, kind: Kind, *, alone: bool, building: bool = True) -> Parcel | None:
+        """The next parcel for a node of this kind: what others wait for first, then what such nodes have begun.
+
+        Where others had better compile, it does no `building`.
+        """
+        if not alone and building and self._to_build:
             lot, build = self._to_build.popitem(last=False)
             self._bind(lot, kind)
             self._building[kind] += 1
@@ -145,9 +148,9 @@ class Board:
             self._queue(parcel)
         return None
 
-    def has(self, kind: Kind, *, alone: bool) -> bool:
+    def has(self, kind: Kind, *, alone: bool, building: bool = True) -> bool:
         """Whether there may be something to take."""
-        if not alone and self._to_build:
+        if not alone and building and self._to_build:
             return True
         return bool(self._bound.get((kind, alone)) or self._free[alone])
 

@@ -181,8 +181,9 @@ class Dispatcher:
 
     def _serve(self, member: Member, kind: Kind) -> Iterator[Told]:
         """Keep a node busy: what shares it first, then what needs it alone. It changes only if it has to."""
+        building = self._roster.builds(member)
         for alone in (True, False) if any(post.alone for post in member.posts) else (False, True):
-            if not self._board.has(kind, alone=alone) or (alone and self._board.is_building(kind)):
+            if not self._board.has(kind, alone=alone, building=building) or (alone and self._board.is_building(kind)):
                 continue
             if any(isinstance(post.doing, Parcel) and post.alone != alone for post in member.posts):
                 return
@@ -196,7 +197,8 @@ class Dispatcher:
         self._change(member, alone=alone)
         for post in member.posts:
             if post.is_free and not self._stop.requested:
-                yield from self._hand(post, self._board.take(kind, alone=alone))
+                building = self._roster.builds(member)
+                yield from self._hand(post, self._board.take(kind, alone=alone, building=building))
 
     def _change(self, member: Member, *, alone: bool) -> None:
         """Have a node shared, or used by one alone; nothing is done there at the moment."""

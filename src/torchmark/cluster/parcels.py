@@ -130,6 +130,8 @@ class Surveyed:
     """Of those that time, in the order of the targets."""
     cache: str = ""
     """The folder of the cache. Libraries are loaded from there, and the lengths of their paths are counted."""
+    compiles: bool = True
+    """Whether it has a compiler."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -89,6 +89,10 @@ class Roster:
         """Posts that have been asked for something."""
         return iter(self._posts.values())
 
+    def builds(self, member: Member) -> bool:
+        """Whether it is one to compile: it can, or nobody can, and then whoever measures will say so."""
+        return _compiles(member) or not any(map(_compiles, self.usable))
+
     # --- nodes ---------------------------------------------------------------------------------------
 
     def look(self) -> list[Member]:
@@ -204,6 +208,10 @@ class Roster:
         if post is not None:
             self.close(post)
         return None
+
+
+def _compiles(member: Member) -> bool:
+    return member.surveyed is not None and member.surveyed.compiles
 
 
 def _word(odd: Odd) -> str:

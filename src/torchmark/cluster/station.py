@@ -52,6 +52,7 @@ from torchmark.model.plan import Metric, Order, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.runner.aliases import Aliases
 from torchmark.runner.artefacts import Models
+from torchmark.runner.building import has_compiler
 from torchmark.runner.comparing import Prepared
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.folders import cache_folder
@@ -150,7 +151,8 @@ class Station:
             lab.start()
         libc = " ".join((*platform.libc_ver(), platform.machine()))
         environments = tuple(lab.timer.environment for lab in self._labs.values())
-        return Surveyed(self.node, __version__, libc, environments, str(cache_folder(self._environ)))
+        folder = str(cache_folder(self._environ))
+        return Surveyed(self.node, __version__, libc, environments, folder, has_compiler(self._environ))
 
     def _sing(self) -> Heard:
         with self._sharing():

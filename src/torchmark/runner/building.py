@@ -7,12 +7,13 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 
+from torchmark.errors import SetupError, UsageError
 from torchmark.model.outcome import Failure
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.native.build import build, precompile
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
-from torchmark.native.toolchain import make_toolchain
+from torchmark.native.toolchain import find_compiler, make_toolchain
 from torchmark.runner.folders import cache_folder
 from torchmark.runner.machine import read_available_memory
 
@@ -37,6 +38,15 @@ def build_snippets(
         folder = "/"
     toolchain = make_toolchain(sdk, environ, folder)
     return build(snippets, toolchain, open_cache(environ), environ, count_jobs(jobs), stop)
+
+
+def has_compiler(environ: Mapping[str, str]) -> bool:
+    """Whether there is one, whatever it is good for."""
+    try:
+        find_compiler(environ)
+    except (SetupError, UsageError):
+        return False
+    return True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -615,6 +615,34 @@ def test_a_build_that_the_last_of_its_kind_refuses_is_done_once_by_another() -> 
     assert [asked.node for asked in fleet.list_sent(Build)] == ["x", "y"]
 
 
+def without_compiler(asked: Asked) -> Answer:
+    return answer(asked, compiles=False)
+
+
+def test_what_some_nodes_cannot_compile_is_compiled_by_one_that_can_and_measured_by_all() -> None:
+    fleet = ScriptedFleet("xyz", by_node(x=without_compiler, y=without_compiler))
+    lots = [Lot((make_case(f"{n}", Language.CPP),)) for n in range(4)]
+    told = run_parcels([one_parcel([str(n)], lots[n % 4]) for n in range(40)], open_dispatcher(fleet, PLAN))
+    assert len(list_names(told)) == 40
+    assert [asked.node for asked in fleet.list_sent(Build)] == ["z"] * 4
+    assert {asked.node for asked in fleet.list_sent(Measure)} == {"x", "y", "z"}
+
+
+def test_where_nobody_can_compile_those_who_measure_say_so() -> None:
+    fleet = ScriptedFleet("xy", without_compiler)
+    told = run_parcels([one_parcel("a", _native_lot()), one_parcel("b")], open_dispatcher(fleet, PLAN))
+    assert sorted(list_names(told)) == ["a", "b"]
+    assert len(fleet.list_sent(Build)) == 1
+
+
+def test_when_the_only_one_that_could_compile_dies_the_others_go_on_without() -> None:
+    fleet = ScriptedFleet("xz", by_node(x=without_compiler, z=silent_at(Build)))
+    fleet.at(10.0, lambda: fleet.die("z"))
+    told = run_parcels([one_parcel("a", _native_lot())], open_dispatcher(fleet, PLAN))
+    assert list_names(told) == ["a"]
+    assert [asked.node for asked in fleet.list_sent(Build)] == ["z", "x"]
+
+
 def test_two_nodes_that_die_at_once_leave_a_build_to_be_done_once() -> None:
     fleet = ScriptedFleet("xy", lambda asked: None if isinstance(asked.body, Build) else answer(asked))
     lots = [_native_lot(), Lot((make_case("more", Language.CPP),))]

@@ -180,6 +180,14 @@ def test_a_node_without_valgrind_says_so_only_where_anything_is_counted(
     assert isinstance(open_stage(sampling=Sampling((Metric.WALL,))).ask(Survey()), Surveyed)
 
 
+@pytest.mark.parametrize("compiles", [False, True])
+def test_a_node_says_whether_it_has_a_compiler(
+    open_stage: Any, monkeypatch: pytest.MonkeyPatch, compiles: bool
+) -> None:
+    monkeypatch.setattr(station_module, "has_compiler", lambda environ: environ["PATH"] == "/bin" and compiles)
+    assert open_stage().ask(Survey()).compiles is compiles
+
+
 def test_the_canary_is_counted_in_every_target_by_those_that_count_later(open_stage: Any) -> None:
     stage = open_stage(TWO)
     said = stage.ask(Canary())

@@ -7,7 +7,7 @@ import pytest
 from torchmark.errors import UsageError
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES
 from torchmark.runner import building
-from torchmark.runner.building import clear_cache, count_jobs, inspect_cache, open_cache
+from torchmark.runner.building import clear_cache, count_jobs, has_compiler, inspect_cache, open_cache
 from torchmark.runner.machine import read_available_memory
 
 
@@ -59,3 +59,16 @@ def test_memory_is_what_machine_and_group_leave(tmp_path: Path, files: dict[str,
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert read_available_memory(tmp_path) == bytes_left
+
+
+@pytest.mark.parametrize(
+    ("variables", "there"),
+    [({}, True), ({"CXX": "mine -O1"}, True), ({"CXX": "other"}, False), ({"CXX": "'open"}, False)],
+)
+def test_a_compiler_is_there_if_the_users_own_or_a_usual_one_is(
+    tmp_path: Path, variables: dict[str, str], there: bool
+) -> None:
+    for name in ("g++", "mine"):
+        (tmp_path / name).touch(0o755)
+    assert has_compiler({"PATH": str(tmp_path), **variables}) is there
+    assert not has_compiler({"PATH": str(tmp_path / "empty"), **variables})
