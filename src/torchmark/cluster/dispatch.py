@@ -106,6 +106,7 @@ class Dispatcher:
 
     def _look(self) -> Iterator[Told]:
         for member in self._roster.look():
+            self._pace.forget(member.listed.id)
             yield from self._drop(member)
         fit, odd = self._roster.settle()
         self._attention |= dict.fromkeys(member.listed.id for member in fit)
@@ -234,7 +235,7 @@ class Dispatcher:
             and not (parcel.is_done or parcel.is_copied or parcel.is_build)
             and post.node is not helper
             and post.node.kind == helper.kind
-            and self._pace.is_slow(parcel, now - post.since)
+            and self._pace.is_slow(parcel, now - post.since, helper.listed.id)
         ]
 
     # --- what has happened ---------------------------------------------------------------------------
@@ -273,7 +274,7 @@ class Dispatcher:
         elif not parcel.is_done:
             parcel.is_done = True
             self._board.finish(parcel)
-            self._pace.note(parcel.size, seconds)
+            self._pace.note(post.node.listed.id, parcel.size, seconds)
             yield Returned(parcel, reply)
 
     def _share(self, built: Built) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from torchmark.cluster.board import Parcel
 from torchmark.cluster.parcels import Canary, Survey
 
@@ -17,31 +19,48 @@ SLOW_LEAST_S = 2.0
 MORE_PROCESSES = 3
 
 
+@dataclasses.dataclass
+class _Seen:
+    results: int = 0
+    seconds: float = 0.0
+
+    @property
+    def mean_s(self) -> float:
+        return self.seconds / self.results
+
+
 class Pace:
     """What has been seen of it. `timeout_s` is what the run allows a process."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._results = 0
-        self._results_s = 0.0
+        self._all = _Seen()
+        self._nodes: dict[str, _Seen] = {}
 
-    def note(self, results: int, seconds: float) -> None:
-        """So many results took that long."""
-        self._results += results
-        self._results_s += seconds
+    def note(self, node: str, results: int, seconds: float) -> None:
+        """So many results took that long there."""
+        for seen in (self._all, self._nodes.setdefault(node, _Seen())):
+            seen.results += results
+            seen.seconds += seconds
+
+    def forget(self, node: str) -> None:
+        """It is gone."""
+        self._nodes.pop(node, None)
 
     @property
     def usual_s(self) -> float:
         """What a result takes."""
-        return self._results_s / self._results if self._results else EXPECTED_S
+        return self._all.mean_s if self._all.results else EXPECTED_S
 
     def is_another_worth_it(self, results: int, posts: int) -> bool:
         """Whether to start one more post, where so many share what is left."""
         return results * self.usual_s > START_S * posts
 
-    def is_slow(self, parcel: Parcel, seconds: float) -> bool:
-        """Whether somebody else would be done sooner, who starts now."""
-        return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * self.usual_s * parcel.size)
+    def is_slow(self, parcel: Parcel, seconds: float, helper: str) -> bool:
+        """Whether this node would be done sooner, though it starts only now; one that is slow itself is in no hurry."""
+        own = self._nodes.get(helper)
+        expected_s = max(self.usual_s, own.mean_s if own is not None else 0.0)
+        return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * expected_s * parcel.size)
 
     def is_overdue(self, doing: Parcel | Survey | Canary, seconds: float) -> bool:
         """Whether there will be no answer."""

@@ -437,6 +437,36 @@ def test_only_nodes_of_the_same_kind_help_out() -> None:
     assert fleet.now() > 300.0
 
 
+def test_of_those_that_could_help_out_one_that_is_slow_itself_does_not() -> None:
+    """All of x and y takes ten times as long; z is fast, and busy until the end."""
+
+    def script(asked: Asked) -> Answer:
+        seconds = 40.0 if asked.names == ["long"] else 1.0
+        return (seconds if asked.node == "z" else 10.0) if asked.names else 1.0, answer(asked)[1]
+
+    fleet = ScriptedFleet("xyz", script)
+    names = [*map(str, range(60)), "late"]
+    run_parcels([one_parcel([name]) for name in names], open_dispatcher(fleet, PLAN))
+    asked = [(one.names[0], one.node) for one in fleet.list_sent(Measure)]
+    copies = asked[len(names) :]
+    assert copies
+    assert {node for _, node in copies} == {"z"}
+
+
+def test_a_node_that_is_slow_itself_helps_out_where_nobody_else_does() -> None:
+    """x is slow, and y says nothing any more."""
+
+    def script(asked: Asked) -> Answer:
+        if asked.names == ["last"] and asked.node == "y":
+            return None
+        return 10.0 if asked.names and asked.node == "x" else 1.0, answer(asked)[1]
+
+    fleet = ScriptedFleet("yx", script)
+    told = run_parcels([*(one_parcel([str(n)]) for n in range(30)), one_parcel(["last"])], open_dispatcher(fleet, PLAN))
+    assert len(list_names(told)) == 31
+    assert fleet.now() < 120.0
+
+
 def test_nothing_is_copied_while_there_is_something_else_to_do() -> None:
     fleet = ScriptedFleet("xy", slow_at_first(30.0))
     run_parcels([one_parcel(["slow"]), *(one_parcel([str(n)]) for n in range(40))], open_dispatcher(fleet, PLAN))
