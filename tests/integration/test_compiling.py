@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -204,3 +206,29 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert list(tmp_path.iterdir())
     counter.close()
     assert not list(tmp_path.iterdir())
+
+
+# A zygote that compiles gets ready, as one of a torch with CUDA. Says how many graphs it compiled, and how often it
+# differentiated anything: the first backward pass starts a thread for each accelerator, and then nothing can be forked.
+GET_READY = """
+import torch
+torch.version.cuda = "13.0"
+runs = []
+for name in ("grad", "backward"):
+    def note(*args, real=getattr(torch.autograd, name), **kwargs):
+        runs.append(1)
+        return real(*args, **kwargs)
+    setattr(torch.autograd, name, note)
+from torchmark.worker.rehearsal import prepare
+prepare(None, compiling=True)
+from torch._dynamo.utils import counters
+print(counters["stats"]["unique_graphs"] > 0, len(runs))
+"""
+
+
+def test_where_there_may_be_accelerators_no_zygote_starts_their_threads(tmp_path: Path) -> None:
+    own = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", GET_READY], env={**ENVIRON, **own}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True 0\n", done.stderr

@@ -38,8 +38,9 @@ compiled_model = torch.compile(model)
 with torch.no_grad():
     compiled_model(x, w)
 """
-WARM_UP_FORWARD = "y = compiled_model(x, w)"
-WARM_UP_BACKWARD = "y.backward()"
+WARM_UP_TRAINING = "y = compiled_model(x, w)\ny.backward()"
+# With a gradient in sight, compiling alone runs the backward pass.
+WARM_UP_INFERENCE = "with torch.no_grad():\n    y = compiled_model(x, w)"
 
 
 def explain_absence(job: Job) -> Failed | None:

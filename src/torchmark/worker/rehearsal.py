@@ -15,7 +15,7 @@ from torchmark.model.job import CountJob, Job, Place, TimeJob
 from torchmark.wire.frames import pack
 from torchmark.wire.messages import Counted, Failed, Message, encode
 from torchmark.worker.child import do_job
-from torchmark.worker.compiling import WARM_UP_BACKWARD, WARM_UP_FORWARD, WARM_UP_SETUP, load_compiler
+from torchmark.worker.compiling import WARM_UP_INFERENCE, WARM_UP_SETUP, WARM_UP_TRAINING, load_compiler
 from torchmark.worker.marks import Marks
 from torchmark.worker.process import release_free_memory
 
@@ -116,7 +116,7 @@ def _rehearse_compiling() -> None:
 
     Should that fail, a job that needs it will say why.
     """
-    stmt = f"{WARM_UP_FORWARD}\n{WARM_UP_BACKWARD}" if _is_for_cpu_only() else WARM_UP_FORWARD
+    stmt = WARM_UP_TRAINING if _is_for_cpu_only() else WARM_UP_INFERENCE
     for _ in range(2):
         answer = _do(TimeJob(stmt, WARM_UP_SETUP, Place("/"), number=_ROUNDS, watch_compiler=True), None)
         if isinstance(answer, Failed):
