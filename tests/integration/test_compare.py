@@ -17,9 +17,9 @@ from torchmark.store.runs import open_store
 GATE = ("--fail-on", "slower", "--limit", "Ir:0")
 CASE = "planted, Python"
 PLANTED = 50
-# Both assign, which needs no memory; one takes a few instructions more than the other.
-LIGHT, HEAVY, EMPTY = "y = x", "y = 1", "x"
-BODIES = {f"{n} of {kind}": [kind] * n + [LIGHT] * (9 - n) for kind in (HEAVY, EMPTY) for n in range(9)}
+# None needs memory; each takes a few instructions more than another, how many depends on who compiled Python.
+LIGHT, *OTHERS = "y = x", "y = 1", "x", "x, y = x, x", "y = x is x"
+BODIES = {f"{n} of {kind}": [kind] * n + [LIGHT] * (9 - n) for kind in OTHERS for n in range(9)}
 
 pytestmark = pytest.mark.usefixtures("counting_worker")
 
@@ -71,8 +71,9 @@ def plant(program: Program, folder: Path, bodies: dict[str, list[str]]) -> Calla
         write_suite(folder, {label: f"candidate_{number}" for number, label in enumerate(BODIES)})
         count(program, "candidates")
         counts = read_counts(folder)
-        pairs = ((a, b) for a, b in itertools.permutations(counts, 2) if counts[b] - counts[a] == PLANTED)
-        before, after = next(pairs)
+        pairs = [(a, b) for a, b in itertools.permutations(counts, 2) if counts[b] - counts[a] == PLANTED]
+        assert pairs, counts
+        before, after = pairs[0]
         bodies |= {"before": BODIES[before], "after": BODIES[after]}
     write_suite(folder, {"planted": "planted", "steady": "steady"})
     write_function(folder, "steady", [LIGHT])
