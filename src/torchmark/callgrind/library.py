@@ -31,7 +31,7 @@ def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED
         compiler = find_compiler(environ)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _compile(compiler, file, library)
+            _compile(compiler, file, library, environ)
         except OSError as error:
             if isinstance(error, SetupError):
                 raise
@@ -59,14 +59,20 @@ def find_compiler(environ: Mapping[str, str]) -> list[str]:
     )
 
 
-def _compile(compiler: list[str], file: Path, library: Path) -> None:
-    # Another process may be doing the same: whoever is last puts the same content in place, in one step.
-    handle, temporary = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".so", dir=library.parent)
-    os.close(handle)
-    try:
-        command = [*compiler, *FLAGS, "-o", temporary, str(file)]
+def _compile(compiler: list[str], file: Path, library: Path, environ: Mapping[str, str]) -> None:
+    # Another process may be doing the same: whoever is last puts the same content in place, in one step. What a
+    # compiler that fails leaves behind goes with the folder.
+    with tempfile.TemporaryDirectory(prefix=f".{file.stem}-", dir=library.parent) as folder:
+        made = os.path.join(folder, library.name)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=COMPILE_TIMEOUT_S)
+            done = subprocess.run(
+                [*compiler, *FLAGS, "-o", made, str(file)],
+                env={**environ, "TMPDIR": folder},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMPILE_TIMEOUT_S,
+            )
             problem = done.stderr.strip() if done.returncode else None
         except (OSError, subprocess.TimeoutExpired) as error:
             problem = str(error)
@@ -76,8 +82,5 @@ def _compile(compiler: list[str], file: Path, library: Path) -> None:
                 missing="compiler",
                 advice="Try another compiler: name it in CC.",
             )
-        os.chmod(temporary, 0o755)
-        os.replace(temporary, library)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
+        os.chmod(made, 0o755)
+        os.replace(made, library)
