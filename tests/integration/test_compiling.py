@@ -21,8 +21,6 @@ from torchmark.runner.spec import other_worker, own_worker
 
 HERE = Place("/")
 RUN_TIME_S = 0.02
-# Inductor believes what the processor says of itself, and compiles nothing to find out whether that is true.
-ENVIRON = {**os.environ, "TORCHINDUCTOR_VEC_ISA_OK": "1"}
 
 # The guard of a number fails after two hundred runs, long after all warming up.
 RECOMPILED = """
@@ -48,14 +46,14 @@ COUNT_UP_STATE = "state.calls += 1; state.late = state.calls > 200"
 
 @pytest.fixture(scope="module")
 def timer() -> Iterator[CompileTimer]:
-    timer = CompileTimer(own_worker(ENVIRON, counting=False))
+    timer = CompileTimer(own_worker(os.environ, counting=False))
     yield timer
     timer.close()
 
 
 @pytest.fixture(scope="module")
 def counter() -> Iterator[CompileCounter]:
-    counter = CompileCounter(own_worker(ENVIRON))
+    counter = CompileCounter(own_worker(os.environ))
     yield counter
     counter.close()
 
@@ -229,6 +227,6 @@ print(counters["stats"]["unique_graphs"] > 0, len(runs))
 def test_where_there_may_be_accelerators_no_zygote_starts_their_threads(tmp_path: Path) -> None:
     own = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", GET_READY], env={**ENVIRON, **own}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", GET_READY], env={**os.environ, **own}, capture_output=True, text=True, check=False
     )
     assert done.stdout == "True 0\n", done.stderr
