@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from torchmark.cluster.fleet import Fleet, Lost
+from torchmark.cluster.pace import SILENCE_S
 from torchmark.cluster.parcels import (
     Body,
     BoutsPrepared,
@@ -31,10 +32,6 @@ from torchmark.model.plan import Target
 from torchmark.model.task import Language
 from torchmark.runner.arena import Failures
 from torchmark.runner.layouts import Match
-
-# A node that does not answer for so long is as good as gone: all others wait for it. Compiling and starting workers
-# take minutes at the most; a visit takes no longer than the time limit of its processes.
-PATIENCE_S = 1800.0
 
 T = TypeVar("T")
 
@@ -121,7 +118,7 @@ class Court:
     def _ask(self, body: Body, expected: type[T]) -> T:
         if self._is_closed:
             raise PlaceLost(f"The node {self._member.name} was let go of.")
-        reply = self._fleet.ask(self._post, body, PATIENCE_S)
+        reply = self._fleet.ask(self._post, body, SILENCE_S)
         if isinstance(reply, (Lost, Refused)):
             raise PlaceLost(f"{self._member.name}: {reply.message}")
         assert isinstance(reply, expected)

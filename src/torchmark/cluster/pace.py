@@ -14,6 +14,8 @@ EXPECTED_S = 1.0
 # What takes so many times as long as usual is given to a second node, where that has nothing else to do.
 SLOW_FACTOR = 3.0
 SLOW_LEAST_S = 2.0
+# Starting workers and compiling take minutes at the most, however little time the run allows a case.
+SILENCE_S = 1800.0
 # A node ends by itself each process that takes longer than the run allows. A result takes one that measures; starting,
 # preparing and checking may take so many more. Who has not answered by then does not know of time any more.
 MORE_PROCESSES = 3
@@ -65,4 +67,4 @@ class Pace:
     def is_overdue(self, doing: Parcel | Survey | Canary, seconds: float) -> bool:
         """Whether there will be no answer."""
         results = doing.size if isinstance(doing, Parcel) else 1
-        return seconds > self._timeout_s * (results + MORE_PROCESSES)
+        return seconds > max(SILENCE_S, self._timeout_s * (results + MORE_PROCESSES))

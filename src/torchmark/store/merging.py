@@ -61,6 +61,9 @@ def merge(paths: Sequence[Path], output: Path, *, force: bool = False) -> tuple[
     refuse_same(output, paths)
     # Each once, however it is spelt.
     stores = dict.fromkeys(Path(os.path.realpath(path)) for path in paths)
+    if missing := [store for store in stores if not store.exists()]:
+        listed = " and ".join(map(str, missing))
+        raise StoreError(f"There is no store at {listed}. Was that shard run, and its store brought here?")
     copies = [copy for store in stores for copy in _list_copies(store)]
     try:
         groups = bring_together(copies)

@@ -826,7 +826,7 @@ def test_what_is_known_does_not_grow_with_nodes_that_are_gone() -> None:
 # --- nodes that are there, and say nothing ----------------------------------------------------------
 
 
-TIMEOUT_S = 100.0
+TIMEOUT_S = 500.0
 IMPATIENT = Sampling((Metric.COUNT,), timeout_s=TIMEOUT_S)
 
 
@@ -881,3 +881,12 @@ def test_a_slow_answer_is_waited_for() -> None:
     told = run_parcels([one_parcel("a")], open_dispatcher(fleet, make_plan("a", IMPATIENT)))
     assert list_names(told) == ["a"]
     assert len(fleet.list_sent(Measure)) == 1
+
+
+def test_starting_and_compiling_have_time_however_little_a_case_may_take() -> None:
+    seconds: dict[type, float] = {Survey: 60.0, Canary: 300.0, Build: 900.0}
+    fleet = ScriptedFleet("x", lambda asked: (seconds.get(type(asked.body), 40.0), answer(asked)[1]))
+    hasty = make_plan("a", Sampling((Metric.COUNT,), timeout_s=5.0))
+    told = run_parcels([one_parcel("a", _native_lot())], open_dispatcher(fleet, hasty))
+    assert list_names(told) == ["a"]
+    assert [len(fleet.list_sent(kind)) for kind in (Survey, Canary, Build, Measure)] == [1, 1, 1, 1]

@@ -370,3 +370,12 @@ def test_what_changes_numbers_and_differs_is_told(tmp_path: Path) -> None:
         recorder.append(Outcome(order, measure(order), BEGAN, BEGAN, newer))
     (merged,) = merge([one, tmp_path / "2.db"], tmp_path / "all.db")
     assert merged.mixtures == (("torch", ("2.2.0+cpu", "2.3.0")),)
+
+
+def test_all_stores_that_are_not_there_are_told_together_and_nothing_is_written(tmp_path: Path) -> None:
+    run_whole(tmp_path / "there.db")
+    paths = [tmp_path / "one.db", tmp_path / "there.db", tmp_path / "two.db"]
+    message = f"There is no store at {tmp_path}/one.db and {tmp_path}/two.db. Was that shard run"
+    with pytest.raises(StoreError, match=message):
+        merge(paths, tmp_path / "merged.db")
+    assert not (tmp_path / "merged.db").exists()
