@@ -26,6 +26,7 @@ from torchmark.report.cells import cut, printable
 from torchmark.report.changes import word_share
 from torchmark.report.text import count
 from torchmark.report.units import format_time
+from torchmark.report.wording import METRIC_WORDS
 
 # What was seen. In braces are the fields of the caveat, as `_word_field` puts them.
 _DOUBTS: dict[type[ComparisonCaveat], str] = {
@@ -58,7 +59,6 @@ _ADVICE: dict[type[ComparisonCaveat], str] = {
     PageFaults: "Allocate what it needs in the setup, where that is not what is compared.",
     Interrupted: "Compare on a quieter machine; `torchmark doctor` may tell what else runs.",
 }
-_METRICS = {"wall": "times", "count": "counts"}
 _DIFFERENT = {
     "cpu": "The sides ran on different processors",
     "capability": "torch used different instruction sets",
@@ -136,7 +136,7 @@ def _word_fields(caveat: ComparisonCaveat) -> dict[str, str]:
 
 def _word_field(name: str, value: float | str) -> str:
     if isinstance(value, str):
-        return _METRICS.get(value, value) if name == "metric" else printable(value)
+        return METRIC_WORDS.get(value, value) if name == "metric" else printable(value)
     if name in ("layout_sd", "share"):
         return word_share(value)
     if name in ("layouts", "rounds", "threads"):

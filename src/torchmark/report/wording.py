@@ -24,7 +24,7 @@ from torchmark.report.units import format_time
 
 Face = Literal["python", "shell"]
 
-_METRICS = {"wall": "times", "count": "counts"}
+METRIC_WORDS = {"wall": "times", "count": "counts"}
 _OTHERS = {
     "cpu": "another processor",
     "torch": "another torch",
@@ -75,7 +75,7 @@ def state_fact(caveat: Caveat) -> str:
 
 
 def _tell_of_others(caveat: OtherPlaces) -> str:
-    which = f"{caveat.rounds} of {caveat.of} rounds of {_METRICS.get(caveat.metric, 'results')}"
+    which = f"{caveat.rounds} of {caveat.of} rounds of {METRIC_WORDS.get(caveat.metric, 'results')}"
     what = " and ".join(_OTHERS.get(one, f"another {one}") for one in caveat.what)
     where = f" ({list_names(caveat.nodes)})" if caveat.nodes else ""
     return f"{which} {'is' if caveat.rounds == 1 else 'are'} left out, taken with {what}{where}."
