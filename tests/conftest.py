@@ -14,6 +14,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.in_process import Program, make_program
 from tests.shared_workers import shares_workers
+from tests.stub_python import find_pythons
 from torchmark.runner.pool import close_workers
 
 # A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
@@ -36,6 +37,11 @@ class WorkersStaySchedule(LoadScopeScheduling):  # type: ignore[misc]
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkersStaySchedule:
     """For `pytest -n 2`."""
     return WorkersStaySchedule(config, log)
+
+
+def pytest_report_header() -> str:
+    """Which interpreters are tested besides the one that runs the tests."""
+    return f"counting is tested with CPython {', '.join(find_pythons())}"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,8 +6,12 @@ All else is real.
 
 from __future__ import annotations
 
-import sysconfig
-import venv
+import contextlib
+import functools
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.stub_torch import make_stub_torch
@@ -74,11 +78,46 @@ def assert_close(*args, **kwargs):
 }
 
 
-def make_stub_python(folder: Path) -> str:
-    """Make it in this folder, and give the path of its program."""
-    venv.EnvBuilder(symlinks=True).create(folder)
-    site = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
+def make_stub_python(folder: Path, base: str = sys.executable, more: str = "") -> str:
+    """Make it in this folder from a real interpreter, and give the path of its program.
+
+    `more` is Python that this torch runs when it is imported.
+    """
+    subprocess.run([base, "-m", "venv", "--without-pip", "--symlinks", str(folder)], check=True)
+    (site,) = folder.glob("lib/python3.*/site-packages")
     make_stub_torch(site / "torch")
     for name, text in PACKAGE.items():
         (site / "torch" / name).write_text(text)
+    with (site / "torch" / "__init__.py").open("a") as file:
+        file.write(more)
     return str(folder / "bin" / "python")
+
+
+# Prints the version of a CPython that torchmark supports and that can make virtual environments, and nothing otherwise.
+_ASK = """
+import platform, sys, ensurepip, venv
+if sys.implementation.name == "cpython" and sys.version_info >= (3, 9) and "t" not in sys.abiflags:
+    print(platform.python_version())
+"""
+
+
+@functools.cache
+def find_pythons() -> dict[str, str]:
+    """The CPythons of this machine, one for each minor version: their versions, and where they are.
+
+    On the path, and among those that pyenv has installed.
+    """
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    installed = [str(path) for path in pyenv.glob("3.*/bin/python3")] if os.access(pyenv, os.X_OK) else []
+    on_path = [shutil.which(f"python3.{minor}") for minor in range(9, 30)]
+    found: dict[tuple[int, ...], str] = {}
+    for program in (sys.executable, *installed, *on_path):
+        if program is None:
+            continue
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            done = subprocess.run([program, "-c", _ASK], capture_output=True, text=True, timeout=60)
+            version = done.stdout.strip()
+            # A version that is being developed ends in a letter, which does not matter here.
+            if version:
+                found.setdefault(tuple(map(int, version.split(".")[:2])), f"{version}={program}")
+    return dict(found[minor].split("=", 1) for minor in sorted(found))

@@ -236,9 +236,8 @@ static int await_end(pid_t pid, int control, int bell) {
     }
 }
 
-/* Serves the parent. Returns 1 in every child that it forks, with the descriptors of the job and last the one to ring
- * with; returns 0 when the parent is gone. */
-int torchmark_serve(int control, int *descriptors) {
+/* Waits for jobs and forks a child for each. Returns 1 in every child, 0 when the parent is gone. */
+static int serve(int control, int *descriptors) {
     char text[256];
     for (;;) {
         int count = receive(control, descriptors);
@@ -286,4 +285,23 @@ int torchmark_serve(int control, int *descriptors) {
         snprintf(text, sizeof text, "{\"kind\":\"ended\",\"status\":%d}", status);
         if (!alive || !send_text(control, text)) return 0;
     }
+}
+
+/* What Python wants done around a fork, as os.fork does it. */
+typedef void hook(void);
+
+/* Serves the parent. Returns 1 in every child that it forks, with the descriptors of the job and last the one to ring
+ * with; returns 0 when the parent is gone.
+ *
+ * `before` takes locks of Python's that `in_child` and `in_parent` release: from 3.13 on, releasing a lock that was not
+ * taken ends the process. It runs once and not before each fork, because it runs Python code, which changes the heap. Until
+ * `in_child` or `in_parent` has run, nothing here calls into Python. */
+int torchmark_serve(int control, int *descriptors, hook *before, hook *in_child, hook *in_parent) {
+    before();
+    if (serve(control, descriptors)) {
+        in_child();
+        return 1;
+    }
+    in_parent();
+    return 0;
 }

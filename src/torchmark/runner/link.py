@@ -120,11 +120,13 @@ class Link:
             raise LinkLost(f"greeted with {message!r:.60}")
         return message
 
-    def read_log(self) -> str:
-        """What the zygote itself, or Valgrind around it, has said."""
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - TAIL_BYTES))
-        return self._log.read().decode(errors="replace")
+    def read_log(self, start: int = 0) -> str:
+        """The end of what the zygote itself, or Valgrind around it, has written since the log had this many bytes."""
+        # With pread: the zygote writes at the position of the same open file.
+        return os.pread(self._log.fileno(), TAIL_BYTES, max(start, self._log_size() - TAIL_BYTES)).decode(errors="replace")
+
+    def _log_size(self) -> int:
+        return os.fstat(self._log.fileno()).st_size
 
     def carry_out(self, job: Job, payload: bytes, timeout_s: float, rival: int | None = None) -> Ending:
         """Have a job done; LinkLost if that took the zygote down, or it was down already.
@@ -147,6 +149,7 @@ class Link:
             if self._busy:
                 raise LinkLost("has not come to rest after the last job")
             self._busy = True
+            logged = self._log_size()
             more = () if rival is None else (rival,)
             try:
                 frames.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder, *more))
@@ -156,6 +159,9 @@ class Link:
             talk = _Talk(self._control, *ours)
             ending = talk.listen(timeout_s, until_answer=rival is not None)
             self._busy = self._leaving = not talk.has_ended
+            if ending.answer is None:
+                # A child that dies before its streams are its own has written to those of its zygote.
+                ending = ending._replace(stderr=self.read_log(logged) + ending.stderr)
             return ending
 
     def _await_rest(self) -> None:

@@ -343,4 +343,10 @@ def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
         return SetupError(
             f"torch of {python} does not load: {refused.message}.", missing="torch", advice="Install it there anew."
         )
+    if refused.reason == "unsupported":
+        return SetupError(
+            f"{python} cannot be used here. {refused.message}",
+            missing="python",
+            advice="Name another Python, or measure wall time instead (torchmark time).",
+        )
     return WorkerError(f"The worker of {python} refuses to work: {refused.message}", kind=refused.reason)

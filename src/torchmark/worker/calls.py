@@ -13,6 +13,8 @@ FUNCTIONS = 1024
 # Where in a frame its code object is, in words. Up to 3.10 a frame is an object with a head of three words and the
 # frame before it; in 3.11 the function, its globals, built-ins and locals come first; after that the code does.
 CODE_AT = 4 if sys.version_info < (3, 12) else 0
+# Python 3.15 renamed the functions that get and set the evaluation of frames. The old names go away in 3.20.
+PREFIX = "_Py" if sys.version_info < (3, 15) else "PyUnstable_"
 
 
 class Calls:
@@ -24,12 +26,12 @@ class Calls:
     def __init__(self, library: str) -> None:
         api, loaded = ctypes.pythonapi, ctypes.PyDLL(library)
         api.PyInterpreterState_Get.restype = ctypes.c_void_p
-        api._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
-        api._PyInterpreterState_GetEvalFrameFunc.argtypes = [ctypes.c_void_p]
-        self._set = api._PyInterpreterState_SetEvalFrameFunc
+        get = api[f"{PREFIX}InterpreterState_GetEvalFrameFunc"]
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+        self._set = api[f"{PREFIX}InterpreterState_SetEvalFrameFunc"]
         self._set.restype, self._set.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p]
         self._interpreter = ctypes.c_void_p(api.PyInterpreterState_Get())
-        self._usual = ctypes.c_void_p(api._PyInterpreterState_GetEvalFrameFunc(self._interpreter))
+        self._usual = ctypes.c_void_p(get(self._interpreter))
         self._ours = ctypes.cast(loaded.torchmark_eval, ctypes.c_void_p)
         self._codes = (ctypes.c_void_p * FUNCTIONS).in_dll(loaded, "torchmark_codes")
         self._known = ctypes.c_int.in_dll(loaded, "torchmark_known")

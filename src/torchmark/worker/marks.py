@@ -9,6 +9,8 @@ from torchmark.worker.calls import Calls
 
 # Those of a job, and one to ring with.
 DESCRIPTORS = 6
+# What os.fork calls before it forks, then in the child, and in the parent. They are part of Python's documented C API.
+AROUND_FORK = ("PyOS_BeforeFork", "PyOS_AfterFork_Child", "PyOS_AfterFork_Parent")
 
 
 class Marks:
@@ -27,6 +29,8 @@ class Marks:
         self._scatter = loaded.torchmark_scatter
         self._scatter.argtypes = [ctypes.c_ulong]
         self._serve = loaded.torchmark_serve
+        self._serve.argtypes = [ctypes.c_int, ctypes.c_void_p, *[ctypes.c_void_p] * len(AROUND_FORK)]
+        self._around_fork = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in AROUND_FORK]
         self._descriptors = (ctypes.c_int * DESCRIPTORS)()
         # A foreign function with no Python around it: whatever it costs between its request and the loop is counted.
         self.clock = loaded.torchmark_clock
@@ -56,10 +60,8 @@ class Marks:
 
     def serve(self, control: int) -> tuple[int, ...] | None:
         """Fork for every job, outside Python; see `worker/loop.py` for what this does and gives."""
-        if not self._serve(control, self._descriptors):
+        if not self._serve(control, self._descriptors, *self._around_fork):
             return None
-        # What os.fork does for a child.
-        ctypes.pythonapi.PyOS_AfterFork_Child()
         return tuple(self._descriptors[:DESCRIPTORS])
 
     def scatter(self, seed: int) -> object:

@@ -43,7 +43,25 @@ def _greet(control: socket.socket) -> Hello | None:
     return None
 
 
+def explain_unsupported(hello: Hello) -> str | None:
+    """Why this interpreter cannot do what it is greeted for; None if it can.
+
+    Counting calls functions of CPython's C API, and has only been seen to repeat to the instruction with the GIL.
+    """
+    if hello.library is None:
+        return None
+    if sys.implementation.name != "cpython":
+        return f"It is {sys.implementation.name}, and instructions can only be counted in CPython."
+    if "t" in sys.abiflags:
+        return "It is a free-threaded build of Python, and instructions can only be counted in builds with the GIL."
+    return None
+
+
 def _work(control: socket.socket, hello: Hello) -> None:
+    unsupported = explain_unsupported(hello)
+    if unsupported is not None:
+        frames.send(control, encode(Refused("unsupported", unsupported)))
+        return
     if hello.sys_path is not None:
         sys.path[:] = hello.sys_path
     try:
