@@ -60,6 +60,7 @@ def folders_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     temporary = tempfile.TemporaryDirectory(prefix="tests-of-torchmark-", ignore_cleanup_errors=True)
     with temporary as folder, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("TMPDIR", folder)
         patch.setattr(tempfile, "tempdir", None)
         yield

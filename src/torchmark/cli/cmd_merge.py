@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from torchmark.analysis.sharding import deal
+from torchmark.cli.planning import spell_resume
 from torchmark.model.run import RunInfo
 from torchmark.model.shard import Shard
 from torchmark.report.cells import printable
@@ -106,8 +106,9 @@ def _tell_missing(one: Merged, output: Path) -> str:
     text = f"{_name(info)}: {_find_guilty(one, output)}{missing} are not there. Merge again when they are"
     if len(one.parts) == 1:
         return f"{text}."
-    where = f"--name {info.id[:SHORT_ID]} --store {shlex.quote(str(output))}"
-    return f"{text}, or go on with: torchmark run --resume {where}"
+    with open_store(output, read_only=True) as store:
+        targets = store.load(info.id, select=lambda _: False).plan.targets
+    return f"{text}, or go on with: {spell_resume(info, targets, output)}"
 
 
 def _find_guilty(one: Merged, output: Path) -> str:

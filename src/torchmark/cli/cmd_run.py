@@ -139,8 +139,8 @@ def command(
     if not resume:
         check_name(name)
     wish = Wish(names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout, shard=shard)
-    # As `python -m` does, so that a setup can import what lies here.
-    sys.path.insert(0, os.getcwd())
+    if not resume:
+        _see_folder()
     if dry_run:
         return _preview(wish, store_path, len(usable), recall_it=resume, name=name)
     # Before there is a store: a slip of the finger makes none.
@@ -149,7 +149,9 @@ def command(
         return say_why_nothing(loaded)
     with open_store(store_path, create=not resume) as store:
         known = recall(store, wish, list_given(), name) if resume else None
-        wish = known.wish if known else wish
+        if known is not None:
+            wish = known.wish
+            _see_folder(known.sees_folder)
         loaded = loaded or load_cases(wish.names, wish.chosen.select())
         if not loaded.cases:
             return say_why_nothing(loaded)
@@ -169,6 +171,12 @@ def command(
     return code or (FAULTY if loaded.faults else 0)
 
 
+def _see_folder(may_see: bool = True) -> None:
+    """Let a setup import what lies here, as `python -m` does."""
+    if may_see:
+        sys.path.insert(0, os.getcwd())
+
+
 def list_given() -> frozenset[str]:
     """The options that stand on the command line."""
     context = click.get_current_context()
@@ -184,6 +192,7 @@ def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name:
         with open_store(store_path, read_only=True) as store:
             if recall_it:
                 known = recall(store, wish, list_given(), name)
+                _see_folder(known.sees_folder)
                 wish, earlier = known.wish, store.load(known.info.id)
                 longer = wish.timeout > earlier.plan.sampling.timeout_s
                 settled = {_identify(one.order) for one in earlier.outcomes if not _is_worth_another_try(one, longer)}

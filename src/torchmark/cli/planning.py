@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
+import shutil
+import sys
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,13 +14,17 @@ from pathlib import Path
 
 from torchmark import __version__
 from torchmark.api.counter import choose_layouts
+from torchmark.cli.sealing import is_sealed, seal
 from torchmark.cli.selecting import DEFAULT_SUITES, Options
+from torchmark.cli.storing import DEFAULT_STORE
 from torchmark.define.discovery import list_suites
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.run import RunInfo
 from torchmark.model.shard import SHARD, Shard, read_shard
+from torchmark.report.cells import printable
+from torchmark.report.closing import SHORT_ID
 from torchmark.runner.host import describe_host, describe_sources
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.variables import FIXED
@@ -102,8 +109,9 @@ def check_name(name: str | None) -> None:
 
 def describe_run(wish: Wish, plan: Plan, name: str | None, store_path: Path) -> RunInfo:
     """A new run: what is known of it before it begins."""
+    run_id = uuid.uuid4().hex
     return RunInfo(
-        id=uuid.uuid4().hex,
+        id=run_id,
         name=name or "+".join(Path(one).stem or one for one in wish.names or DEFAULT_SUITES),
         created=time.time(),
         finished=None,
@@ -112,6 +120,7 @@ def describe_run(wish: Wish, plan: Plan, name: str | None, store_path: Path) -> 
         sources=describe_sources(case.suite for case in plan.cases),
         seed=int(FIXED["PYTHONHASHSEED"]),
         options=wish.options(store_path),
+        seal=seal(_list_sealed(run_id, dataclasses.replace(wish, targets=plan.targets)), os.environ),
     )
 
 
@@ -121,12 +130,15 @@ class Known:
 
     info: RunInfo
     wish: Wish
+    sees_folder: bool
+    """Whether its cases may import what lies in the working folder: the user began it here, or names its benchmarks."""
 
 
 def recall(store: Store, wish: Wish, given: Collection[str], name: str | None) -> Known:
     """The newest run that fits the options on the command line, or the one that is named.
 
-    What is measured and how stays what it was; only the time limit may be another.
+    What is measured and how stays what it was; only the time limit may be another. A run that this user did not begin
+    here, as far as can be shown, starts and imports nothing but what stands on the command line.
     """
     candidates = store.list_runs() if name is None else _list_named(store, name, given)
     if not candidates:
@@ -140,8 +152,11 @@ def recall(store: Store, wish: Wish, given: Collection[str], name: str | None) -
             *_differ(wish, known, given),
         ]
         if not differences:
+            sealed = is_sealed(info.seal, _list_sealed(info.id, known), os.environ)
+            if not sealed:
+                _refuse_unnamed(info, known, given, store.path)
             timeout = wish.timeout if "timeout" in given else known.timeout
-            return Known(info, dataclasses.replace(known, timeout=timeout))
+            return Known(info, dataclasses.replace(known, timeout=timeout), sealed or NAMES in given)
         problem = problem or f"{info.name} ({info.id[:8]}) {differences[0]}"
     raise UsageError(
         f"There is no run to go on with that fits: {problem}. A run goes on as it began, and where: leave "
@@ -199,6 +214,63 @@ def _resolve(names: Sequence[str]) -> list[str]:
     return [name if name in list_suites() else os.path.realpath(name) for name in names]
 
 
+def _list_files(names: Sequence[str]) -> list[str]:
+    """The files and folders among these that are imported."""
+    return [path for name, path in zip(names, _resolve(names), strict=True) if name not in list_suites()]
+
+
+def _locate_programs(targets: Sequence[Target]) -> list[tuple[str, str]]:
+    """The program that each target starts; this program's own interpreter by its own name."""
+    path = os.environ.get("PATH", os.defpath)
+    pythons = [target.python and (shutil.which(target.python, path=path) or target.python) for target in targets]
+    return [
+        (target.name, os.path.abspath(python or sys.executable))
+        for target, python in zip(targets, pythons, strict=True)
+    ]
+
+
+def _list_sealed(run_id: str, wish: Wish) -> list[object]:
+    """All that decides what a run starts and imports, as it is found from here."""
+    return [
+        run_id,
+        os.getcwd(),
+        _resolve(wish.names or DEFAULT_SUITES),
+        _locate_programs(wish.targets),
+        wish.types,
+        dataclasses.asdict(wish.chosen),
+    ]
+
+
+def _refuse_unnamed(info: RunInfo, known: Wish, given: Collection[str], store_path: Path) -> None:
+    """Start nothing, and import nothing, that only the store names: it may be a stranger's."""
+    own = os.path.abspath(sys.executable)
+    unnamed = [] if NAMES in given else [f"import {path}" for path in _list_files(known.names)]
+    if not {"python", "envs"} & set(given):
+        unnamed += [f"start {path}" for _, path in _locate_programs(known.targets) if path != own]
+    if unnamed:
+        lines = "".join(f"\n  {printable(line)}" for line in dict.fromkeys(unnamed))
+        raise UsageError(
+            f"Nothing was started. The run {printable(info.name)} ({info.id[:SHORT_ID]}) would{lines}\n"
+            "and nothing shows that you began it on this machine, in this folder. If you trust all of this, name it "
+            f"again:\n  {spell_resume(info, known.targets, store_path)}"
+        )
+
+
+def spell_resume(info: RunInfo, targets: Sequence[Target], store_path: Path) -> str:
+    """The command that goes on with a run wherever it began, with all that it starts and imports named."""
+    names = dict(info.options).get(NAMES, ())
+    words = ["torchmark", "run", *(names if _list_files(names) else ()), "--resume", "--name", info.id[:SHORT_ID]]
+    programs = _locate_programs(targets)
+    if any(path != os.path.abspath(sys.executable) for _, path in programs):
+        for target, (name, path) in zip(targets, programs, strict=True):
+            # A lone interpreter without a name is the one of --python.
+            words += ["--env", f"{name}={target.python or path}"] if name else []
+            words += ["--python", target.python] if target.python and not name else []
+    if os.path.abspath(store_path) != os.path.abspath(DEFAULT_STORE):
+        words += ["--store", str(store_path)]
+    return printable(shlex.join(words))
+
+
 def _differ(wish: Wish, known: Wish, given: Collection[str]) -> Iterator[str]:
     """What was asked for otherwise then, of all that is asked for now."""
     if NAMES in given and _resolve(wish.names) != _resolve(known.names):
@@ -212,5 +284,5 @@ def _differ(wish: Wish, known: Wish, given: Collection[str]) -> Iterator[str]:
             yield f"has another {spelt}"
     if SHARD in given and wish.shard != known.shard:
         yield f"is {f'shard {known.shard}' if known.shard else 'no shard'}, not shard {wish.shard}"
-    if {"python", "envs"} & set(given) and wish.targets != known.targets:
+    if {"python", "envs"} & set(given) and _locate_programs(wish.targets) != _locate_programs(known.targets):
         yield "has other interpreters"

@@ -55,6 +55,9 @@ class RunInfo:
     orders: int = 0
     outcomes: int = 0
     failures: int = 0
+    seal: str = ""
+    """Shows the user who began the run that it was begun on this machine, with these programs and files; empty where
+    that cannot be shown."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,9 @@ from torchmark.report.export import plain_caveat, plain_summary
 
 def plain_run(info: RunInfo) -> dict[str, Any]:
     """All that is known of a run without its results; moments are seconds since 1970."""
-    return {**dataclasses.asdict(info), "options": {name: list(values) for name, values in info.options}}
+    plain = {**dataclasses.asdict(info), "options": {name: list(values) for name, values in info.options}}
+    del plain["seal"]  # it means something to this program alone
+    return plain
 
 
 def plain_case_summary(summary: CaseSummary) -> dict[str, Any]:

@@ -86,6 +86,8 @@ class Group:
             created=min(copy.info.created for copy in self.copies),
             finished=max(ends, default=first.created) if complete else None,
             options=options,
+            # A seal is for one run: that of a shard says nothing of the whole.
+            seal=first.seal if self.id == first.id else "",
         )
 
 

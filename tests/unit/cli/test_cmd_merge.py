@@ -46,7 +46,7 @@ def test_missing_shards_are_named_and_what_is_there_is_written(folder: Path, pro
     assert done.returncode == 1
     assert done.stderr.endswith(
         f"Note: before ({short}): shard 2/3 is missing: 8 of 48 results are not there. Merge again when they are, "
-        f"or go on with: torchmark run --resume --name {short} --store some.db\n"
+        f"or go on with: torchmark run a.py b.py --resume --name {short} --env other=/opt/python --store some.db\n"
     )
     assert program("merge", "some.db", "2_3.db", "-o", "some.db").returncode == 2
     assert program("merge", "some.db", "2_3.db", "-o", "lone.db").returncode == 2

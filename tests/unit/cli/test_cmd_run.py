@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
 import sys
 import threading
@@ -303,7 +304,7 @@ def test_shards_share_the_work_and_are_put_together(machine: Machine, program: P
     assert [one.order.case.label[0] for one in load().outcomes] == ["a", "b", "c"]
     assert load().info.finished is not None
     machine.asked.clear()
-    assert program("run", "--resume", "--name", "bench_mine").returncode == 0
+    assert program("run", "bench_mine.py", "--resume", "--name", "bench_mine").returncode == 0
     assert machine.asked == []
 
 
@@ -370,3 +371,87 @@ def test_a_shard_that_there_is_not_is_refused(machine: Machine, program: Program
     assert done.returncode == 2
     assert "no shard" in done.stderr
     assert not Path(".torchmark").exists()
+
+
+# Leaves a trace when it is imported.
+TRAP = "from pathlib import Path\nPath('imported').touch()\n" + SUITE.format(cases={"a": "1"})
+
+
+def move_away(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder with its store, as a clone or an archive brings it."""
+    here = Path.cwd()
+    monkeypatch.chdir(place)
+    here.rename(place / "moved")
+    monkeypatch.chdir(place / "moved")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"], ["--name", "bench_mine"]])
+def test_a_run_from_elsewhere_imports_no_file_that_is_not_named_again(
+    machine: Machine, program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir("work")
+    define(a="1")
+    program(*WALL)
+    Path("bench_mine.py").write_text(TRAP)
+    move_away(tmp_path, monkeypatch)
+    refused = program("run", "--resume", *arguments)
+    assert refused.returncode == 2
+    assert f"import {tmp_path}/moved/bench_mine.py" in refused.stderr
+    assert f"torchmark run bench_mine.py --resume --name {load().info.id[:12]}" in refused.stderr
+    assert not Path("imported").exists()
+    assert os.getcwd() not in sys.path
+    assert program("run", "./bench_mine.py", "--resume", *arguments).returncode == 0
+    assert Path("imported").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"], ["--name", "standard"]])
+def test_a_run_from_elsewhere_starts_no_program_that_is_not_named_again(
+    machine: Machine, program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir("work")
+    only = ("run", "standard", "-k", "clone", "--metric", "wall", "--python", "./tools/check")
+    assert program(*only).returncode == 0
+    move_away(tmp_path, monkeypatch)
+    machine.opened = 0
+    refused = program("run", "--resume", *arguments)
+    assert refused.returncode == 2
+    assert f"start {tmp_path}/moved/tools/check" in refused.stderr
+    assert "--python ./tools/check" in refused.stderr
+    assert machine.opened == 0
+    assert program("run", "--resume", "--python", "tools/check", *arguments).returncode == 0
+
+
+def test_a_run_of_a_bundled_suite_goes_on_wherever_it_began_and_sees_nothing_of_the_folder(
+    machine: Machine, program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir("work")
+    assert program("run", "standard", "-k", "clone", "--metric", "wall").returncode == 0
+    assert program("run", "--resume").returncode == 0
+    assert sys.path[0] == os.getcwd()
+    move_away(tmp_path, monkeypatch)
+    assert program("run", "--resume").returncode == 0
+    assert os.getcwd() not in sys.path
+
+
+def test_without_a_place_for_the_key_runs_are_measured_and_not_trusted(
+    machine: Machine, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "relative")
+    define(a="1")
+    assert program(*WALL).returncode == 0
+    assert load().info.seal == ""
+    assert program("run", "--resume").returncode == 2
+    assert program("run", "bench_mine.py", "--resume").returncode == 0
+
+
+def test_a_run_stays_trusted_when_it_is_exported_and_imported_here(machine: Machine, program: Program) -> None:
+    define(a="1")
+    assert program(*WALL).returncode == 0
+    assert program("export", "-o", "run.json").returncode == 0
+    assert program("import", "run.json", "--store", "other.db").returncode == 0
+    assert program("run", "--resume", "--name", "bench_mine", "--store", "other.db").returncode == 0
+    assert "seal" not in program("show", "--json", "-").stdout
