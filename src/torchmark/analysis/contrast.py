@@ -19,7 +19,7 @@ from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import CountEvidence, Judgement, Side, SideFailure, Spread
-from torchmark.model.outcome import Outcome
+from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Run
 from torchmark.model.summary import CaseSummary, CountSummary
@@ -138,6 +138,22 @@ def _took_turns(base: _Results, head: _Results) -> bool:
     """Whether they did as targets of one run: they take turns case by case, if they are on one machine."""
     nodes = [{one.node for one in side.outcomes if one.order.metric is Metric.WALL} for side in (base, head)]
     return nodes[0] == nodes[1]
+
+
+def find_unmeasured(base_run: Run, base_target: Target, head_run: Run, head_target: Target) -> tuple[Case, ...]:
+    """Cases that base has a result of, by a metric that head was to measure too, and head has no outcome of."""
+    done = {
+        (identify(one.order.case), one.order.metric) for one in head_run.outcomes if one.order.target == head_target
+    }
+    found = {
+        identify(one.order.case): one.order.case
+        for one in base_run.outcomes
+        if one.order.target == base_target
+        and not isinstance(one.result, Failure)
+        and one.order.metric in head_run.plan.sampling.metrics
+        and (identify(one.order.case), one.order.metric) not in done
+    }
+    return tuple(found.values())
 
 
 def explain_changes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -24,6 +25,8 @@ from torchmark.model.gate import (
 from torchmark.model.judgement import Judgement, Side, Verdict
 
 REGRESSED = 3
+# Nothing that was compared stops, but less was compared than was asked for.
+INCOMPLETE = 1
 
 
 def hold_gate(
@@ -48,6 +51,49 @@ def hold_gate(
         tuple(one.case for one in judgements if _is_accepted(one, standings.get(identify(one.case)))),
         exit_code=REGRESSED if regressions else 0,
     )
+
+
+def look_for_gaps(
+    result: GateResult,
+    judgements: Sequence[Judgement],
+    unmeasured: Sequence[Case],
+    ledger: Mapping[CaseId, Standing | StaleEntry],
+    policy: Policy,
+) -> GateResult:
+    """The same, with what a gate could not look at: it lets nothing through that was not compared.
+
+    `unmeasured` are cases that base has results of and head has not, though it should.
+    """
+    nothing = all(one.time is None and one.count is None for one in judgements)
+    if not policy.fail_on:
+        return dataclasses.replace(result, nothing_compared=nothing)
+    told = {identify(one.case) for one in result.regressions}
+    found = {identify(case): case for case in (*(one.case for one in judgements if _is_lost(one)), *unmeasured)}
+    lost = tuple(case for key, case in found.items() if key not in told)
+    idle = () if nothing else tuple(_find_idle_limits(judgements, ledger, policy))
+    code = INCOMPLETE if nothing or lost or idle else 0
+    return dataclasses.replace(
+        result, exit_code=result.exit_code or code, nothing_compared=nothing, lost=lost, idle_limits=idle
+    )
+
+
+def _is_lost(judgement: Judgement) -> bool:
+    """Whether head failed where base did not, or cannot be compared although nothing failed in base."""
+    failed = {one.side for one in judgement.failures}
+    return Side.BASE not in failed and (Side.HEAD in failed or (judgement.time is None and judgement.count is None))
+
+
+def _find_idle_limits(
+    judgements: Sequence[Judgement], ledger: Mapping[CaseId, Standing | StaleEntry], policy: Policy
+) -> Iterator[Limit]:
+    counted = any(one.count is not None for one in judgements)
+    known = {
+        Witness.TIME: any(one.time is not None for one in judgements),
+        Witness.ALLOCATIONS: counted,
+        Witness.INSTRUCTIONS: counted or any(isinstance(one, Standing) for one in ledger.values()),
+    }
+    if FailOn.SLOWER in policy.fail_on:
+        yield from (limit for limit in policy.limits if not known[limit.witness])
 
 
 def _is_accepted(judgement: Judgement, standing: Standing | None) -> bool:

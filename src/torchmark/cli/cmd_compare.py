@@ -11,14 +11,23 @@ from typing import IO, Any
 
 import click
 
-from torchmark.analysis.contrast import Contrast, compare_runs, leave_out_incomparable
+from torchmark.analysis.contrast import Contrast, compare_runs, find_unmeasured, leave_out_incomparable
 from torchmark.analysis.judge import is_instruction_change
 from torchmark.analysis.narrow import narrow_run
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.changed_functions import load_functions
 from torchmark.cli.cmd_show import make_unmistakable
-from torchmark.cli.gating import DEFAULT_LEDGER, REFUSED, GateOptions, append_summary, apply_gate, gate_options
+from torchmark.cli.gating import (
+    DEFAULT_LEDGER,
+    REFUSED,
+    GateOptions,
+    append_summary,
+    apply_gate,
+    decide_exit_code,
+    gate_options,
+)
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
+from torchmark.cli.planning import read_selection
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sides import StoredSide, find_sides, name_sides
 from torchmark.cli.storing import spell_store, store_option
@@ -59,9 +68,9 @@ class _Compared:
 
     @property
     def exit_code(self) -> int:
-        """A regression among what was compared weighs more than what was not."""
-        obstacles = self.contrast.obstacles or self.contrast.case_obstacles
-        return self.result.exit_code or (REFUSED if obstacles and not self.forced else 0)
+        """That of all commands that compare."""
+        obstacles = bool(self.contrast.obstacles or self.contrast.case_obstacles)
+        return decide_exit_code(self.result, refused=obstacles and not self.forced)
 
 
 @click.command("compare")
@@ -93,7 +102,8 @@ def command(
 
     BASE and HEAD are runs as for 'torchmark show', or RUN:ENV for one environment of a run. Of a single run with two
     environments, the second is held against the first. What is not comparable is refused, with the reasons and exit
-    code 4. With --fail-on, --limit or --ledger the exit code is 3 if a case stops at the gate.
+    code 4. With --fail-on, --limit or --ledger the exit code is 3 if a case stops at the gate, and 1 if nothing was
+    compared, or if head failed or has no result where base has one.
 
     \b
     torchmark compare before after
@@ -145,7 +155,11 @@ def _compare(
     if contrast.obstacles and not force:
         result = GateResult(exit_code=REFUSED)
     else:
-        result = apply_gate(contrast.judgements, counts, gate, missing=contrast.missing)
+        selection = read_selection(head.info)
+        lost = find_unmeasured(runs[0], base.target, runs[1], head.target)
+        # What head's run was told to leave out is not missing there.
+        lost = tuple(case for case in lost if selection is None or selection.admits(case))
+        result = apply_gate(contrast.judgements, counts, gate, missing=contrast.missing, unmeasured=lost)
     return _Compared(base, head, contrast, result, force, _spell_accept(store, head, gate, store_path))
 
 

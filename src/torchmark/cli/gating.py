@@ -12,7 +12,7 @@ import click
 
 from torchmark.analysis.accepting import describe_dependencies, hold_against
 from torchmark.analysis.contrast import CaseId, CountedCase, identify
-from torchmark.analysis.gate import hold_gate
+from torchmark.analysis.gate import INCOMPLETE, hold_gate, look_for_gaps
 from torchmark.analysis.limits import parse_fail_on, parse_limit
 from torchmark.callgrind.symbols import standardise
 from torchmark.errors import StoreError, UsageError
@@ -40,6 +40,8 @@ class GateOptions:
     ledger: Path | None = None
     """None where there is none."""
     summary: Path | None = None
+    ledger_named: bool = False
+    """Whether the user named it."""
 
 
 def gate_options(function: _Function) -> Callable[..., Any]:
@@ -96,7 +98,7 @@ def _read_options(
     else:
         stops = frozenset({FailOn.SLOWER} if limits or ledger is not None else ())
     found = ledger or (DEFAULT_LEDGER if DEFAULT_LEDGER.is_dir() else None)
-    return GateOptions(Policy(stops, tuple(map(parse_limit, limits))), found, summary)
+    return GateOptions(Policy(stops, tuple(map(parse_limit, limits))), found, summary, ledger is not None)
 
 
 def apply_gate(
@@ -105,15 +107,38 @@ def apply_gate(
     options: GateOptions,
     *,
     missing: Sequence[Case] = (),
+    unmeasured: Sequence[Case] = (),
 ) -> GateResult:
-    """What the gate says. `counted` are the counts of head, by suite and key of the case."""
+    """What the gate says. `counted` are the counts of head, by suite and key of the case.
+
+    `missing` are cases that only base has. Of `unmeasured`, base has results and head should have.
+    """
     standings: dict[CaseId, Standing | StaleEntry] = {}
-    for case, entry in read_entries([one.case for one in judgements], options).items():
+    entries = read_entries([one.case for one in judgements], options)
+    if options.ledger_named and judgements and not entries:
+        click.echo(
+            f"Note: {options.ledger} has no entry for any of these cases: base counts for all of them.", err=True
+        )
+    for case, entry in entries.items():
         count = counted.get(identify(case))
         if count is not None and count.environment is not None:
             now = describe_dependencies(content_hash(case), count.tally, count.environment)
             standings[identify(case)] = hold_against(entry, case, now, count.tally, standardise)
-    return hold_gate(judgements, missing, standings, options.policy)
+    result = hold_gate(judgements, missing, standings, options.policy)
+    return look_for_gaps(result, judgements, unmeasured, standings, options.policy)
+
+
+def decide_exit_code(result: GateResult, *, ended: int = 0, refused: bool = False, must_compare: bool = False) -> int:
+    """The code that a command ends with which compares, with or without a gate.
+
+    Being stopped (`ended`) weighs most, then a regression, then what was refused, then what could not be compared.
+    `must_compare` is for commands that fail without a gate too if nothing was compared.
+    """
+    if ended or result.regressions:
+        return ended or result.exit_code
+    if refused:
+        return REFUSED
+    return result.exit_code or (INCOMPLETE if must_compare and result.nothing_compared else 0)
 
 
 def read_entries(cases: Sequence[Case], options: GateOptions) -> dict[Case, LedgerEntry]:

@@ -11,7 +11,7 @@ from torchmark.analysis.contrast import CaseId, CountedCase, identify
 from torchmark.api.comparison import Comparison, Evidence
 from torchmark.cli.asking import HEAD
 from torchmark.cli.comparing import Found
-from torchmark.cli.gating import DEFAULT_LEDGER, GateOptions
+from torchmark.cli.gating import DEFAULT_LEDGER, GateOptions, decide_exit_code
 from torchmark.cli.parameters import use_colour
 from torchmark.model.costs import Tally
 from torchmark.model.gate import GateResult
@@ -28,7 +28,6 @@ TITLE = "torchmark ab: head against base"
 SCHEMA = "torchmark.ab"
 SCHEMA_VERSION = 1
 DEFAULT_WIDTH = 80
-NOTHING_COMPARED = 1
 # So many changes are explained by function without being asked for.
 MOST_EXPLAINED = 5
 
@@ -56,9 +55,8 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """Being stopped weighs most, then the gate."""
-        nothing = all(one.verdict is Verdict.FAILED for one in self.found.judgements)
-        return self.found.exit_code or self.result.exit_code or (NOTHING_COMPARED if nothing else 0)
+        """That of all commands that compare; it is a failure if nothing was compared."""
+        return decide_exit_code(self.result, ended=self.found.exit_code, must_compare=True)
 
     def show(self, *, all_cases: bool, explaining: bool) -> str:
         """For people."""

@@ -125,3 +125,9 @@ class GateResult:
     accepted: tuple[Case, ...] = ()
     """Those that take more instructions than base, as the ledger accepts."""
     exit_code: int = 0
+    nothing_compared: bool = False
+    """No case has evidence of both sides."""
+    lost: tuple[Case, ...] = ()
+    """Those that head failed, or has no result of, where base has one. Only a gate that is asked for looks for them."""
+    idle_limits: tuple[Limit, ...] = ()
+    """Limits of such a gate that no case could be held to, because nothing has evidence of that kind."""

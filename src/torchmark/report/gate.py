@@ -24,6 +24,11 @@ _OTHERWISE = {
     FailOn.MISSING: "is missing in head",
     FailOn.SLOWER: "is slower",
 }
+_MISSING = {
+    Witness.TIME: "none was timed on both sides",
+    Witness.INSTRUCTIONS: "none was counted on both sides",
+    Witness.ALLOCATIONS: "none was counted on both sides",
+}
 _UNITS = {Witness.INSTRUCTIONS: "instructions", Witness.ALLOCATIONS: "allocations"}
 
 
@@ -44,7 +49,7 @@ def tell_gate(result: GateResult, accept: str | None) -> list[str]:
         lines += ["Let the ledger know:", *_propose(improved, accept)] if accept is not None else []
     if result.accepted:
         lines.append(f"More instructions than base, and as accepted: {_name_some(result.accepted)}.")
-    return [*lines, *word_stale(result.stale)]
+    return [*lines, *word_stale(result.stale), *word_gaps(result)]
 
 
 def list_sentences(result: GateResult) -> list[str]:
@@ -53,6 +58,7 @@ def list_sentences(result: GateResult) -> list[str]:
         *(f"{word_regression(one)}." for one in result.regressions),
         *(f"{word_improvement(one)} It asks to be accepted." for one in result.improvements),
         *word_stale(result.stale),
+        *word_gaps(result),
     ]
 
 
@@ -74,6 +80,9 @@ def plain_gate(result: GateResult) -> dict[str, Any]:
             }
             for one in result.stale
         ],
+        "nothing_compared": result.nothing_compared,
+        "lost": [plain_identity(case) for case in result.lost],
+        "idle_limits": [spell_limit(limit) for limit in result.idle_limits],
     }
 
 
@@ -124,6 +133,17 @@ def word_stale(stale: Sequence[StaleEntry]) -> list[str]:
         f"The ledger says nothing of {_name_some(cases)}: {', '.join(_word_difference(*one) for one in reasons)}."
         for reasons, cases in groups.items()
     ]
+
+
+def word_gaps(result: GateResult) -> list[str]:
+    """A line for each way in which less was compared than was asked for."""
+    lines = ["Nothing was compared: no case has results on both sides."] if result.nothing_compared else []
+    if result.lost:
+        lines.append(f"Base has results of {_name_some(result.lost)}; head failed there, or was not measured.")
+    lines += [
+        f"No case could be held to the limit {spell_limit(one)}: {_MISSING[one.witness]}." for one in result.idle_limits
+    ]
+    return lines
 
 
 def _word_difference(what: str, accepted: str, now: str) -> str:

@@ -1,4 +1,4 @@
-"""What `torchmark ab` refuses before it begins. What it does is in tests/integration/test_ab.py."""
+"""What `torchmark ab` refuses before it begins, and its exit codes. What it does is in tests/integration/test_ab.py."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.in_process import Program
+from tests.made_judgements import fail, make_judgement, make_time
+from torchmark.cli.comparing import Found
+from torchmark.model.judgement import Side
 
 
 def test_a_page_that_cannot_be_written_is_told_before_anything_is_measured(
@@ -18,3 +21,41 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_measured(
     assert done.returncode == 2
     assert f"{tmp_path} is a folder. Name a file in it, such as {tmp_path}/ab.html." in done.stderr
     assert measured == []
+
+
+@pytest.mark.parametrize(
+    ("sides", "codes"),
+    [
+        # Which sides of one of two cases fail, and the codes without a gate and with one.
+        ((), (0, 0)),
+        ((Side.BASE,), (0, 0)),
+        ((Side.BASE, Side.HEAD), (0, 0)),
+        ((Side.HEAD,), (0, 1)),
+    ],
+)
+def test_a_gate_does_not_pass_a_head_that_fails_where_base_does_not(
+    program: Program, monkeypatch: pytest.MonkeyPatch, sides: tuple[Side, ...], codes: tuple[int, int]
+) -> None:
+    other = make_judgement("b", time=None if sides else make_time(0.0), failures=fail(*sides))
+    found = Found(judgements=(make_judgement("a", time=make_time(0.0)), other))
+    monkeypatch.setattr("torchmark.cli.cmd_ab.carry_out", lambda *_, **__: found)
+    ab = ("ab", "1", "2", "--metric", "wall")
+    assert program(*ab).returncode == codes[0]
+    for gate in (["--fail-on", "slower"], ["--limit", "time:2%"]):
+        done = program(*ab, *gate)
+        assert done.returncode == codes[1]
+        assert ("head failed there" in done.stdout) == bool(codes[1])
+    done = program(*ab, "--limit", "Ir:1%")
+    assert done.returncode == 1
+    assert "No case could be held to the limit Ir:1%: none was counted on both sides." in done.stdout
+
+
+def test_nothing_compared_is_a_failure_with_and_without_a_gate(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Found(judgements=(make_judgement("a", failures=fail(Side.BASE)),))
+    monkeypatch.setattr("torchmark.cli.cmd_ab.carry_out", lambda *_, **__: found)
+    for gate in ((), ("--fail-on", "slower"), ("--limit", "time:2%")):
+        done = program("ab", "1", "2", "--metric", "wall", *gate)
+        assert done.returncode == 1
+        assert "Nothing was compared: no case has results on both sides." in done.stdout

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.made_contrasts import count_functions, counted_run, run_of
-from tests.sample_runs import ADD, COUNT, FAILING, WALL, times
+from tests.sample_runs import ADD, COUNT, FAILING, FAILURE, WALL, times
 from torchmark.cli.main import main
-from torchmark.model.plan import Order, Target
+from torchmark.model.case import Case
+from torchmark.model.outcome import Result
+from torchmark.model.plan import Metric, Order, Target
 from torchmark.model.run import Run
 from torchmark.store.runs import open_store
 
@@ -198,3 +200,102 @@ def test_explanations_can_be_asked_for_by_name(capsys: pytest.CaptureFixture[str
     assert "_PyEval_EvalFrameDefault" in capsys.readouterr().out
     assert main(["compare", "before", "after", "--explain", "nothing"]) == 0
     assert "_PyEval_EvalFrameDefault" not in capsys.readouterr().out
+
+
+GATES = [["--fail-on", "slower"], ["--limit", "Ir:1%"], ["--fail-on", "slower,undecided"]]
+NOTHING = "Nothing was compared: no case has results on both sides."
+
+
+def without_results(run: Run) -> Run:
+    """The same run, stopped before its first result."""
+    return dataclasses.replace(run, outcomes=())
+
+
+@pytest.mark.parametrize("gate", [*GATES, ["--ledger", "."]], ids=" ".join)
+@pytest.mark.parametrize(
+    "head",
+    [
+        run_of({(ADD, COUNT, 0): FAILURE}, "head"),
+        without_results(counted_run("head", BEFORE)),
+        counted_run("head", BEFORE, case=FAILING),
+    ],
+    ids=["fails", "stopped at once", "other cases"],
+)
+def test_a_gate_lets_nothing_through_where_nothing_was_compared(
+    keep: Keep, capfd: pytest.CaptureFixture[str], head: Run, gate: list[str]
+) -> None:
+    keep(head)
+    assert main(["compare", "before", "head", *gate]) == 1
+    assert NOTHING in capfd.readouterr().out
+    assert main(["compare", "before", "head", *gate, "--json", "-"]) == 1
+    said = json.loads(capfd.readouterr().out)
+    assert (said["exit_code"], said["gate"]["exit_code"], said["gate"]["nothing_compared"]) == (1, 1, True)
+    # Nobody asked for a gate.
+    assert main(["compare", "before", "head"]) == 0
+
+
+def two_cases(name: str, other: Result | None, *, timed: bool = False) -> Run:
+    """A run of two cases, of which the second has this result, or none."""
+    results: dict[tuple[Case, Metric, int], Result] = {(ADD, COUNT, 0): BEFORE, (FAILING, COUNT, 0): other or FAILURE}
+    if timed:
+        results |= {(case, WALL, 0): times(10, 1e-6, 1e-6, 1e-6) for case in (ADD, FAILING)}
+    run = run_of(results, name)
+    kept = tuple(one for one in run.outcomes if other is not None or one.order.case == ADD)
+    return dataclasses.replace(run, outcomes=kept)
+
+
+@pytest.mark.parametrize("gate", GATES, ids=" ".join)
+@pytest.mark.parametrize("result", [FAILURE, None], ids=["failed", "not measured"])
+def test_a_gate_stops_where_head_has_no_result_that_base_has(
+    keep: Keep, capsys: pytest.CaptureFixture[str], result: Result | None, gate: list[str]
+) -> None:
+    keep(two_cases("whole", BEFORE), two_cases("head", result))
+    assert main(["compare", "whole", "head", *gate]) == 1
+    assert "Base has results of fails, Python; head failed there, or was not measured." in capsys.readouterr().out
+    assert main(["compare", "whole", "head"]) == 0
+    # The other way round it has become better, and what is left out by the user is not missing.
+    assert main(["compare", "head", "whole", *gate]) == 0
+    assert main(["compare", "whole", "head", "-k", "add", *gate]) == 0
+    # What failed before, too, has not become worse.
+    keep(two_cases("again", result))
+    assert main(["compare", "head", "again", *gate]) == 0
+
+
+def test_what_is_asked_for_by_name_stays_a_regression(keep: Keep) -> None:
+    keep(two_cases("whole", BEFORE), two_cases("broken", FAILURE), counted_run("short", BEFORE))
+    assert main(["compare", "whole", "broken", "--fail-on", "slower,failed"]) == 3
+    assert main(["compare", "whole", "short", "--fail-on", "slower,missing"]) == 3
+    assert main(["compare", "before", "after", "--fail-on", "slower"]) == 3
+
+
+def test_a_head_that_was_stopped_before_it_was_timed_does_not_pass(
+    keep: Keep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(two_cases("timed", BEFORE, timed=True), two_cases("counted", BEFORE))
+    assert main(["compare", "timed", "counted", "--fail-on", "slower"]) == 1
+    assert "head failed there, or was not measured" in capsys.readouterr().out
+    assert main(["compare", "timed", "counted", "--fail-on", "slower", "--metric", "count"]) == 0
+
+
+def test_a_head_that_was_told_to_measure_fewer_cases_is_not_missing_the_others(keep: Keep) -> None:
+    narrow = counted_run("narrow", BEFORE)
+    chosen = dataclasses.replace(narrow, info=dataclasses.replace(narrow.info, options=(("k", ("add",)),)))
+    keep(two_cases("whole", BEFORE), chosen)
+    assert main(["compare", "whole", "narrow", "--fail-on", "slower"]) == 0
+    assert main(["compare", "whole", "before", "--fail-on", "slower"]) == 1
+
+
+def test_a_limit_that_no_case_could_be_held_to_does_not_pass(keep: Keep, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(counted_run("same", BEFORE))
+    assert main(["compare", "before", "same", "--limit", "time:2%"]) == 1
+    out = capsys.readouterr().out
+    assert "No case could be held to the limit time:2%: none was timed on both sides." in out
+    assert main(["compare", "before", "same", "--limit", "Ir:1%"]) == 0
+
+
+def test_a_ledger_without_an_entry_for_any_case_is_told(keep: Keep, capsys: pytest.CaptureFixture[str]) -> None:
+    keep(counted_run("same", BEFORE))
+    Path("empty").mkdir()
+    assert main(["compare", "before", "same", "--ledger", "empty"]) == 0
+    assert "Note: empty has no entry for any of these cases: base counts for all of them." in capsys.readouterr().err
+    assert main(["compare", "before", "after", "--ledger", "empty"]) == 3

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.made_flames import make_stacks
-from tests.made_judgements import make_judgement, make_time
+from tests.made_judgements import fail, make_judgement, make_time
 from tests.made_overrides import make_override
 from torchmark.cli import override_comparing
 from torchmark.cli.comparing import Found
@@ -22,7 +22,8 @@ from torchmark.cli.selecting import Options
 from torchmark.errors import SetupError, StoreError, WorkerError
 from torchmark.model.case import Case
 from torchmark.model.flame import Frame, Stacks
-from torchmark.model.gate import Policy
+from torchmark.model.gate import FailOn, Policy
+from torchmark.model.judgement import Side
 from torchmark.model.plan import Metric
 
 ADD, NEG, SHAPE = (make_override(call, "SubTensor") for call in ("add", "neg", "shape"))
@@ -64,8 +65,8 @@ def tracing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tracing:
     return tracing
 
 
-def compare(output: str = "x.zip") -> int:
-    gate = GateOptions(Policy(frozenset()))
+def compare(output: str = "x.zip", *, fail_on: frozenset[FailOn] = frozenset()) -> int:
+    gate = GateOptions(Policy(fail_on))
     question = Question((ADD, NEG, SHAPE), "/a", "/b", output, (), gate, None, 600.0)
     wish = Wish(("overrides",), Options(), (Metric.COUNT,), question.targets, 1, 0.0, 5, 600.0)
     return compare_overrides(question, wish, [0], Path("x.db"), "", all_cases=False, quiet=True)
@@ -143,3 +144,15 @@ def test_verdicts_are_told_before_the_bundle_is_written(tracing: Tracing, capsys
     with pytest.raises(StoreError, match=r"Cannot write no/such/x\.zip"):
         compare("no/such/x.zip")
     assert "3 cases: 2 slower" in capsys.readouterr().out
+
+
+def test_a_gate_does_not_pass_a_branch_that_fails_where_base_does_not(
+    tracing: Tracing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = make_judgement(case=NEG, failures=fail(Side.HEAD))
+    fine = [make_judgement(case=case, time=make_time(0.0)) for case in (ADD, SHAPE)]
+    found = Found(judgements=(fine[0], broken, fine[1]))
+    monkeypatch.setattr(override_comparing, "carry_out", lambda *_, **__: found)
+    assert compare() == 0
+    assert compare(fail_on=frozenset({FailOn.SLOWER})) == 1
+    assert "head failed there" in capsys.readouterr().out
