@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -100,7 +99,7 @@ def command(
     page: str | None,
     quiet: bool,
     store_path: Path,
-    json_file: IO[str] | None,
+    json_file: str | None,
 ) -> int:
     """Compare two builds of torch, or two statements: slower, faster, the same, or undecided.
 

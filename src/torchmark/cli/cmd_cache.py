@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import IO
 
 import click
 
@@ -31,7 +30,7 @@ def command() -> None:
 
 @command.command("info")
 @json_option
-def info(json_file: IO[str] | None) -> int:
+def info(json_file: str | None) -> int:
     """Show where the cache is and how full it is."""
     state = inspect_cache(os.environ)
     if json_file is not None:

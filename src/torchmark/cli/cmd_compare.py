@@ -7,7 +7,7 @@ import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -95,7 +95,7 @@ def command(
     all_cases: bool,
     explain: str | None,
     no_explain: bool,
-    json_file: IO[str] | None,
+    json_file: str | None,
     store_path: Path,
 ) -> int:
     """Compare two runs case by case: exactly in what was counted, with intervals in what was timed.

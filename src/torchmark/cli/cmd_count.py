@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -86,7 +86,7 @@ def command(
     given: tuple[tuple[str, str], ...],
     caches: bool,
     timeout: float,
-    json_file: IO[str] | None,
+    json_file: str | None,
 ) -> int:
     """Count the instructions of one or more statements, exactly, with Valgrind.
 
@@ -152,7 +152,7 @@ def _report(
     failures: Sequence[tuple[TaskSpec, Failure]],
     *,
     diff: bool,
-    json_file: IO[str] | None,
+    json_file: str | None,
 ) -> None:
     if json_file is not None:
         write_json(as_json(results, failures, diff=diff), json_file)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import IO
-
 import click
 from rich.console import Console
 
@@ -15,7 +13,7 @@ from torchmark.runner.machine import probe_machine
 
 @click.command("doctor")
 @json_option
-def command(json_file: IO[str] | None) -> int:
+def command(json_file: str | None) -> int:
     """Say what this machine has and lacks for good measurements, each with what to do about it."""
     machine = probe_machine()
     findings = diagnose(machine)

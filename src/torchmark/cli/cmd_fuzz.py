@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -96,7 +96,7 @@ def command(
     timeout: float,
     means: Means,
     quiet: bool,
-    json_file: IO[str] | None,
+    json_file: str | None,
 ) -> int:
     """Time statements on random inputs, and tell where they differ.
 

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -55,7 +55,7 @@ def command(
     env: str | None,
     limit: int | None,
     html_file: str | None,
-    json_file: IO[str] | None,
+    json_file: str | None,
     store_path: Path,
 ) -> int:
     """Show cases over all runs, and where they changed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -29,7 +29,7 @@ SCHEMA_VERSION = 1
 @cases_argument
 @selection_options
 @json_option
-def command(names: tuple[str, ...], selection: Selection, json_file: IO[str] | None) -> int:
+def command(names: tuple[str, ...], selection: Selection, json_file: str | None) -> int:
     """List the benchmarks of a suite, a file, or all files bench_*.py of a folder.
 
     Without a name it is the standard suite. EXPR has words, and, or, not and parentheses; a word is found in any part

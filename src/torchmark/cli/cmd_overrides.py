@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -99,7 +98,7 @@ def command(
     all_cases: bool,
     store_path: Path,
     quiet: bool,
-    json_file: IO[str] | None,
+    json_file: str | None,
 ) -> int:
     """Measure what overriding torch functions costs: times and instructions of each call by type of its operands.
 
@@ -219,7 +218,7 @@ def _measure(wish: Wish, cases: Sequence[Case], store_path: Path, *, quiet: bool
         return code, store.load(run.info.id, profiles=True), make_unmistakable(store, run.info)
 
 
-def _report(run: Run, shown: RunInfo, json_file: IO[str] | None, store: str) -> None:
+def _report(run: Run, shown: RunInfo, json_file: str | None, store: str) -> None:
     tallies = {one.order.case: one.result for one in run.outcomes if isinstance(one.result, Tally)}
     rows = find_overheads(summarise_run(run), tallies, standardise)
     findings = hold_to_expectations(rows)

@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Hashable
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -117,7 +116,7 @@ def command(
     fail_fast: bool,
     dry_run: bool,
     quiet: bool,
-    json_file: IO[str] | None,
+    json_file: str | None,
 ) -> int:
     """Measure every case of a suite, a file, or all files bench_*.py of a folder, and keep the results.
 
@@ -222,7 +221,7 @@ def _identify(order: Order) -> Hashable:
     return order.case.suite, content_hash(order.case), order.target, order.metric, order.round
 
 
-def _report(run: Run, shown: RunInfo, json_file: IO[str] | None, store: str) -> None:
+def _report(run: Run, shown: RunInfo, json_file: str | None, store: str) -> None:
     summaries = summarise_run(run)
     if json_file is not None:
         write_json(as_json(run, summaries, ()), json_file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -23,7 +23,7 @@ SCHEMA_VERSION = 1
 @click.command("runs")
 @store_option
 @json_option
-def command(store_path: Path, json_file: IO[str] | None) -> int:
+def command(store_path: Path, json_file: str | None) -> int:
     """List the runs of a store, the newest first.
 
     Other commands take a run by its name, the beginning of what stands in the first column, @ for the newest, @1 for

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -52,7 +51,7 @@ QUICK_NULLS, QUICK_TRIALS = 12, 5
 @click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
 @click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the result.")
 @json_option
-def command(quick: bool, python: str | None, cores: str | None, quiet: bool, json_file: IO[str] | None) -> int:
+def command(quick: bool, python: str | None, cores: str | None, quiet: bool, json_file: str | None) -> int:
     """Measure how far comparisons can be trusted on this machine, now.
 
     A small operator is compared with itself, and with itself slowed down by a known time: how often is a change called

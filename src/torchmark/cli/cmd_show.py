@@ -6,7 +6,7 @@ import dataclasses
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -52,7 +52,7 @@ def command(
     with_failures: bool,
     functions: str | None,
     inclusive: bool,
-    json_file: IO[str] | None,
+    json_file: str | None,
     store_path: Path,
 ) -> int:
     """Show the results of a run.

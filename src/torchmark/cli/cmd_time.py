@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -69,7 +69,7 @@ def command(
     adaptive: bool,
     number: int | None,
     timeout: float | None,
-    json_file: IO[str] | None,
+    json_file: str | None,
 ) -> int:
     """Time one or more statements.
 
@@ -106,7 +106,7 @@ def command(
     return STATEMENT_FAILED if outcomes.failures else 0
 
 
-def report(outcomes: Outcomes, used: set[str], json_file: IO[str] | None, *, with_names: bool) -> None:
+def report(outcomes: Outcomes, used: set[str], json_file: str | None, *, with_names: bool) -> None:
     """Write and show what there is; `used` are the options that advice should not give again."""
     if json_file is not None:
         write_json(as_json(outcomes.results, outcomes.failures), json_file)

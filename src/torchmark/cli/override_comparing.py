@@ -10,7 +10,6 @@ import shlex
 import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -75,7 +74,7 @@ class Question:
     arguments: tuple[str, ...]
     """Further options, for the command that does all of it again."""
     gate: GateOptions
-    json_file: IO[str] | None
+    json_file: str | None
     timeout_s: float
 
     @property

@@ -8,21 +8,33 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import click
 
+from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.plan import Metric
 
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
 
-# Opened at once: a file that cannot be written is told before anything is measured. What is in it stays until there is
-# something to write instead.
-json_option = click.option(
-    "--json", "json_file", type=click.File("a", lazy=False), metavar="FILE", help="Write JSON; - is standard output."
-)
+
+class OutputFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A file to write when there is something to write. One that cannot be written is told before that."""
+
+    name = "FILE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Its name as it was given."""
+        try:
+            check_output(value, "results.json")
+        except UsageError as error:
+            self.fail(f"{value}: {error}", param, ctx)
+        return value
+
+
+json_option = click.option("--json", "json_file", type=OutputFile(), help="Write JSON; - is standard output.")
 
 
 language_option = click.option(
@@ -170,30 +182,27 @@ def use_colour() -> bool:
     return wanted and sys.stdout is not None and sys.stdout.isatty()
 
 
-def is_standard_output(file: IO[str] | None) -> bool:
+def is_standard_output(output: str | None) -> bool:
     """Whether JSON goes where text for people would, which then has to stay away."""
-    if file is None:
+    if output is None or output == STANDARD_OUTPUT:
+        return output is not None
+    try:
+        return os.path.samestat(os.stat(output), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError, AttributeError):  # not there yet, or a stream that is not a file, or none
         return False
-    try:
-        return os.path.sameopenfile(file.fileno(), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stream that is no file
-        return file is sys.stdout
 
 
-def write_json(data: dict[str, Any], file: IO[str]) -> None:
-    """Write it all, now, or say that it could not be written."""
+def write_json(data: dict[str, Any], output: str) -> None:
+    """Write it all, now, or say that it could not be written; then a file that was there before stays as it was."""
+    is_standard = is_standard_output(output)
+    if is_standard and sys.stdout is None:
+        raise StoreError("Cannot write JSON to standard output: it is closed.")
     try:
-        if not is_standard_output(file):
-            # What the last run has left; until now it was not touched.
-            with contextlib.suppress(OSError):
-                file.truncate(0)
-        json.dump(data, file, indent=2)
-        file.write("\n")
-        file.flush()
+        write_text(json.dumps(data, indent=2) + "\n", STANDARD_OUTPUT if is_standard else output)
     except BrokenPipeError:
         raise  # whoever read it has enough
     except OSError as error:
-        raise StoreError(f"Cannot write {file.name}: {error.strerror}.") from error
+        raise StoreError(f"Cannot write JSON to standard output: {error.strerror}.") from error
 
 
 @contextlib.contextmanager

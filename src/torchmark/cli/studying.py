@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -89,7 +89,7 @@ def follow(study: Study, results: Iterable[FuzzedResult], *, quiet: bool) -> Non
                 break
 
 
-def report(study: Study, top: int, json_file: IO[str] | None, *, with_code: bool) -> None:
+def report(study: Study, top: int, json_file: str | None, *, with_code: bool) -> None:
     """Write and show what there is; if nothing was tried, files stay as they are."""
     if not study.results:
         return

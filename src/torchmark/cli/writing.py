@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import click
 from torchmark.errors import StoreError, UsageError
 
 STANDARD_OUTPUT = "-"
+# As many as Linux follows.
+MOST_LINKS = 40
+_DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
 
 
 def check_output(output: str | None, usual: str) -> None:
@@ -19,12 +23,12 @@ def check_output(output: str | None, usual: str) -> None:
     if output is None or output == STANDARD_OUTPUT:
         return
     path = Path(os.path.realpath(output))
-    if os.path.isdir(path):
+    if os.path.isdir(output):
         raise UsageError(f"{output} is a folder. Name a file in it, such as {Path(output, usual)}.")
-    if not os.path.isdir(path.parent):
+    if not _is_written_to(output) and not os.path.isdir(path.parent):
         raise UsageError(f"There is no folder {path.parent} to write {path.name} to.")
     # A device or a pipe is written to; a file is replaced by another one.
-    place = path if os.path.exists(path) and not os.path.isfile(path) else path.parent
+    place = output if _is_written_to(output) else path.parent
     if not os.access(place, os.W_OK):
         raise UsageError(f"Cannot write {output}: {place} is read-only for you.")
 
@@ -43,18 +47,34 @@ def write_text(text: str, output: str | None) -> None:
 
 def write_bytes(content: bytes, output: str) -> None:
     """The same for what is no text."""
-    # What a link leads to is replaced, not the link.
-    path = Path(os.path.realpath(output))
     try:
-        if path.exists() and not path.is_file():
-            # A pipe or a device: there is nothing to replace.
-            path.write_bytes(content)
+        if _is_written_to(output):
+            Path(output).write_bytes(content)
         else:
-            _replace(path, content)
+            # What a link leads to is replaced, not the link.
+            _replace(Path(os.path.realpath(output)), content)
     except BrokenPipeError:
         raise  # whoever read it has enough
     except OSError as error:
         raise StoreError(f"Cannot write {output}: {error.strerror}.") from error
+
+
+def _is_written_to(output: str) -> bool:
+    """Whether it is a pipe, a device or a descriptor that somebody reads from: another file in its place is no use."""
+    return (os.path.exists(output) and not os.path.isfile(output)) or _is_descriptor(output)
+
+
+def _is_descriptor(output: str) -> bool:
+    """Whether a name such as /dev/fd/3 means an open file of this process, by whatever links."""
+    path = os.path.abspath(output)
+    for _ in range(MOST_LINKS):
+        folder = os.path.realpath(os.path.dirname(path))
+        if _DESCRIPTORS.fullmatch(folder):
+            return True
+        if not os.path.islink(path):
+            return False
+        path = os.path.join(folder, os.readlink(path))
+    return False
 
 
 def _replace(path: Path, content: bytes) -> None:
