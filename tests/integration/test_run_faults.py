@@ -8,6 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import json
 import os
 import random
 import shutil
@@ -74,6 +75,9 @@ class Trial:
 # Store and folders that cannot be written; all else is a role of a process that is killed.
 FULL_STORE, FULL_CACHE, FULL_TEMP = "full store", "full cache", "full temporary folder"
 LOCKED, READ_ONLY = "locked store", "read-only store"
+# The disk that --json writes to; the store is on another one.
+FULL_JSON = "full disk under --json"
+OLD_JSON = '{"of": "the last run"}'
 
 
 def list_trials() -> Iterator[Trial]:
@@ -99,6 +103,7 @@ def list_trials() -> Iterator[Trial]:
         (FULL_TEMP, 1, 0.8, False, False, 1),
         (LOCKED, 1, 0.5, False, False, 2),
         (READ_ONLY, 1, 0.5, False, False, 1),
+        (FULL_JSON, 1, 0.0, False, False, 1),
     ]
     number = 0
     for fault, kills, longest_s, counting, real, times in kinds:
@@ -138,6 +143,9 @@ class Scene:
         self.disk.mkdir()
         self.is_mounted = self.uses_disk and _mount(self.disk)
         self.temp.mkdir()
+        self.json = self.disk / "out.json"
+        if trial.fault == FULL_JSON:
+            self.json.write_text(OLD_JSON)
         (folder / "bench_trial.py").write_text(SUITE.format(size=2 if trial.counting else 4))
         metric = "wall,count" if trial.counting else "wall"
         self.options = ["--metric", metric, "--repeat", "1" if trial.counting else "2", "--min-run-time", "0.01"]
@@ -153,12 +161,13 @@ class Scene:
 
     @property
     def uses_disk(self) -> bool:
-        return self.trial.fault in (FULL_STORE, FULL_CACHE, FULL_TEMP, READ_ONLY)
+        return self.trial.fault in (FULL_STORE, FULL_CACHE, FULL_TEMP, READ_ONLY, FULL_JSON)
 
     def start(self) -> subprocess.Popen[str]:
         """Begin, or go on with what was begun."""
         begun = self.read() is not None
         arguments = ["--resume"] if begun else ["bench_trial.py", *self.options]
+        arguments += ["--json", str(self.json)] if self.trial.fault == FULL_JSON else []
         return subprocess.Popen(
             [sys.executable, "-c", LAUNCHER, "run", "--store", str(self.store), *arguments],
             cwd=self.folder,
@@ -191,7 +200,7 @@ class Scene:
         trial = self.trial
         if not self.uses_disk and trial.fault != LOCKED:
             return hunt(process, trial.fault, luck, trial.kills, trial.longest_s)
-        if trial.fault in (FULL_STORE, LOCKED, READ_ONLY):
+        if trial.fault in (FULL_STORE, LOCKED, READ_ONLY, FULL_JSON):
             wait_for(lambda: self._has_begun() or process.poll() is not None)
         time.sleep(luck.uniform(0, trial.longest_s))
         if trial.fault == LOCKED:
@@ -283,6 +292,8 @@ def carry_out(trial: Trial, folder: Path, python: str) -> Report:
             report.told += f"--- attempt {report.attempts}: {code}\n{told}"
             scene.tidy()
             kept = look_at(scene, kept, report)
+            if trial.fault == FULL_JSON:
+                look_at_json(scene, code, report)
         look_at_the_end(scene, kept, report)
     finally:
         scene.close()
@@ -297,6 +308,15 @@ def look_at(scene: Scene, kept: dict[Order, Outcome], report: Report) -> dict[Or
     if not wait_for(lambda: not list_marked(scene.mark, scene.cache)):
         report.problems.append(f"left behind: {list_marked(scene.mark, scene.cache)}")
     return found
+
+
+def look_at_json(scene: Scene, code: int, report: Report) -> None:
+    """The file is that of the last run until this one has written all of its own, and a failure is told."""
+    text = scene.json.read_text()
+    if report.attempts == 1 and (code == 0 or text != OLD_JSON):
+        report.problems.append(f"code {code}, and the JSON is {text:.80}")
+    elif code == 0 and json.loads(text)["schema"] != "torchmark.show":
+        report.problems.append(f"other JSON: {text:.80}")
 
 
 def look_at_the_end(scene: Scene, found: dict[Order, Outcome], report: Report) -> None:
