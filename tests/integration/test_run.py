@@ -272,3 +272,21 @@ def test_the_second_interrupt_or_an_order_to_end_stops_at_once_and_loses_nothing
     assert interrupted.returncode == code
     assert labels(folder) == ["a"]
     assert "1 of 3 cases measured, 2 not measured yet." in shown
+
+
+def test_the_value_of_a_secret_is_nowhere_in_what_is_kept_and_shown(
+    stub_python: str, folder: Path, program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HUB_TOKEN", "hunter2")
+    monkeypatch.setenv("TORCH_PLAIN", "seen")
+    done = program(*quick(stub_python), "bench_mine.py", "--language", "python", "--json", "run.json")
+    assert done.returncode == 0, done.stderr
+    assert program("export", "-o", "export.json").returncode == 0
+    assert program("report", "-o", "report.html").returncode == 0
+    (environment,) = {one.environment for one in load(folder).outcomes}
+    assert environment is not None
+    assert dict(environment.variables).items() >= {"TORCH_HUB_TOKEN": "(hidden)", "TORCH_PLAIN": "seen"}.items()
+    for file in filter(Path.is_file, folder.rglob("*")):
+        assert b"hunter2" not in file.read_bytes(), file
+    assert "hunter2" not in done.stdout + done.stderr
+    assert "TORCH_HUB_TOKEN" in (folder / "report.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 # Where things are and how text is written; they do not change what torch does.
@@ -35,6 +36,16 @@ TEMPORARY = "TORCHINDUCTOR_CACHE_DIR"
 # Where shared libraries are found: right for the interpreter that was started with it, wrong for any other.
 OWN_INTERPRETER_ONLY = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
+# Names of variables that hold secrets. What is recorded is kept in stores, exported and shown in reports.
+_SECRET = re.compile(
+    r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|APIKEY"
+    r"|(?:^|_)(?:KEYS?|PASS|PWD|PAT|COOKIES?|AUTH(?!ORS?(?:_|$))[A-Z]*)(?:_|$)",
+    re.IGNORECASE,
+)
+# A name and a password in an address, such as redis://user:password@host.
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+HIDDEN = "(hidden)"
+
 # Fixed unless the user gives another value for workers. The library under NumPy starts its threads while it is
 # imported, and a process with threads cannot be forked.
 FIXED = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
@@ -54,9 +65,18 @@ def choose_variables(environ: Mapping[str, str], given: Mapping[str, str], *, ow
 
 
 def select_telling(variables: Mapping[str, str], given: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Those worth recording with a result: what torch reads, and what the user gave."""
+    """Those worth recording with a result: what torch reads, and what the user gave. Secrets are hidden in both.
+
+    >>> select_telling({"TORCH_API_KEY": "x1", "TORCH_LOGS": "recompiles", "MY_TOKEN": "x2"}, ["MY_TOKEN"])
+    (('MY_TOKEN', '(hidden)'), ('TORCH_API_KEY', '(hidden)'), ('TORCH_LOGS', 'recompiles'))
+    """
     telling = (name for name in variables if name in given or _is_telling(name) or name in OWN_INTERPRETER_ONLY)
-    return tuple((name, variables[name]) for name in sorted(telling))
+    return tuple((name, _hide_secrets(name, variables[name])) for name in sorted(telling))
+
+
+def _hide_secrets(name: str, value: str) -> str:
+    # A placeholder that tells nothing of the value, not even whether it has changed.
+    return HIDDEN if _SECRET.search(name) else _LOGIN.sub(HIDDEN, value)
 
 
 def travels(name: str) -> bool:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from torchmark.runner.variables import choose_variables, select_telling
+import pytest
+
+from torchmark.runner.variables import HIDDEN, choose_variables, select_telling
 
 PARENT = {
     "PATH": "/bin",
@@ -54,3 +56,46 @@ def test_what_may_change_torch_is_recorded() -> None:
     assert recorded["ATEN_CPU_CAPABILITY"] == "default"
     assert recorded["EDITOR"] == "emacs"
     assert not {"HOME", "PATH", "LC_ALL"} & recorded.keys()
+
+
+SECRETS = (
+    "TORCH_HUB_TOKEN",
+    "TORCHELASTIC_SECRET",
+    "PYTORCH_API_KEY",
+    "PYTORCH_ACCESS_KEY_ID",
+    "CUDA_REGISTRY_PASSWORD",
+    "CUDA_REGISTRY_PASSWD",
+    "TORCH_CREDENTIALS",
+    "TORCH_AUTH",
+    "TORCH_AUTHORIZATION",
+    "torch_auth_header",
+    "TORCHAPIKEY",
+    "PYTORCH_PAT",
+)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_values_of_secrets_are_not_recorded_whoever_gave_them(name: str) -> None:
+    for given in ([], [name]):
+        recorded = dict(select_telling(choose_variables({name: "hunter2"}, {}, own=True), given))
+        assert recorded.get(name, HIDDEN) == HIDDEN
+        assert "hunter2" not in str(recorded)
+    recorded = dict(select_telling({name: "hunter2"}, [name]))
+    assert recorded == {name: HIDDEN}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["TORCH_LOGS", "TORCH_KEYWORDS", "TORCH_TOKENIZERS", "OMP_NUM_THREADS", "TORCH_AUTHOR", "TORCH_BYPASS", "MKL_CBWR"],
+)
+def test_all_others_are_recorded_so_that_a_change_is_noticed(name: str) -> None:
+    assert select_telling({name: "1"}, [name]) == ((name, "1"),)
+
+
+def test_a_login_in_an_address_is_hidden_and_the_address_is_not() -> None:
+    recorded = select_telling({"TORCH_CACHE_URL": "redis://me:hunter2@host:1/x", "TORCH_HOME": "/a@b/c"}, [])
+    assert recorded == (("TORCH_CACHE_URL", f"redis://{HIDDEN}@host:1/x"), ("TORCH_HOME", "/a@b/c"))
+
+
+def test_a_worker_still_gets_the_value_of_a_secret() -> None:
+    assert choose_variables({"TORCH_HUB_TOKEN": "hunter2"}, {}, own=False)["TORCH_HUB_TOKEN"] == "hunter2"
