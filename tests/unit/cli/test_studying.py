@@ -160,9 +160,8 @@ def test_the_command_to_copy_gives_the_same_statements_and_options_again() -> No
 
 
 def test_where_nothing_was_tried_a_file_keeps_what_is_in_it(tmp_path: Path) -> None:
-    with (tmp_path / "old.json").open("a+") as file:
-        file.write("old")
-        report(Study(("f(x)",), 3, ABOUT), 5, file, with_code=False)
+    (tmp_path / "old.json").write_text("old")
+    report(Study(("f(x)",), 3, ABOUT), 5, str(tmp_path / "old.json"), with_code=False)
     assert (tmp_path / "old.json").read_text() == "old"
 
 
