@@ -156,3 +156,13 @@ def read_numbers(text: str) -> list[int]:
             numbers.append(number)
             number, weight = 0, 1
     return numbers
+
+
+# Deeper than any limit of Python's.
+DEEP = 20_000
+
+
+def make_deep_stacks(depth: int = DEEP, leaf: int = 100) -> Stacks:
+    """One chain of calls, in which something is spent at the top and at the bottom."""
+    chain = tuple(Frame(f"f{i}", FrameKind.NATIVE, "libx.so") for i in range(depth))
+    return make_stacks(((chain[0],), 1), (chain, leaf))

@@ -10,6 +10,7 @@ from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Unit
 
 # A Python frame has a file and a line in brackets, a compiled one a library.
 _FRAME = re.compile(r"(?P<name>.*) \((?P<origin>[^()]*|.*\))\)$")
+_COUNT = re.compile(r"[0-9]{1,18}$", re.ASCII)
 _LINE = re.compile(r":\d+$")
 # What runs the loop, and what the loop is; a setup runs in the latter alone.
 _MEASURE, _LOOP = "_torchmark_measure", "_torchmark_loop"
@@ -22,7 +23,7 @@ def read_samples(text: str, seconds: float) -> Stacks:
     for line in text.splitlines():
         stack, _, number = line.rpartition(" ")
         frames = _read_frames(stack)
-        if frames is not None and number.isdigit():
+        if frames is not None and _COUNT.match(number):
             values[frames] += int(number)
     stacks = sorted(values.items(), key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
     return Stacks(tuple(Stack(*one) for one in stacks), Unit.SAMPLES, Method.SAMPLING, 1, seconds)

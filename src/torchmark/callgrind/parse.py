@@ -13,6 +13,8 @@ from torchmark.errors import StoreError
 from torchmark.model.costs import Call, Costs, Function, Profile, add_calls
 
 NEWEST_VERSION = 1
+# Counts are kept as 64 bits with a sign.
+MOST = 2**63
 TRIGGER = "Trigger: Client Request: "
 # What stands before the trigger: versions, a process number, and a command line of a user's own length.
 HEADER_LENGTH = 20_000
@@ -38,11 +40,11 @@ def parse_profile(lines: Iterable[str], *, must_be_complete: bool = False) -> Pr
     reader = _Reader()
     try:
         reader.read(lines)
+        profile = reader.finish()
     except (ValueError, KeyError, IndexError) as error:
         raise StoreError(f"This is no profile of Callgrind's: line {reader.line_number} is unexpected.") from error
     if not reader.events:
         raise StoreError("This is no profile of Callgrind's: it does not say which events it counts.")
-    profile = reader.finish()
     if reader.totals is None:
         if must_be_complete:
             raise StoreError("This profile of Callgrind's is cut off: its totals are missing.")
@@ -157,7 +159,10 @@ class _Reader:
             edge[i] += int(value)
 
     def finish(self) -> Profile:
-        """The profile."""
+        """The profile; ValueError if a number cannot be a count."""
+        for numbers in (*self._exclusive, *self._edges.values()):
+            if not all(0 <= number < MOST for number in numbers):
+                raise ValueError(numbers)
         functions = [Function(*key) for key in self._indices]
         calls = ((caller, callee, costs) for (caller, callee), (_, *costs) in self._edges.items())
         inclusive = add_calls(self._exclusive, calls)

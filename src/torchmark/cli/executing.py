@@ -91,7 +91,7 @@ def _follow(recorder: Recorder, task: Task, backend: Backend, stop: Stop, *, qui
     ):
         for event in events:
             if not isinstance(event, Begun):
-                recorder.append(event)
+                event = recorder.append(event)
             progress.take(event)
             if fail_fast and isinstance(event, Outcome) and isinstance(event.result, Failure):
                 stop.request()

@@ -94,13 +94,23 @@ class ClusterBackend:
         elif isinstance(told, Sent):
             yield from (Begun(order, order.target) for order in told.parcel.orders)
         elif isinstance(told, Returned):
-            assert isinstance(told.reply, Measured)
-            yield from told.reply.outcomes
+            yield from _list_outcomes(told, now)
         elif isinstance(told, GivenUp):
             failure = Failure(FailureKind.WORKER_DIED, told.message)
             yield from (Outcome(order, failure, now, now) for order in told.parcel.orders)
         elif isinstance(told, Done):
             yield Activity(told.kind, plan.targets[0], now - told.seconds, now, told.size)
+
+
+def _list_outcomes(told: Returned, now: float) -> Iterator[Outcome]:
+    """One outcome for each order of the parcel, whatever a node has returned."""
+    orders = told.parcel.orders
+    outcomes = told.reply.outcomes if isinstance(told.reply, Measured) else ()
+    if all(isinstance(one, Outcome) for one in outcomes) and [one.order for one in outcomes] == list(orders):
+        yield from outcomes
+        return
+    failure = Failure(FailureKind.NO_RESULT, "The node returned something else than the outcomes of its orders.")
+    yield from (Outcome(order, failure, now, now) for order in orders)
 
 
 def _word(aside: SetAside) -> str:

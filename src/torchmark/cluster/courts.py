@@ -121,5 +121,6 @@ class Court:
         reply = self._fleet.ask(self._post, body, SILENCE_S)
         if isinstance(reply, (Lost, Refused)):
             raise PlaceLost(f"{self._member.name}: {reply.message}")
-        assert isinstance(reply, expected)
+        if not isinstance(reply, expected):
+            raise PlaceLost(f"{self._member.name}: It returned something else than was asked for.")
         return reply

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from torchmark.native.cache import Prelude, note_headers
+from torchmark.native.guarding import run_guarded
 from torchmark.native.render import Rendered
 from torchmark.native.toolchain import Toolchain
 
 # A hundred snippets take half a minute on a slow machine.
 TIMEOUT_S = 900.0
 LOOKING_INTERVAL_S = 0.2
-
-# Becomes the compiler, and leaves a process behind that ends the whole group when the pipe is closed: by us, once the
-# compiler is done, or by the system, should we be killed. A compiler alone would go on for half a minute.
-_GUARD = """
-import os, signal, sys
-pipe = int(sys.argv[1])
-if os.fork() == 0:
-    os.read(pipe, 1)
-    os.killpg(os.getpgrp(), signal.SIGKILL)
-os.close(pipe)
-os.execvp(sys.argv[2], sys.argv[2:])
-"""
 
 
 class Run(NamedTuple):
@@ -110,26 +96,18 @@ class Compiler:
             raise Stopped
         end = time.monotonic() + TIMEOUT_S
         # A file, not a pipe that could fill up.
-        with open(folder / "output", "w+b") as output, _open_pipe() as read:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _GUARD, str(read), *command],
+        with open(folder / "output", "w+b") as output:
+            # The compiler starts other programs, which have to end with it, and with us.
+            with run_guarded(
+                command,
                 cwd=folder,
                 # What a compiler that is killed leaves behind goes with the folder.
                 env={**self._environ, "TMPDIR": str(folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # A group of its own: the compiler starts other programs, which have to end with it.
-                start_new_session=True,
-                pass_fds=[read],
-            )
-            try:
+            ) as process:
                 timed_out = not self._await(process, end)
-            finally:
-                if process.poll() is None:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
             output.seek(0)
             return Run(process.returncode, output.read().decode(errors="replace"), timed_out)
 
@@ -143,16 +121,6 @@ class Compiler:
                 if self._stop.is_set():
                     raise Stopped from None
         return False
-
-
-@contextlib.contextmanager
-def _open_pipe() -> Iterator[int]:
-    read, write = os.pipe()
-    try:
-        yield read
-    finally:
-        os.close(read)
-        os.close(write)
 
 
 def read_dependencies(text: str) -> list[str]:

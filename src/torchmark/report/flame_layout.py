@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from torchmark.analysis.flame import build_up
 from torchmark.model.flame import Node
 
 # Narrower frames are not drawn: they are about a pixel, and there can be many. flame.js draws them on zooming.
@@ -32,7 +33,7 @@ def lay_out(root: Node, least: float = LEAST_WIDTH) -> list[Box]:
     Where two sides are drawn, what is spent in each frame itself is as wide as on the larger side. So nothing of either
     is hidden, and a frame is still as wide as all that is in it.
     """
-    whole = _measure(root)
+    whole = build_up(root, lambda node: node.children, _measure)
     boxes: list[Box] = []
     waiting: list[tuple[_Span, Node | None, int, int]] = [(whole, None, 0, 0)]
     while waiting:
@@ -49,8 +50,7 @@ def lay_out(root: Node, least: float = LEAST_WIDTH) -> list[Box]:
     return boxes
 
 
-def _measure(node: Node) -> _Span:
-    below = tuple(_measure(child) for child in node.children)
+def _measure(node: Node, below: tuple[_Span, ...]) -> _Span:
     left_out = node.value - node.own - sum(child.value for child in node.children)
     if node.base_value is None or node.base_own is None:
         own = node.own + left_out

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Iterable, Sequence
 
 from torchmark.callgrind.parse import parse_profile, read_trigger
 from torchmark.errors import StoreError
-from torchmark.model.costs import Counts, Profile, PythonFunction
+from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction
 from torchmark.model.job import BARE_LAYOUT, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
@@ -80,9 +81,12 @@ def _read(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -> Count
     profiles: dict[str, Profile] = {}
     for name in names:
         try:
-            profiles[name] = parse_profile(files[name].splitlines(keepends=True), must_be_complete=True)
+            # As a file has lines: names may have characters that only `splitlines` takes for ends of lines.
+            profiles[name] = parse_profile(io.StringIO(files[name]), must_be_complete=True)
         except StoreError as error:
             return Failure(FailureKind.NO_RESULT, f"{error} Is the disk for temporary files full?")
+        if INSTRUCTIONS not in profiles[name].events:
+            return Failure(FailureKind.NO_RESULT, f"The profile of {name} does not count instructions.")
     answers = [reply.message for reply in replies if isinstance(reply.message, Counted)]
     return Counts(
         number=job.number,

@@ -6,12 +6,16 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
 from torchmark.model.owner import read_namespace, read_start
+
+# Of Callgrind with all callers of everything, a few hundred megabytes have been seen.
+LARGEST_FILE_BYTES = 1 << 30
 
 _SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-(\d+)-")
 
@@ -45,6 +49,22 @@ def make_scratch() -> Path:
     pid = os.getpid()
     owner = f"{pid:010}-{read_start(pid) or 0:020}-{read_namespace() or 0:020}"
     return Path(tempfile.mkdtemp(prefix=f"torchmark-{owner}-"))
+
+
+def read_plain_file(path: Path, most: int | None = None) -> str | None:
+    """The beginning of a file, or all of it; None if it is too large, or not a plain file.
+
+    Whoever runs a user's code may find anything there: a link to elsewhere, or a pipe that nobody writes to.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, errors="replace") as file:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode) or (most is None and state.st_size > LARGEST_FILE_BYTES):
+            return None
+        return file.read(LARGEST_FILE_BYTES if most is None else most)
 
 
 def sweep(parent: Path) -> None:

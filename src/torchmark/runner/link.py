@@ -21,9 +21,23 @@ from typing import IO, NamedTuple
 from torchmark.errors import UsageError, WorkerError
 from torchmark.model.job import Job, Place
 from torchmark.model.outcome import FailureKind
+from torchmark.native.guarding import guarded
 from torchmark.runner.bundle import BOOTSTRAP, make_bundle
 from torchmark.wire import frames
-from torchmark.wire.messages import Ended, Failed, Go, Hello, Message, Ready, Refused, Started, Stop, decode, encode
+from torchmark.wire.messages import (
+    PROTOCOL,
+    Ended,
+    Failed,
+    Go,
+    Hello,
+    Message,
+    Ready,
+    Refused,
+    Started,
+    Stop,
+    decode,
+    encode,
+)
 
 # Importing torch under Valgrind takes 20 s on a fast machine; a slow one with a cold disk may need ten times that.
 START_TIMEOUT_S = 600.0
@@ -92,10 +106,12 @@ class Link:
             raise LinkLost(f"cannot be started: {error}") from error
         finally:
             os.close(end)
-        # Long before it is ready: whoever gives up meanwhile can end it.
-        note(self._process)
         try:
-            self.greeting = self._greet(hello)
+            # It does not look for its parent before it is ready, which takes half a minute under Valgrind.
+            with guarded(self._process.pid, self._scratch):
+                # Long before it is ready: whoever gives up meanwhile can end it.
+                note(self._process)
+                self.greeting = self._greet(hello)
         except LinkLost as lost:
             self.kill()
             log = self.read_log().strip()
@@ -116,7 +132,7 @@ class Link:
             if not selector.select(START_TIMEOUT_S):
                 raise LinkLost(f"did not start within {START_TIMEOUT_S:.0f} s")
         message = receive(self._control)
-        if not isinstance(message, (Ready, Refused)):
+        if not isinstance(message, (Ready, Refused)) or (isinstance(message, Ready) and message.protocol != PROTOCOL):
             raise LinkLost(f"greeted with {message!r:.60}")
         return message
 
@@ -156,7 +172,7 @@ class Link:
             except OSError as error:
                 raise LinkLost(str(error)) from error
             writers.close()
-            talk = _Talk(self._control, *ours)
+            talk = _Talk(self._control, self._process.pid, *ours)
             ending = talk.listen(timeout_s, until_answer=rival is not None)
             self._busy = self._leaving = not talk.has_ended
             if ending.answer is None:
@@ -167,8 +183,7 @@ class Link:
     def _await_rest(self) -> None:
         """Until the process of a job that has answered is gone."""
         if self._leaving:
-            while not isinstance(receive(self._control), Ended):
-                pass
+            await_end(self._control)
             self._busy = self._leaving = False
 
     def close(self) -> None:
@@ -183,7 +198,7 @@ class Link:
 
     def kill(self, started: int | None = None) -> None:
         """End the zygote by force; its children end with it. `started` is the group of the job that runs."""
-        if started is not None:
+        if started is not None and is_in_session(started, self._process.pid) is not False:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(started, signal.SIGKILL)
         self._process.kill()
@@ -200,9 +215,8 @@ class Link:
         self._leaving = False
         try:
             frames.send(self._control, encode(Stop()))
-            while not isinstance(receive(self._control), Ended):
-                pass
-        except (OSError, LinkLost, WorkerError):
+            await_end(self._control)
+        except (OSError, LinkLost):
             return False
         self._busy = False
         return True
@@ -227,22 +241,48 @@ def receive(control: socket.socket) -> Message:
     """The zygote's next message."""
     try:
         received = frames.receive(control)
-    except OSError as error:
+        if received is None:
+            raise LinkLost("ended")
+        return decode(received[0])
+    except (OSError, WorkerError) as error:
         raise LinkLost(str(error)) from error
-    if received is None:
-        raise LinkLost("ended")
-    return decode(received[0])
+
+
+def await_end(control: socket.socket) -> None:
+    """Until the zygote says that the job has ended."""
+    while not isinstance(message := receive(control), Ended):
+        if not isinstance(message, Started):
+            raise LinkLost(f"said {message!r:.60} while a job ran")
+
+
+def is_in_session(pid: int, session: int) -> bool | None:
+    """Whether a process is in a session, as whatever a zygote starts is in the zygote's; None if there is no such
+    process any more. A number that comes from elsewhere must not be signalled without having asked that."""
+    try:
+        return os.getsid(pid) == session
+    except ProcessLookupError:
+        return None
+    except OSError:
+        return False
+
+
+def _waited_for_its_end(status: int) -> bool:
+    """Whether a job's process ended as one does that has answered: it waits until the zygote kills it."""
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
 class _Talk:
     """All that arrives while one job runs: the zygote's word, the child's answer, and what the child prints."""
 
-    def __init__(self, control: socket.socket, answer: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
-        self._control, self._answer_pipe = control, answer
+    def __init__(
+        self, control: socket.socket, zygote: int, answer: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]
+    ) -> None:
+        self._control, self._zygote, self._answer_pipe = control, zygote, answer
         self._streams = (stdout, stderr)
         self._tails = dict.fromkeys(self._streams, b"")
         self._unpacker = frames.Unpacker()
         self._answer: Message | None = None
+        self._is_garbled = False
         self._started: int | None = None
         self._ended: Ended | None = None
         self._until_answer = False
@@ -263,6 +303,11 @@ class _Talk:
         except LinkLost as lost:
             raise LinkLost(str(lost), self._started) from None
         self._drain()
+        if not self._unpacker.is_empty and self._answer is not None:
+            self._refuse("More than one answer arrived.")
+        if self._ended is not None and not _waited_for_its_end(self._ended.status):
+            # It was not done when it wrote that. What it says of a failure still helps.
+            self._answer = self._answer if isinstance(self._answer, Failed) else None
         texts = (self._tails[stream].decode(errors="replace") for stream in self._streams)
         return Ending(self._answer, self._ended.status if self._ended else 0, stopped, *texts)
 
@@ -302,20 +347,33 @@ class _Talk:
 
     def _hear(self, message: Message) -> None:
         if isinstance(message, Started):
+            if is_in_session(message.pid, self._zygote) is False:
+                raise LinkLost(f"said that it has started process {message.pid}, which is not its own")
             self._started = message.pid
         elif isinstance(message, Ended):
             self._ended = message
         elif isinstance(message, Refused):
             raise LinkLost(message.message)
+        else:
+            raise LinkLost(f"said {message!r:.60} while a job ran")
 
     def _understand(self, piece: bytes) -> None:
         """The child's answer. A user's code that writes here by mistake costs its own job."""
+        if self._is_garbled:
+            return
         try:
             for plain in self._unpacker.feed(piece):
+                if self._answer is not None:
+                    self._refuse("More than one answer arrived.")
+                    return
                 self._answer = decode(plain)
         except WorkerError as error:
-            self._answer = Failed(FailureKind.NO_RESULT.value, f"The result cannot be read: {error}", None)
-            self._unpacker = frames.Unpacker()
+            self._refuse(str(error))
+
+    def _refuse(self, problem: str) -> None:
+        """Believe nothing of what has arrived and will arrive."""
+        self._answer = Failed(FailureKind.NO_RESULT.value, f"The result cannot be read: {problem}", None)
+        self._is_garbled = True
 
     def _tell_to_stop(self) -> None:
         try:

@@ -17,9 +17,11 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from torchmark.errors import WorkerError
 from torchmark.model.machine import Machine, Tool, TorchBuild
+from torchmark.native.guarding import run_guarded
+from torchmark.wire.messages import revive
 
 # A tool that does not tell its version within this time is as good as none. Importing torch from a cold disk
 # can take most of a minute.
@@ -227,25 +229,25 @@ def probe_torch(
     if done.returncode < 0:
         return None, f"importing torch ended with signal {-done.returncode}"
     try:
-        facts: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
+        # Its last line: some builds of torch, or what they load, print something when they are imported.
+        return revive(TorchBuild, json.loads(done.stdout.rstrip("\n").rpartition("\n")[2])), None
+    except (ValueError, RecursionError, WorkerError):
         lines = done.stderr.strip().splitlines()
         return None, lines[-1] if lines else f"importing torch ended with exit code {done.returncode}"
-    return TorchBuild(**facts), None
 
 
 def _run(
     command: Sequence[str], timeout_s: float, environ: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str] | None:
     try:
-        return subprocess.run(
+        with run_guarded(
             command,
             env=None if environ is None else dict(environ),
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-        )
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            texts = [data.decode(errors="replace") for data in process.communicate(timeout=timeout_s)]
     except (OSError, subprocess.TimeoutExpired):
         return None
+    return subprocess.CompletedProcess(process.args, process.returncode, *texts)

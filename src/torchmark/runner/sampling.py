@@ -10,19 +10,24 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from torchmark.errors import SetupError
 from torchmark.model.bout import Part
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.native.guarding import run_guarded
+from torchmark.runner.folders import make_scratch, read_plain_file
 
 # What importing torch and a setup may take besides.
 STARTING_S = 120.0
 # As py-spy words it when the system does not let it look.
 _REFUSED = re.compile(r"permission denied|operation not permitted|ptrace", re.IGNORECASE)
+
+# As Python begins what it says of an error.
+TRACEBACK = "Traceback (most recent call last)"
+# How many characters are read of what py-spy and the statement write to the standard error.
+MOST_SAID = 1_000_000
 
 # The name of the script, which frames of what a setup defines are told by.
 SCRIPT_NAME = "torchmark_statement.py"
@@ -61,32 +66,36 @@ def sample(
 ) -> Sampled | Failure:
     """Run a script that runs the statement for so long, and look `rate` times a second."""
     py_spy = find_py_spy(environ)
-    with tempfile.TemporaryDirectory(prefix="torchmark-") as folder:
-        file, output = Path(folder, SCRIPT_NAME), Path(folder, "stacks.txt")
+    limit_s = STARTING_S + 2 * seconds
+    folder = make_scratch()
+    try:
+        file, output, errors = (folder / name for name in (SCRIPT_NAME, "stacks.txt", "errors.txt"))
         file.write_text(script, encoding="utf-8")
         looking = [py_spy, "record", "--format", "raw", "--function", "--rate", str(rate), "--output", str(output)]
         running = [python, str(file), part.place.cwd, str(part.threads), str(seconds)]
+        command = [*looking, *(["--native"] if native else []), "--", *running]
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         try:
-            done = subprocess.run(
-                [*looking, *(["--native"] if native else []), "--", *running],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                cwd=part.place.cwd,
-                env=dict(environ),
-                stdin=subprocess.DEVNULL,
-                timeout=STARTING_S + 2 * seconds,
-            )
+            # The statement's process is in the group of py-spy, which does not end it when it is itself ended.
+            with (
+                errors.open("wb") as stderr,
+                run_guarded(
+                    command, folder=folder, cwd=part.place.cwd, env=dict(environ), stderr=stderr, **streams
+                ) as process,
+            ):
+                process.wait(limit_s)
         except subprocess.TimeoutExpired:
-            return Failure(FailureKind.TIMED_OUT, f"It did not end within {STARTING_S + 2 * seconds:g} s.")
-        text = output.read_text(errors="replace") if output.exists() else ""
-    if "_torchmark_measure" in text and "Traceback (most recent call last)" not in done.stderr:
+            return Failure(FailureKind.TIMED_OUT, f"It did not end within {limit_s:g} s.")
+        text, said = read_plain_file(output) or "", read_plain_file(errors, MOST_SAID) or ""
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if "_torchmark_measure" in text and TRACEBACK not in said:
         return Sampled(text, seconds)
-    return _explain(done.stderr)
+    return _explain(said)
 
 
 def _explain(errors: str) -> Failure:
-    if "Traceback (most recent call last)" in errors:
+    if TRACEBACK in errors:
         lines = [line for line in errors.splitlines() if not line.startswith(("py-spy>", "Error:"))]
         last = next((line for line in reversed(lines) if line.strip()), "")
         return Failure(FailureKind.RAISED, last, "\n".join(lines))

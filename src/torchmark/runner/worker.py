@@ -23,7 +23,8 @@ from torchmark.model.job import Job
 from torchmark.model.machine import TorchBuild
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.sdk import Sdk
-from torchmark.runner.folders import cache_folder, make_scratch
+from torchmark.runner.answers import check_answer
+from torchmark.runner.folders import cache_folder, make_scratch, read_plain_file
 from torchmark.runner.layouts import layout_command
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
@@ -148,6 +149,7 @@ class Worker:
                     raise
                 finally:
                     files = self._collect()
+                ending = ending._replace(answer=check_answer(job, ending.answer))
                 outcome = _judge(ending, timeout_s)
                 return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
             raise WorkerError(f"The worker of {self.spec.python} does not stay up: {problem}", kind="worker")
@@ -216,12 +218,19 @@ class Worker:
         if self._scratch is None:
             return ()
         texts = []
-        for path in sorted(self._scratch.iterdir()) if self._scratch.exists() else ():
-            with path.open(errors="replace") as file:
-                head = file.read(HEADER_LENGTH)
-                if read_trigger(head) not in (None, DISCARDED):
-                    texts.append(head + file.read())
-            path.unlink()
+        try:
+            for path in sorted(self._scratch.iterdir()):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                    continue
+                is_profile = read_trigger(read_plain_file(path, HEADER_LENGTH) or "") not in (None, DISCARDED)
+                text = read_plain_file(path) if is_profile else None
+                if text is not None:
+                    texts.append(text)
+                path.unlink()
+        except OSError:
+            # The job has removed the folder, or the rights to it. The next job gets another zygote and folder.
+            self.close()
         return tuple(texts)
 
     def _open_link(self) -> Link:
@@ -300,12 +309,22 @@ class _Later(Generic[T]):
     """A value that is found out meanwhile. (Executors refuse to work once the main thread has ended.)"""
 
     def __init__(self, find_out: Callable[[], T]) -> None:
+        self._find_out = find_out
         self._values: list[T] = []
-        self._thread = threading.Thread(target=lambda: self._values.append(find_out()), daemon=True)
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._values.append(self._find_out())
+        except BaseException as error:
+            self._error = error
 
     def get(self) -> T:
         self._thread.join()
+        if self._error is not None:
+            raise self._error
         return self._values[0]
 
 

@@ -13,9 +13,10 @@ from torchmark.model.owner import this_process
 from torchmark.model.plan import Order, Plan
 from torchmark.model.run import RunInfo
 from torchmark.store.database import Database
+from torchmark.store.fields import plain_environment, read_environment
 from torchmark.store.plain import dump, parse, to_plain
 from torchmark.store.reading import read_info, read_number, read_sampling, read_writer
-from torchmark.store.results import join_result
+from torchmark.store.results import join_result, read_outcome, read_part, split_outcome
 from torchmark.store.writing import drop_unused, put_activity, put_plan, put_planned_outcome, put_run, write_owner
 
 
@@ -58,8 +59,11 @@ class Recorder:
         """The orders that are to be carried out, in the order of the plan."""
         return tuple(self._missing)
 
-    def append(self, event: Outcome | Activity) -> None:
-        """Save this; an outcome takes the place of an earlier one of its order."""
+    def append(self, event: Outcome | Activity) -> Outcome | Activity:
+        """Save this; an outcome takes the place of an earlier one of its order. Gives what was saved: a failure in
+        place of an outcome that could not be read again."""
+        if isinstance(event, Outcome):
+            event = _make_readable(event)
         with self._database.transaction():
             run = self._find_own_run()
             if isinstance(event, Activity):
@@ -68,6 +72,7 @@ class Recorder:
                 put_planned_outcome(self._database, run, self._plan, self._subjects, event)
         if isinstance(event, Outcome):
             self._missing.pop(event.order, None)
+        return event
 
     def finish(self) -> None:
         """Note that the run is complete, if it is."""
@@ -83,6 +88,24 @@ class Recorder:
                 return int(number)
             raise StoreError(f"The run {self._id} has been taken over by another process.")
         raise StoreError(f"The run {self._id} has been removed from the store.")
+
+
+def _make_readable(outcome: Outcome) -> Outcome:
+    """The outcome, if what is written of it can be read again; else one that says why not.
+
+    One that cannot be read would take all others of its run with it.
+    """
+    try:
+        body, parts = split_outcome(outcome)
+        environment = outcome.environment and read_environment(plain_environment(outcome.environment))
+        rest = {"began": outcome.began, "ended": outcome.ended, "environment": environment}
+        read_outcome(body, outcome.order, {role: read_part(role, part) for role, part in parts.items()}, rest)
+    except Exception as error:
+        # Of any kind: results come from other processes and other machines.
+        message = f"The result cannot be kept: {type(error).__name__}: {error}"
+        now = time.time()
+        return Outcome(outcome.order, Failure(FailureKind.NO_RESULT, message), now, now)
+    return outcome
 
 
 def begin(database: Database, plan: Plan, info: RunInfo) -> Recorder:

@@ -12,8 +12,9 @@ from typing import Any
 from torchmark.errors import WorkerError
 
 HEADER = struct.Struct("!I")
-# Far more than any message of ours; a length above it is not a length but something else that was written there.
-LARGEST_FRAME_BYTES = 64 << 20
+# Times of half a million blocks, far more than any message of ours has; a length above it is not a length but something
+# else that was written there. What is read takes up to twenty times that much memory.
+LARGEST_FRAME_BYTES = 16 << 20
 MOST_DESCRIPTORS = 8
 
 Plain = dict[str, Any]
@@ -37,6 +38,11 @@ class Unpacker:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all that was fed was complete messages."""
+        return not self._buffer
+
     def feed(self, piece: bytes) -> list[Plain]:
         """Add a piece; gives the messages that are complete now."""
         self._buffer += piece
@@ -56,7 +62,7 @@ class Unpacker:
 def _parse(text: bytes) -> Plain:
     try:
         message = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WorkerError(f"A message is not JSON: {error}.", kind="garbled") from None
     if not isinstance(message, dict):
         raise WorkerError("A message is not a mapping.", kind="garbled")

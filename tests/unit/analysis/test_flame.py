@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.made_flames import DEEP, make_deep_stacks
 from torchmark.analysis.flame import ALL, count_frames, grow, grow_difference, prune
 from torchmark.model.flame import Frame, Method, Node, Stack, Stacks, Unit
 
@@ -101,3 +102,12 @@ def test_a_deep_stack_is_no_problem() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_the_root_is_never_pruned(share: float) -> None:
     assert prune(grow(make(((F,), 1), ((G,), 1))), share).frame == ALL
+
+
+def test_a_chain_of_calls_may_be_as_deep_as_it_likes() -> None:
+    stacks = make_deep_stacks()
+    root = grow(stacks)
+    assert (root.value, count_frames(root)) == (101, DEEP + 1)
+    assert count_frames(prune(root, 0.5)) == DEEP + 1
+    difference = grow_difference(stacks, make_deep_stacks(leaf=200))
+    assert (difference.base_value, difference.value, count_frames(difference)) == (101, 201, DEEP + 1)

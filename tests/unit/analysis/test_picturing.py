@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.made_contrasts import count_functions
+from tests.made_flames import DEEP, make_deep_stacks
 from torchmark.analysis.flame import ALL, count_frames
-from torchmark.analysis.picturing import LEAST_FRAMES, MOST_FRAMES, cut_down, picture, share_out_frames
+from torchmark.analysis.picturing import (
+    LEAST_FRAMES,
+    MOST_FRAMES,
+    cut_down,
+    draw_difference,
+    draw_one,
+    picture,
+    share_out_frames,
+)
 from torchmark.model.flame import Frame, Node
 
 
@@ -59,3 +69,12 @@ def test_different_numbers_of_runs_are_brought_to_their_product() -> None:
 
 def test_nothing_is_drawn_without_costs_by_function() -> None:
     assert picture([dataclasses.replace(count_functions(1, 2), profile=None)], "t", 100) is None
+
+
+@pytest.mark.parametrize("depth", [3000, DEEP])
+def test_a_chain_of_calls_may_be_as_deep_as_it_likes(depth: int) -> None:
+    one = draw_one(make_deep_stacks(depth), "deep")
+    assert count_frames(one.root) == depth + 1
+    assert count_frames(cut_down(one.root, 100)) >= 100
+    both = draw_difference(make_deep_stacks(depth), make_deep_stacks(depth, leaf=7), "deep")
+    assert (both.root.base_value, both.root.value) == (101, 8)

@@ -47,3 +47,8 @@ def test_a_frame_without_a_place_is_only_a_name() -> None:
 
 def test_equal_stacks_are_added_and_lines_that_are_none_passed_over() -> None:
     assert read_samples(f"{LOOP} 1\n\n{LOOP} 2\n{LOOP} many\n", 1.0).stacks == (Stack((STATEMENT,), 3),)
+
+
+def test_a_line_that_ends_in_no_number_is_left_out() -> None:
+    text = f"{LOOP} ²\n{LOOP} ٣\n{LOOP} {'9' * 5000}\n{LOOP} 7\n"
+    assert read_samples(text, 1.0).stacks == (Stack((STATEMENT,), 7),)

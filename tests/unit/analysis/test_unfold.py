@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.analysis.flame import grow
-from torchmark.analysis.unfold import unfold
+from torchmark.analysis.unfold import DEEPEST, unfold
 from torchmark.model.costs import Call, Costs, Function, Profile
 from torchmark.model.flame import Method, Node
 
@@ -120,3 +122,15 @@ def test_a_chain_longer_than_python_recurses_is_no_problem(length: int) -> None:
     own = {f"f{i}": 1 for i in range(length)}
     calls = {(f"f{i}", f"f{i + 1}"): length - i - 1 for i in range(length - 1)}
     assert unfold(make_profile(own, calls), 1).total == length
+
+
+@pytest.mark.parametrize("depth", [3000, 20_000])
+def test_a_chain_of_calls_may_be_as_deep_as_it_likes(depth: int) -> None:
+    names = [f"f{i}" for i in range(depth)]
+    own = dict.fromkeys(names, 1) | {"other": depth}
+    calls = {pair: depth - i for i, pair in enumerate(itertools.pairwise(names))}
+    stacks = unfold(make_profile(own, calls), 100)
+    assert stacks.total == 2 * depth
+    # What is deeper is in the last that is drawn.
+    assert max(len(frames) for frames, _ in stacks.stacks) == DEEPEST
+    assert grow(stacks).value == 2 * depth

@@ -220,6 +220,10 @@ def test_names_may_be_written_in_full_and_look_odd() -> None:
         (HEAD + "fl=(1) a.c\nfn=(1) f\n1 five\n", "line 18 "),
         (HEAD + "fl=(1) a.c\nfn=(1) f\n1 5 6\n", "line 18 "),
         (HEAD + "fl=(1) a.c\nfn=(1) f\n1 5\ntotals: 6\n", "add up to"),
+        (HEAD + f"fl=(1) a.c\nfn=(1) f\n1 {2**63}\n", "line 18 "),
+        (HEAD + "fl=(1) a.c\nfn=(1) f\n1 -5\n", "line 18 "),
+        (HEAD + "fl=(1) a.c\nfn=(1) f\n1 " + "9" * 5000 + "\n", "line 18 "),
+        (HEAD + f"fl=(1) a.c\nfn=(1) f\n1 5\ncfn=(2) g\ncalls={2**63} 1\n1 7\n", "line 21 "),
     ],
 )
 def test_what_is_wrong_is_told(text: str, problem: str) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.in_process import Program
-from torchmark.cli.flaming import choose_format
+from tests.made_flames import make_deep_stacks
+from torchmark.cli.flaming import FORMATS, Graph, choose_format
 from torchmark.errors import UsageError
 
 
@@ -86,3 +87,10 @@ def test_only_plain_python_is_sampled(program: Program, tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "Only plain statements of Python" in done.stderr
     assert not (tmp_path / "x.svg").exists()
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("compared", [False, True])
+def test_a_chain_of_calls_may_be_as_deep_as_it_likes(kind: str, compared: bool) -> None:
+    graph = Graph(make_deep_stacks(3000), "deep", "", make_deep_stacks(3000, leaf=7) if compared else None)
+    assert "f2999" in graph.render(kind)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,7 +32,7 @@ from torchmark.cluster.board import Board, Lot, Parcel
 from torchmark.cluster.census import PATIENCE_S
 from torchmark.cluster.dispatch import SURVEY_S, WATCH_S, WITHOUT_NODES_S, Dispatcher
 from torchmark.cluster.fleet import Loss
-from torchmark.cluster.parcels import Build, Canary, Measure, Refused, Reply, Survey
+from torchmark.cluster.parcels import Build, Canary, Heard, Measure, Measured, Refused, Reply, Survey
 from torchmark.cluster.roster import MOST_FAILURES, Member, Post
 from torchmark.cluster.told import GivenUp, Returned, Sent, SetAside
 from torchmark.errors import SetupError
@@ -890,3 +891,24 @@ def test_starting_and_compiling_have_time_however_little_a_case_may_take() -> No
     told = run_parcels([one_parcel("a", _native_lot())], open_dispatcher(fleet, hasty))
     assert list_names(told) == ["a"]
     assert [len(fleet.list_sent(kind)) for kind in (Survey, Canary, Build, Measure)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("wrong", ["kind", "none", "twice", "others", "things"])
+def test_a_node_that_returns_something_else_costs_what_it_was_sent(wrong: str) -> None:
+    def lie(asked: Asked) -> Answer:
+        seconds, said = answer(asked)
+        if not isinstance(said, Measured):
+            return seconds, said
+        alien = dataclasses.replace(said.outcomes[0], order=make_plan("z").orders[0])
+        lies: dict[str, Any] = {
+            "kind": Heard((1,), ()),
+            "none": Measured(()),
+            "twice": Measured(said.outcomes * 2),
+            "others": Measured((alien,) * len(said.outcomes)),
+            "things": Measured((5,) * len(said.outcomes)),  # type: ignore[arg-type]
+        }
+        return seconds, lies[wrong]
+
+    found = outcomes(open_backend(ScriptedFleet("n", lie), PLAN).execute(PLAN, PLAN.orders, Stop()))
+    assert {outcome.order for outcome in found} == set(PLAN.orders)
+    assert all(isinstance(one.result, Failure) and one.result.kind is FailureKind.NO_RESULT for one in found)

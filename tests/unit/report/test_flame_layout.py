@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from tests.made_flames import compared_flame, flames, make_stacks, plain_flame
+from tests.made_flames import DEEP, compared_flame, flames, make_deep_stacks, make_stacks, plain_flame
 from torchmark.analysis.flame import count_frames, grow
 from torchmark.model.flame import Flame
 from torchmark.report.flame_layout import lay_out
+from torchmark.report.flame_rounding import round_to_runs
 
 
 def test_frames_are_as_wide_as_what_is_spent_in_them() -> None:
@@ -62,3 +63,9 @@ def test_frames_lie_within_their_callers_and_do_not_overlap(flame: Flame) -> Non
             assert box.left + box.width <= above.left + above.width + 1e-9
         assert box.left >= ends.get(box.depth, 0) - 1e-9
         ends[box.depth] = box.left + box.width
+
+
+def test_a_chain_of_calls_may_be_as_deep_as_it_likes() -> None:
+    boxes = lay_out(grow(make_deep_stacks()))
+    assert (len(boxes), boxes[-1].depth) == (DEEP + 1, DEEP)
+    assert round_to_runs(grow(make_deep_stacks(leaf=1000)), 10).value == 100

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.model.machine import Tool
+from torchmark.model.machine import Tool, TorchBuild
 from torchmark.runner import machine
 
 
@@ -103,12 +103,22 @@ def test_an_interpreter_that_is_not_there_has_no_torch() -> None:
         ("raise ModuleNotFoundError(\"No module named 'torch'\")", "No module named 'torch'"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "signal 11"),
         ("raise SystemExit(3)", "exit code 3"),
+        ("print('[1]')", "exit code 0"),
+        ("print('{\"version\": 5}')", "exit code 0"),
+        ('print(\'{"nothing": "known"}\')', "exit code 0"),
+        ("print('[' * 100_000)", "exit code 0"),
     ],
 )
 def test_a_broken_torch_is_a_reason_and_not_an_error(tmp_path: Path, body: str, problem: str) -> None:
     torch, why = machine.probe_torch(str(program(tmp_path, "python", body)))
     assert torch is None
     assert problem in (why or "")
+
+
+def test_a_torch_that_prints_something_is_understood(tmp_path: Path) -> None:
+    facts = '{"version": "2.0", "debug": false, "cpu_capability": null, "num_threads": 2, "accelerator": null}'
+    python = program(tmp_path, "python", f"print('Hello\\nfrom a plugin')\nprint('{facts}')")
+    assert machine.probe_torch(str(python)) == (TorchBuild("2.0", False, None, 2, None), None)
 
 
 def test_a_machine_without_proc_and_sys_and_programs_is_probed_all_the_same(

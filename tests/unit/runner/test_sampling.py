@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import is_alive, wait_until
 from torchmark.errors import SetupError
 from torchmark.model.bout import Part
 from torchmark.model.job import Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner import sampling
+from torchmark.runner.folders import _SCRATCH
 from torchmark.runner.sampling import Sampled, find_py_spy, sample
 
 
@@ -75,3 +80,49 @@ def test_one_that_never_ends_is_given_up(folder: Path, monkeypatch: pytest.Monke
 def test_without_py_spy_it_is_said_what_to_install(folder: Path) -> None:
     with pytest.raises(SetupError, match=r"torchmark\[flame\]"):
         find_py_spy({"PATH": str(folder)})
+
+
+# py-spy starts the process that it looks at, and tells its number here.
+START = 'sleep 1000 & echo $$ $! > "{pids}"; wait'
+PROGRAM = """
+import sys
+from pathlib import Path
+from torchmark.model.bout import Part
+from torchmark.model.job import Place
+from torchmark.runner import sampling
+folder = sys.argv[1]
+sampling.find_py_spy = lambda environ: folder + "/py-spy"
+part = Part("x + 1", "x = 1", Place(folder))
+sampling.sample("pass", part, "python", seconds=1.0, rate=100, native=True, environ={"PATH": "/usr/bin:/bin"})
+"""
+
+
+def read_pids(folder: Path) -> list[int]:
+    file = folder / "pids"
+    wait_until(lambda: file.exists() and file.read_text().endswith("\n"))
+    return [int(pid) for pid in file.read_text().split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_py_spy_and_what_it_looks_at_end_with_the_program(tmp_path: Path, number: signal.Signals) -> None:
+    make_py_spy(tmp_path, START.format(pids=tmp_path / "pids"))
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    environ = {**os.environ, "TMPDIR": str(temp)}
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
+    with subprocess.Popen(command, env=environ, stderr=subprocess.DEVNULL) as program:
+        pids = read_pids(tmp_path)
+        # By its name, a later run would find and remove it.
+        assert [_SCRATCH.match(path.name) is not None for path in temp.iterdir()] == [True]
+        program.send_signal(number)
+    wait_until(lambda: not any(map(is_alive, pids)))
+    wait_until(lambda: not list(temp.iterdir()))
+
+
+def test_what_py_spy_looks_at_ends_when_time_is_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "STARTING_S", 0.5)
+    make_py_spy(folder, START.format(pids=folder / "pids"))
+    failure = take(folder, seconds=0.05)
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.TIMED_OUT
+    wait_until(lambda: not any(map(is_alive, read_pids(folder))))

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +79,36 @@ def test_what_is_appended_is_what_is_loaded(store: Store) -> None:
         assert recorder.missing == tuple(order for order in PLAN.orders if order not in done)
         recorder.finish()
     assert store.load(INFO.id, profiles=True) == run
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"result": Times(0, (0.5,))},
+        {"result": Times(1, (math.nan,))},
+        {"result": Times(1, ("x",))},  # type: ignore[arg-type]
+        {"result": Times(1, 5)},  # type: ignore[arg-type]
+        {"result": "of another kind"},
+        {"result": Failure(FailureKind.RAISED, 5)},  # type: ignore[arg-type]
+        {"cores": ("x",)},
+        {"environment": "somewhere"},
+        {"began": math.inf},
+    ],
+    ids=str,
+)
+def test_what_could_not_be_read_again_is_kept_as_a_failure_and_costs_no_other(
+    store: Store, changes: dict[str, Any]
+) -> None:
+    first, *others = time_all(PLAN)
+    with store.begin(PLAN, INFO) as recorder:
+        kept = recorder.append(dataclasses.replace(first, **changes))
+        assert isinstance(kept, Outcome)
+        assert isinstance(kept.result, Failure)
+        assert kept.result.kind is FailureKind.NO_RESULT
+        for outcome in others:
+            assert recorder.append(outcome) is outcome
+        recorder.finish()
+    assert set(store.load(INFO.id).outcomes) == {kept, *others}
 
 
 def test_a_run_is_finished_when_nothing_is_missing(store: Store) -> None:

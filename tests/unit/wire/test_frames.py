@@ -41,6 +41,8 @@ def test_a_piece_of_a_message_is_no_message() -> None:
         (frames.HEADER.pack(3) + b"{x}", "not JSON"),
         (frames.HEADER.pack(2) + b"[]", "not a mapping"),
         (frames.HEADER.pack(2) + b"\xff\xfe", "not JSON"),
+        (frames.HEADER.pack(200_000) + b"[" * 200_000, "not JSON"),
+        (frames.HEADER.pack(9_007) + b'{"a": ' + b"9" * 9_000 + b"}", "not JSON"),
     ],
 )
 def test_something_else_is_refused(data: bytes, problem: str) -> None:

@@ -1,13 +1,26 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 
 import pytest
 
 from torchmark.errors import WorkerError
 from torchmark.model.compiling import FirstCall
-from torchmark.model.job import CompileJob, CountJob, Given, Place, RaceJob, TimeJob
+from torchmark.model.job import (
+    CheckJob,
+    CompileJob,
+    CountJob,
+    DuelJob,
+    GaugeJob,
+    Given,
+    Place,
+    RaceJob,
+    ScriptJob,
+    TimeJob,
+    Way,
+)
 from torchmark.model.outcome import FailureKind
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled
@@ -16,6 +29,7 @@ from torchmark.wire.status import describe_status
 
 PLACE = Place("/tmp", ("/a", "/b"))
 SDK = Sdk("/bin/python", "/torch", "2.0", "abc", True, "-O2", 17, None)
+TIMED = {"kind": "timed", "number": 1, "raw_times": [1.0], "overhead_s": None}
 
 ALL: list[messages.Message] = [
     messages.Hello(1, "/tmp/x", "/lib.so", ("/a",)),
@@ -32,10 +46,20 @@ ALL: list[messages.Message] = [
     messages.Timed(10, (0.1, 0.2), None),
     messages.Raced((10, 1), ((0.1, 0.2), (0.3, 0.4))),
     messages.Raced((), ()),
+    messages.Timed(2**63 - 1, (0.0, 1e9), 0.0, True),
+    messages.Gauged(0.1, 2.0),
+    messages.Dueled(((0.1, 0.2), (0.3, 0.4)), ((0, 1), (2, 3)), ((0, 0), (0, 0))),
+    messages.Counted(True, (("f", "x.py", 1),)),
+    messages.Scripted(),
+    messages.Checked("y differs", 1),
     FirstCall(2.5, 0.5, 2, 1, 0, 1, 1, ("print (<setup>, line 2)",)),
     messages.Failed("raised", "ValueError", "Traceback"),
     CountJob("x", "y", PLACE, 10, 2, (1, 2), (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
     CountJob("x", "y", Place("/")),
+    CheckJob(Way("x", "y"), Way("x", "z", Compiled("/lib.so", "abc")), PLACE, uses_compiler=True),
+    GaugeJob("x", "y", PLACE, cores=(1, 2)),
+    DuelJob("x", "y", PLACE, 5, 1, (0, 1), rival="z"),
+    ScriptJob("x", "/tmp/y.pt", PLACE),
     CountJob("x", "y", Place("/"), compiled=Compiled("/lib.so", "abc")),
     TimeJob("x", "y", Place("/"), number=7, compiled=Compiled("/lib.so", "abc")),
     TimeJob("x", "y", PLACE, watch_compiler=True),
@@ -58,7 +82,50 @@ def test_every_message_survives_json(message: messages.Message) -> None:
         {"kind": "started"},
         {"kind": "started", "pid": 1, "more": 2},
         {"kind": "count", "place": {}},
+        {"kind": ["timed"]},
+        {"kind": "started", "pid": 0},
+        {"kind": "started", "pid": 1},
+        {"kind": "started", "pid": -7},
+        {"kind": "started", "pid": 1 << 40},
+        {"kind": "started", "pid": True},
+        {"kind": "started", "pid": "7"},
+        {"kind": "started", "pid": 7.0},
+        {"kind": "ended", "status": 1 << 16},
+        {"kind": "ended", "status": None},
+        {"kind": "separate", "threads": 2**63},
+        {"kind": "refused", "reason": "x", "message": 5},
+        {"kind": "counted", "optimised_away": 1},
+        {"kind": "counted", "functions": [["f", "x.py"]]},
+        {"kind": "counted", "functions": [["f", "x.py", -1]]},
+        {"kind": "timed", "number": 1, "raw_times": [1.0]},
+        {**TIMED, "number": 0},
+        {**TIMED, "number": 2**63},
+        {**TIMED, "raw_times": 5},
+        {**TIMED, "raw_times": []},
+        {**TIMED, "raw_times": ["x"]},
+        {**TIMED, "raw_times": [None]},
+        {**TIMED, "raw_times": [True]},
+        {**TIMED, "raw_times": [-0.1]},
+        {**TIMED, "raw_times": [math.nan]},
+        {**TIMED, "raw_times": [math.inf]},
+        {**TIMED, "raw_times": [1e300]},
+        {**TIMED, "raw_times": [10**400]},
+        {**TIMED, "overhead_s": -1.0},
+        {"kind": "raced", "numbers": [1], "raw_times": [[1.0], [1.0]]},
+        {"kind": "raced", "numbers": [1, 1], "raw_times": [[1.0], [1.0, 2.0]]},
+        {"kind": "gauged", "run_s": -1.0, "setup_s": 0.0},
+        {"kind": "dueled", "times": [[1.0]], "faults": [[0, 0]], "switches": [[0]]},
+        {"kind": "dueled", "times": [], "faults": [], "switches": []},
+        {"kind": "dueled", "times": [[1.0]], "faults": [[-1]], "switches": [[0]]},
+        {"kind": "first_call", "first_s": 1.0, "steady_s": 1.0, "graphs": -1, "graph_breaks": 0},
+        {"kind": "first_call", "first_s": 1.0, "steady_s": 1.0, "graphs": 1, "graph_breaks": 0, "breaks": [5]},
+        {"kind": "checked", "problem": "x", "failed": 2},
+        {"kind": "failed", "failure": "nosuch", "message": "x", "traceback": None},
+        {"kind": "failed", "failure": "raised", "message": "x" * 1_000_000, "traceback": None},
+        {"kind": "time", "stmt": "x", "setup": "y", "place": 5},
+        {"kind": "ready", "sdk": 3},
     ],
+    ids=lambda plain: f"{plain}"[:60],
 )
 def test_anything_else_is_refused(plain: dict[str, object]) -> None:
     with pytest.raises(WorkerError) as caught:

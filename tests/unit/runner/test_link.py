@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes import is_alive, wait_until
+from torchmark.model.outcome import FailureKind
+from torchmark.runner.link import Ending, Link, LinkLost, _Talk, await_end
+from torchmark.wire import frames
+from torchmark.wire.messages import Counted, Ended, Failed, Message, Started, Timed, encode
+
+TIMED = Timed(1, (1.0,), None)
+
+
+@pytest.fixture
+def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two programs, each in a session of its own."""
+    found = [subprocess.Popen(["sleep", "1000"], start_new_session=True) for _ in range(2)]
+    yield found
+    for one in found:
+        one.kill()
+        one.wait()
+
+
+def listen(zygote: int, said: list[Message], written: bytes = b"") -> Ending:
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(ours)
+        for message in said:
+            frames.send(theirs, encode(message))
+        theirs.close()
+        ends = []
+        for data in (written, b"", b""):
+            read, write = os.pipe()
+            ends.append(stack.enter_context(open(read, "rb", buffering=0)))
+            os.write(write, data)
+            os.close(write)
+        return _Talk(ours, zygote, *ends).listen(10.0)
+
+
+def test_a_process_that_the_zygote_has_not_started_is_not_believed(sleepers: list[subprocess.Popen[bytes]]) -> None:
+    zygote, stranger = sleepers
+    with pytest.raises(LinkLost, match="not its own") as caught:
+        listen(zygote.pid, [Started(stranger.pid), Ended(9)])
+    assert caught.value.started is None
+
+
+def test_a_group_that_is_not_the_zygotes_is_never_killed(sleepers: list[subprocess.Popen[bytes]]) -> None:
+    zygote, stranger = sleepers
+    link = Link.__new__(Link)
+    link._process = zygote
+    link.kill(stranger.pid)
+    assert zygote.poll() == -signal.SIGKILL
+    assert stranger.poll() is None
+
+
+@pytest.mark.parametrize("message", [TIMED, Counted(), Failed("raised", "x", None)])
+def test_a_zygote_that_says_something_else_is_lost(message: Message) -> None:
+    with pytest.raises(LinkLost, match="while a job ran"):
+        listen(os.getsid(0), [message])
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        frames.send(theirs, encode(message))
+        with pytest.raises(LinkLost, match="while a job ran"):
+            await_end(ours)
+
+
+def test_a_zygote_that_says_nothing_readable_is_lost() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(frames.HEADER.pack(8) + b'{"a": 1}')
+        with pytest.raises(LinkLost, match="unknown kind"):
+            await_end(ours)
+
+
+def test_one_answer_of_a_process_that_waits_for_its_end_is_believed() -> None:
+    ending = listen(os.getsid(0), [Started(os.getpid()), Ended(9)], frames.pack(encode(TIMED)))
+    assert ending.answer == TIMED
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        frames.pack(encode(TIMED)) * 2,
+        frames.pack(encode(TIMED)) + b"xxxxxxxx",
+        frames.pack(encode(TIMED)) + b"xx",
+        b"xxxxxxxx" + frames.pack(encode(TIMED)),
+        frames.pack({"kind": "unheard of"}) + frames.pack(encode(TIMED)),
+        frames.pack({"a": 1})[:4] + b"[" * 7 + frames.pack(encode(TIMED)),
+    ],
+)
+def test_anything_beside_an_answer_makes_it_unbelievable(written: bytes) -> None:
+    answer = listen(os.getsid(0), [Ended(9)], written).answer
+    assert isinstance(answer, Failed)
+    assert answer.failure == FailureKind.NO_RESULT.value
+
+
+@pytest.mark.parametrize("status", [0, 1 << 8, signal.SIGSEGV])
+def test_an_answer_of_a_process_that_then_ends_by_itself_is_none(status: int) -> None:
+    assert listen(os.getsid(0), [Ended(status)], frames.pack(encode(TIMED))).answer is None
+    failed = Failed("raised", "ValueError", None)
+    assert listen(os.getsid(0), [Ended(status)], frames.pack(encode(failed))).answer == failed
+
+
+# Has a worker that never comes up, and tells its number.
+PROGRAM = """
+import os, sys, threading
+from torchmark.runner.link import Link
+from torchmark.wire.messages import PROTOCOL, Hello
+def tell(process):
+    print(process.pid, flush=True)
+command = ["sh", "-c", "sleep 1000", "sh"]
+start = lambda: Link(command, dict(os.environ), Hello(PROTOCOL, sys.argv[1]), tell)
+# As the program does it: the thread that starts a worker may end before it.
+threading.Thread(target=start).start()
+"""
+
+
+def test_a_worker_that_is_starting_ends_with_a_program_that_is_killed(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, str(scratch)], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        worker = int(program.stdout.readline())
+        program.kill()
+    wait_until(lambda: not is_alive(worker) and not scratch.exists())
