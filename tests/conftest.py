@@ -62,6 +62,7 @@ def folders_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         patch.setenv("TORCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("TMPDIR", folder)
+        patch.setenv("XDG_RUNTIME_DIR", folder)
         patch.setattr(tempfile, "tempdir", None)
         yield
         # At exit they would look for folders that are gone.

@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.native.build import Result, build, name_prelude, precompile
 from torchmark.native.cache import Cache
-from torchmark.native.compiler import Compiler, Stopped
+from torchmark.native.compiler import Compiler, Run, Stopped
 from torchmark.native.render import LIGHT_HEADERS
 from torchmark.native.toolchain import Toolchain, make_toolchain
 from torchmark.worker.checking import OTHER, read_results
@@ -800,3 +801,24 @@ def test_values_of_all_kinds_are_handed_over_by_name(shop: Shop, monkeypatch: py
 def test_without_a_descriptor_nothing_is_written(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TORCHMARK_RESULTS", raising=False)
     assert shop.timer(GIVING).timeit(1) >= 0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_cache_that_is_removed_while_something_compiles_is_no_fault_of_the_snippet(
+    gcc: Shop, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_real, runs = Compiler._run, []
+
+    def run(compiler: Compiler, command: Sequence[str], folder: Path) -> Run:
+        runs.append(folder)
+        if len(runs) > times:
+            return run_real(compiler, command, folder)
+        shutil.rmtree(gcc.folder / "cache")
+        return Run(1, "cc1plus: fatal error: unit.cpp: No such file or directory")
+
+    monkeypatch.setattr(Compiler, "_run", run)
+    if times == 1:
+        gcc.timer("int n = 1; (void)n;").timeit(1)
+    else:
+        with pytest.raises(SetupError, match="was removed while something was compiled there"):
+            gcc.build("int n = 1;")

@@ -78,6 +78,7 @@ LOCKED, READ_ONLY = "locked store", "read-only store"
 # The disk that --json writes to; the store is on another one.
 FULL_JSON = "full disk under --json"
 OLD_JSON = '{"of": "the last run"}'
+REMOVED_CACHE = "removed cache"
 
 
 def list_trials() -> Iterator[Trial]:
@@ -104,6 +105,8 @@ def list_trials() -> Iterator[Trial]:
         (LOCKED, 1, 0.5, False, False, 2),
         (READ_ONLY, 1, 0.5, False, False, 1),
         (FULL_JSON, 1, 0.0, False, False, 1),
+        (REMOVED_CACHE, 1, 5.0, False, False, 3),
+        (REMOVED_CACHE, 1, 4.0, True, False, 1),
     ]
     number = 0
     for fault, kills, longest_s, counting, real, times in kinds:
@@ -198,11 +201,16 @@ class Scene:
     def disturb(self, process: subprocess.Popen[str], luck: random.Random) -> int:
         """Do what the trial is about; says how often it could be done."""
         trial = self.trial
-        if not self.uses_disk and trial.fault != LOCKED:
+        if not self.uses_disk and trial.fault not in (LOCKED, REMOVED_CACHE):
             return hunt(process, trial.fault, luck, trial.kills, trial.longest_s)
         if trial.fault in (FULL_STORE, LOCKED, READ_ONLY, FULL_JSON):
             wait_for(lambda: self._has_begun() or process.poll() is not None)
+        if trial.fault == REMOVED_CACHE:
+            wait_for(lambda: self.cache.exists() or process.poll() is not None)
         time.sleep(luck.uniform(0, trial.longest_s))
+        if trial.fault == REMOVED_CACHE:
+            shutil.rmtree(self.cache, ignore_errors=True)
+            return int(process.poll() is None)
         if trial.fault == LOCKED:
             return self._lock(process)
         if trial.fault == READ_ONLY:

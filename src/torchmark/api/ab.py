@@ -22,7 +22,7 @@ from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
 from torchmark.runner.backend import Stop
 from torchmark.runner.cores import choose_cores
-from torchmark.runner.folders import cache_folder
+from torchmark.runner.folders import locate_cache
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
@@ -89,7 +89,7 @@ def make_settings(alpha: float, equivalence: float, layouts: int, budget_s: floa
         raise UsageError(f"`layouts` is a number from 2 to {MOST_LAYOUTS}, not {layouts!r}.")
     if budget_s is not None and not 0 <= budget_s < math.inf:
         raise UsageError(f"`budget_s` is a number of seconds, not {budget_s!r}.")
-    known = read_selftest(cache_folder(os.environ), read_cpu_model(Path("/")))
+    known = read_selftest(locate_cache(os.environ), read_cpu_model(Path("/")))
     return Settings(alpha, equivalence, layouts, budget_s, known.sd if known else None)
 
 

@@ -19,6 +19,7 @@ from torchmark.measure.scripting import SEED, script_model
 from torchmark.measure.sdk import read_sdk
 from torchmark.model.case import Artefact, AutoLabels, Case, Label, TimerArgs
 from torchmark.model.task import Language
+from torchmark.model.trust import is_ours
 from torchmark.runner.artefacts import Models, insert_path
 
 FlatDefinition: TypeAlias = tuple[tuple[Label, AutoLabels, TimerArgs], ...]
@@ -58,7 +59,7 @@ def _make(artefact: Artefact) -> str | Exception:
     models = _open_models()
     models.open()
     path = models.place(artefact, read_sdk())
-    if not path.exists():
+    if not is_ours(path):
         try:
             # The program's own random numbers stay what they are.
             with torch.random.fork_rng(devices=[]):

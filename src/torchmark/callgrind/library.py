@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
+from torchmark.model.trust import force_to_disk, is_ours, is_sealed, seal
 
 # What every counting worker needs, and what makes Python functions visible to Callgrind.
 WATCHED = Path(__file__).with_name("watched.c")
@@ -27,10 +28,10 @@ def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED
     source = file.read_bytes()
     key = hashlib.sha256(b"\0".join((source, platform.machine().encode(), *map(str.encode, FLAGS)))).hexdigest()[:16]
     library = folder / f"{file.stem}-{key}.so"
-    if not library.exists():
+    if not _holds(library):
         compiler = find_compiler(environ)
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _compile(compiler, file, library, environ)
         except OSError as error:
             if isinstance(error, SetupError):
@@ -41,6 +42,14 @@ def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED
                 advice="Name another folder in TORCHMARK_CACHE.",
             ) from error
     return library
+
+
+def _holds(library: Path) -> bool:
+    """Whether there is a whole one that nobody else can have written."""
+    try:
+        return is_ours(library) and is_sealed(library.read_bytes())
+    except OSError:
+        return False
 
 
 def find_compiler(environ: Mapping[str, str]) -> list[str]:
@@ -82,5 +91,8 @@ def _compile(compiler: list[str], file: Path, library: Path, environ: Mapping[st
                 missing="compiler",
                 advice="Try another compiler: name it in CC.",
             )
-        os.chmod(made, 0o755)
-        os.replace(made, library)
+        sealed = f"{made}.sealed"
+        Path(sealed).write_bytes(seal(Path(made).read_bytes()))
+        os.chmod(sealed, 0o755)
+        force_to_disk(sealed)
+        os.replace(sealed, library)

@@ -23,8 +23,8 @@ def command() -> None:
     """Show or empty the cache of compiled C++.
 
     Snippets are found there by their text, the compiler, its flags, torch and every header they include. The folder is
-    $TORCHMARK_CACHE, or torchmark in the user's folder for caches; $TORCHMARK_CACHE_SIZE bounds it (2G), and what was
-    not used for longest makes room.
+    $TORCHMARK_CACHE, or torchmark in it where it has other things in it, or torchmark in the user's folder for caches;
+    $TORCHMARK_CACHE_SIZE bounds it (2G), and what was not used for longest makes room.
     """
 
 
@@ -55,7 +55,7 @@ def warm() -> int:
 
 @command.command("clear")
 def clear() -> int:
-    """Remove all that is in it. Programs that use it go on undisturbed."""
+    """Remove all that torchmark has compiled there, and nothing else."""
     click.echo(f"Removed {_describe(clear_cache(os.environ))}.")
     return 0
 

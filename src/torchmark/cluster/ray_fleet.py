@@ -23,6 +23,7 @@ from torchmark.cluster.fleet import Listed, Loss, Lost, Notice, Replied
 from torchmark.cluster.parcels import Body, Outset, Reply
 from torchmark.cluster.station import Station
 from torchmark.errors import SetupError
+from torchmark.model.trust import is_ours_by
 
 # It has no types.
 _list_nodes: Callable[[], list[dict[str, Any]]] = ray.nodes
@@ -46,6 +47,8 @@ RESOURCE = "torchmark"
 # Ray starts a post that died again this often, on the same node, and asks it the same again once.
 RESTARTS = 2
 RETRIES = 1
+# A name of a host has 253 characters at most.
+LONGEST_ADDRESS = 300
 # How long a cluster may take to open a connection.
 KNOCKING_S = 10.0
 
@@ -62,28 +65,52 @@ def connect(address: str | None) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
     try:
-        _knock(_find_address() if wanted == "auto" else wanted)
+        if wanted == "auto":
+            # Ray itself would look for it anew, and join whatever cluster anybody runs on this machine.
+            wanted = _find_address()
+        _knock(wanted)
         ray.init(address=wanted, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        where = f" at {wanted}" if wanted != "auto" else ""
+        if isinstance(error, SetupError):
+            raise
         raise SetupError(
-            f"There is no Ray cluster to be found{where}: {_first_line(error)}",
+            f"There is no Ray cluster to be found at {wanted}: {_first_line(error)}",
             missing="ray",
             advice="Start one with 'ray start --head --resources=...', or name one with --address.",
         ) from error
 
 
-def _find_address() -> str | None:
-    """Where the cluster is that was started last on this machine, as Ray has noted it."""
+def _find_address() -> str:
+    """Where the cluster is that was started last on this machine, as Ray has noted it.
+
+    The note lies where every user may write. A cluster can have this process run anything, so only what this user or
+    root has noted counts.
+    """
     note = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")
+    text, is_ours = "", True
     with contextlib.suppress(OSError):
-        return note.read_text().strip()
-    return None
+        is_ours = not note.is_symlink()
+        with open(os.open(note, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), errors="replace") as file:
+            is_ours = is_ours_by(os.fstat(file.fileno()))
+            text = file.read(LONGEST_ADDRESS).strip()
+    if not is_ours:
+        raise SetupError(
+            f"Other users may have written {note}, which names the Ray cluster of this machine.",
+            missing="ray",
+            advice="Name the cluster with --address.",
+        )
+    if not text:
+        raise SetupError(
+            "There is no Ray cluster to be found on this machine.",
+            missing="ray",
+            advice="Start one with 'ray start --head --resources=...', or name one with --address.",
+        )
+    return text
 
 
-def _knock(address: str | None) -> None:
+def _knock(address: str) -> None:
     """See whether anybody is there: Ray itself waits for minutes until it says that nobody is."""
-    host, _, port = (address or "").rpartition(":")
+    host, _, port = address.rpartition(":")
     if host and port.isdigit():
         with socket.create_connection((host.strip("[]"), int(port)), KNOCKING_S):
             pass

@@ -8,22 +8,29 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from torchmark.model.locks import Hold, open_lock, try_lock
+from torchmark.runner.folders import lock_folder
+
 
 class Seat:
-    """One of these cores that nobody else sits on; the last, if there is none. The system frees it for who is gone."""
+    """One of these cores that nobody else sits on; the last, if there is none. The system frees it for who is gone.
+
+    Where files cannot be locked, all sit on the last.
+    """
 
     def __init__(self, cores: Sequence[int], folder: Path | None = None) -> None:
         self._descriptor: int | None = None
         self.core = cores[-1]
+        folder = folder or lock_folder()
+        if folder is None:
+            return
         for core in cores:
-            path = (folder or Path(tempfile.gettempdir())) / f"torchmark-{os.getuid()}.core{core}"
             with contextlib.suppress(OSError):
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-                if _try(descriptor):
+                descriptor = open_lock(folder / f"core{core}")
+                if try_lock(descriptor, fcntl.LOCK_EX) is Hold.HELD:
                     self._descriptor, self.core = descriptor, core
                     return
                 os.close(descriptor)
@@ -33,11 +40,3 @@ class Seat:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-
-def _try(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -5,21 +5,26 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torchmark.cluster.parcels import Outfit, Ware
-from torchmark.model.outcome import Failure, may_pass_later
+from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Target
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled, Snippet
-from torchmark.native.cache import Cache
+from torchmark.model.trust import is_ours_by
+from torchmark.native.cache import TOUCH_INTERVAL_S, Cache
 from torchmark.runner.building import build_snippets
+from torchmark.runner.folders import SHIPPING
 
 # Where libraries from elsewhere lie in the cache. The name is as long as that of the folder for those made here, and so
 # are the names within: a loaded library's path lies in the heap.
-FOLDER = "shipping"
+FOLDER = SHIPPING
 NAME_LENGTH = 32
+_NAME = re.compile(rf"[0-9a-f]{{{NAME_LENGTH}}}")
 
 Packed = dict[Snippet, "Ware | Failure"]
 
@@ -51,6 +56,11 @@ def hash_content(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:NAME_LENGTH]
 
 
+_DAMAGED = Failure(
+    FailureKind.MISSING, "Its compiled library did not arrive as it was sent. Run it again: torchmark run --resume."
+)
+
+
 class Shelf:
     """A folder of libraries from elsewhere, by their content. All processes of a node share it."""
 
@@ -58,6 +68,8 @@ class Shelf:
         """`fetch` gives what was shared."""
         self._cache = Cache(folder)
         self._fetch = fetch
+        # Of files that were looked at by this object, whether they are what their names say.
+        self._verdicts: dict[tuple[int, int, int], bool] = {}
 
     def unpack(
         self, snippets: Sequence[Snippet], target: Target, outfits: Sequence[Outfit]
@@ -69,20 +81,29 @@ class Shelf:
             for snippet in snippets:
                 one = wares.get(snippet)
                 if isinstance(one, Ware):
-                    found[snippet] = Compiled(str(self._place(one.content, outfit.contents)), one.key)
+                    path = self._place(one.content, outfit.contents)
+                    found[snippet] = _DAMAGED if path is None else Compiled(str(path), one.key)
                 elif one is not None:
                     found[snippet] = one
         return found
 
-    def _place(self, name: str, contents: Mapping[str, object]) -> Path:
-        """The library's file; it appears complete, or not at all. Those that nobody needed for long make room."""
+    def _place(self, name: str, contents: Mapping[str, object]) -> Path | None:
+        """The library's file; it appears complete, or not at all. Those that nobody needed for long make room.
+
+        None if what came is not what its name says.
+        """
+        if not _NAME.fullmatch(name):
+            return None
         path = self._cache.path(name)
-        if path.exists():
+        if self._holds(path):
             # So that it counts as used.
             with contextlib.suppress(OSError):
-                os.utime(path)
+                if time.time() - path.stat().st_mtime > TOUCH_INTERVAL_S:
+                    os.utime(path)
             return path
         content = self._fetch(contents[name])
+        if hash_content(content) != name:
+            return None
         with self._cache.workshop() as folder:
             new = folder / path.name
             new.write_bytes(content)
@@ -90,6 +111,17 @@ class Shelf:
             os.replace(new, path)
         self._cache.evict([path])
         return path
+
+    def _holds(self, path: Path) -> bool:
+        """Whether the file is there and has the content that its name says."""
+        try:
+            status = path.lstat()
+            identity = (status.st_ino, status.st_size, status.st_ctime_ns)
+            if identity not in self._verdicts:
+                self._verdicts[identity] = is_ours_by(status) and hash_content(path.read_bytes()) == path.stem
+        except OSError:
+            return False
+        return self._verdicts[identity]
 
 
 class Supply:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 
 import torch
 
@@ -27,6 +29,15 @@ def script_model(source: str, path: str) -> None:
     model = namespace.get("jit_model")
     if not isinstance(model, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
         raise ScriptRefused(f"The model did not become TorchScript but {type(model)}.")
-    # Whoever sees the file sees all of it.
-    torch.jit.save(model, f"{path}.{os.getpid()}")
-    os.replace(f"{path}.{os.getpid()}", path)
+    # Whoever sees the file sees all of it. Processes of two containers may have the same number.
+    handle, draft = tempfile.mkstemp(prefix=f"{os.path.basename(path)}.", dir=os.path.dirname(path))
+    try:
+        torch.jit.save(model, draft)
+        os.fsync(handle)
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+        raise
+    finally:
+        os.close(handle)

@@ -37,6 +37,9 @@ from torchmark.native.toolchain import Toolchain, digest
 # another file on another core.
 SNIPPETS_PER_UNIT = 150
 
+# Somebody may remove the cache while something is compiled there. Once is bad luck.
+ATTEMPTS = 2
+
 Result: TypeAlias = Compiled | Failure
 
 
@@ -192,17 +195,27 @@ class _Works:
         return {**results, **self._build_new(Unit(tuple(doubtful), FULL_HEADERS + SCRIPT_HEADERS))}
 
     def _try(self, unit: Unit) -> Attempt:
-        with self._cache.workshop() as folder:
-            try:
-                return self._make(unit, folder)
-            except OSError as error:
-                if isinstance(error, SetupError):
-                    raise
-                raise SetupError(
-                    f"Compiling in {self._cache.folder} fails: {error.strerror or error}.",
-                    missing="cache",
-                    advice="Is the disk full? TORCHMARK_CACHE names another folder.",
-                ) from error
+        for _ in range(ATTEMPTS):
+            with self._cache.workshop() as folder:
+                try:
+                    attempt = self._make(unit, folder)
+                    # If its files were removed meanwhile, what the compiler has said is not the snippets' fault.
+                    if attempt.blame is Blame.NOBODY or _is_there(folder):
+                        return attempt
+                except OSError as error:
+                    if isinstance(error, SetupError):
+                        raise
+                    if _is_there(folder):
+                        raise SetupError(
+                            f"Compiling in {self._cache.folder} fails: {error.strerror or error}.",
+                            missing="cache",
+                            advice="Is the disk full? TORCHMARK_CACHE names another folder.",
+                        ) from error
+        raise SetupError(
+            f"{self._cache.folder} was removed while something was compiled there.",
+            missing="cache",
+            advice="Try again, or name another folder in TORCHMARK_CACHE.",
+        )
 
     def _make(self, unit: Unit, folder: Path) -> Attempt:
         toolchain = self._compiler.toolchain
@@ -224,3 +237,8 @@ class _Works:
             return Attempt(Blame.UNKNOWN, {}, f"{shlex.join(toolchain.compiler)} made a library without the snippet.")
         self._cache.publish(library, headers, [entry.key for entry in unit.entries])
         return Attempt(Blame.NOBODY)
+
+
+def _is_there(workshop: Path) -> bool:
+    """Whether nobody has removed what is being made."""
+    return (workshop / "owner").exists() and (workshop / "unit.cpp").exists()

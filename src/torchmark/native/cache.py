@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import struct
 import tempfile
@@ -18,9 +19,11 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from torchmark.errors import SetupError, UsageError
+from torchmark.model.locks import Hold, open_lock, try_lock
+from torchmark.model.trust import force_to_disk, is_ours, is_ours_by
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 # When an entry was last used is noted no more often than this.
@@ -29,10 +32,15 @@ TOUCH_INTERVAL_S = 3600.0
 LONGEST_BIRTH_S = 600.0
 # How late it is noticed that another process is done.
 LOOKING_INTERVAL_S = 0.05
+# Without locks nobody can tell whether a folder is still worked in. A compiler is ended after a quarter of an hour.
+LONGEST_WORK_S = 24 * 3600.0
 
 _MAGIC = b"torchmark-lib-1\n"
 # Checksum of all before it, and the length of the list of headers.
 _TRAILER = struct.Struct(f">32sQ{len(_MAGIC)}s")
+# The names that entries have. Nothing else in the folder is ever removed.
+_ENTRY, _PRELUDE, _LOCK = (re.compile(rf"[0-9a-f]{{32}}\.{suffix}") for suffix in ("so", "prelude", "lock"))
+_WORKSHOP = re.compile(r"(making|new)-[a-z0-9_]{8}")
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 Headers = Mapping[str, tuple[int, int]]
@@ -40,6 +48,7 @@ Headers = Mapping[str, tuple[int, int]]
 
 
 PRELUDE = "prelude.h"
+_PRELUDE_FILES = (PRELUDE, f"{PRELUDE}.gch", "headers")
 
 
 class Prelude(NamedTuple):
@@ -71,10 +80,10 @@ class Cache:
         """The library with this snippet; None if there is none, or none that still holds."""
         path = self.path(key)
         try:
-            status = path.stat()
+            status = path.lstat()
             identity = (status.st_ino, status.st_size, status.st_ctime_ns)
             if identity not in self._verdicts:
-                self._verdicts[identity] = _holds(path.read_bytes())
+                self._verdicts[identity] = is_ours_by(status) and _holds(path.read_bytes())
             if not self._verdicts[identity]:
                 return None
             if time.time() - status.st_mtime > TOUCH_INTERVAL_S:
@@ -100,14 +109,14 @@ class Cache:
         """A folder beside the entries to make one in. If this process dies, the next one removes it."""
         with contextlib.ExitStack() as stack:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._sweep()
                 new = Path(tempfile.mkdtemp(prefix="new-", dir=self.folder))
                 stack.callback(shutil.rmtree, new, ignore_errors=True)
                 # Held as long as this process lives, and released by the kernel whatever ends it.
-                owner = stack.enter_context(open(new / "owner", "w"))
-                with contextlib.suppress(OSError):
-                    fcntl.flock(owner, fcntl.LOCK_EX)
+                owner = open_lock(new / "owner")
+                stack.callback(os.close, owner)
+                try_lock(owner, fcntl.LOCK_EX)
                 # Under a name that others look at only now, when it is locked.
                 path = self.folder / new.name.replace("new-", "making-")
                 new.rename(path)
@@ -129,9 +138,10 @@ class Cache:
         path = self.folder / f"{name}.lock"
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):
-                self.folder.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(open(path, "w"))
-                while not _try_to_lock(file) and not hurry():
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                file = open_lock(path)
+                stack.callback(os.close, file)
+                while try_lock(file, fcntl.LOCK_EX) is Hold.BUSY and not hurry():
                     time.sleep(LOOKING_INTERVAL_S)
                 # Whoever waits on it has the file open, and goes on when we let go.
                 stack.callback(path.unlink, missing_ok=True)
@@ -172,6 +182,8 @@ class Cache:
         """The compiled prelude of this name, if it still holds."""
         folder = self._prelude_folder(name)
         try:
+            if not all(is_ours(one) for one in (folder, *(folder / name for name in _PRELUDE_FILES))):
+                return None
             content = (folder / "headers").read_bytes()
             identity = (folder.stat().st_ino, len(content), (folder / "headers").stat().st_ctime_ns)
             if identity not in self._verdicts:
@@ -186,7 +198,7 @@ class Cache:
     def begin_prelude(self, name: str, text: str) -> Path:
         """Where a prelude is to be compiled: its name goes into what is made of it. Nobody finds it yet."""
         folder = self._prelude_folder(name)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / "headers").unlink(missing_ok=True)
         (folder / PRELUDE).write_text(text)
         return folder / PRELUDE
@@ -194,6 +206,8 @@ class Cache:
     def publish_prelude(self, name: str, compiled: Path, headers: Headers) -> None:
         """Put the compiled form in place, and last what makes it found."""
         folder = self._prelude_folder(name)
+        # It has no checksum: it is large, and compilers map it into memory.
+        force_to_disk(compiled)
         os.replace(compiled, folder / f"{PRELUDE}.gch")
         listed = compiled.with_name("headers")
         listed.write_bytes(_seal(b"", headers))
@@ -208,39 +222,37 @@ class Cache:
 
     def _libraries(self) -> list[_Library]:
         libraries: dict[int, _Library] = {}
-        for path in self.folder.glob("*.so"):
+        for path in self._list(_ENTRY):
             # Another process may remove it meanwhile.
             with contextlib.suppress(OSError):
-                status = path.stat()
+                status = path.lstat()
                 new = _Library(status.st_ino, status.st_size, status.st_mtime, [])
                 libraries.setdefault(status.st_ino, new).paths.append(path)
-        for path in self.folder.glob("*.prelude"):
+        for path in self._list(_PRELUDE):
             with contextlib.suppress(OSError):
-                status = path.stat()
-                size = sum(file.stat().st_size for file in path.iterdir())
+                status = path.lstat()
+                size = sum(file.lstat().st_size for file in path.iterdir())
                 libraries[status.st_ino] = _Library(status.st_ino, size, status.st_mtime, [path])
         return list(libraries.values())
 
+    def _list(self, names: re.Pattern[str]) -> list[Path]:
+        """What has a name of this kind."""
+        try:
+            return [path for path in self.folder.iterdir() if names.fullmatch(path.name)]
+        except OSError:
+            return []
+
     def _sweep(self) -> None:
         """Remove what processes that are gone were making."""
-        for path in self.folder.glob("making-*"):
-            try:
-                with open(path / "owner") as owner:
-                    fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(path, ignore_errors=True)
-            except FileNotFoundError:
-                # It had one when it got this name: whoever was removing it has not come to the end.
-                shutil.rmtree(path, ignore_errors=True)
-            except OSError:
-                pass  # somebody is at work there
-        for path in self.folder.glob("new-*"):
+        for path in self._list(_WORKSHOP):
             with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > LONGEST_BIRTH_S:
+                longest_s = LONGEST_BIRTH_S if path.name.startswith("new-") else _find_longest_work(path)
+                if longest_s is not None and time.time() - path.lstat().st_mtime >= longest_s:
                     shutil.rmtree(path, ignore_errors=True)
-        for path in self.folder.glob("*.lock"):
-            with contextlib.suppress(OSError), open(path) as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink()
+        for path in self._list(_LOCK):
+            with contextlib.suppress(OSError), _opened(path) as lock:
+                if try_lock(lock, fcntl.LOCK_EX) is Hold.HELD:
+                    path.unlink()
 
 
 class _Library(NamedTuple):
@@ -255,10 +267,13 @@ class _Library(NamedTuple):
 
     def remove(self) -> None:
         for path in self.paths:
-            if self.is_prelude:
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                if self.is_prelude:
+                    for name in _PRELUDE_FILES:
+                        (path / name).unlink(missing_ok=True)
+                    path.rmdir()
+                else:
+                    path.unlink(missing_ok=True)
 
 
 def parse_size(text: str) -> int:
@@ -279,7 +294,11 @@ def parse_size(text: str) -> int:
 
 
 def note_headers(paths: Sequence[str], started_ns: int) -> dict[str, tuple[int, int]]:
-    """The state of headers that were read since `started_ns`. One that changed since then never fits again."""
+    """The state of headers that were read since `started_ns`. One that changed since then never fits again.
+
+    One from the future, as after the clock was set back, did not change since then.
+    """
+    now_ns = time.time_ns()
     states: dict[str, tuple[int, int]] = {}
     for path in paths:
         try:
@@ -287,7 +306,8 @@ def note_headers(paths: Sequence[str], started_ns: int) -> dict[str, tuple[int, 
         except OSError:
             states[path] = (-1, -1)
             continue
-        states[path] = (status.st_size, status.st_mtime_ns if status.st_mtime_ns < started_ns else -1)
+        changed_ns = status.st_mtime_ns
+        states[path] = (status.st_size, -1 if started_ns <= changed_ns <= now_ns else changed_ns)
     return states
 
 
@@ -336,12 +356,24 @@ def _each_header(content: bytes) -> Iterator[tuple[str, int, int]]:
         yield path, int(size), int(changed)
 
 
-def _try_to_lock(file: IO[str]) -> bool:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _find_longest_work(workshop: Path) -> float | None:
+    """How old a folder has to be for nobody to be at work there; None if somebody is."""
+    try:
+        with _opened(workshop / "owner") as owner:
+            held = try_lock(owner, fcntl.LOCK_EX)
+    except FileNotFoundError:
+        # It had one when it got this name: whoever was removing it has not come to the end.
+        return 0.0
+    return {Hold.HELD: 0.0, Hold.BUSY: None, Hold.IMPOSSIBLE: LONGEST_WORK_S}[held]
 
 
 def _link(path: Path, link: Path) -> None:

@@ -5,34 +5,45 @@ The paths are always the same, so that compiled C++ that loads a model is found 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import hashlib
 import json
 import os
-import shutil
+import re
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
 from torchmark.model.case import Artefact, Case
 from torchmark.model.job import Place, ScriptJob
+from torchmark.model.locks import Hold, list_holders, open_lock, try_lock
 from torchmark.model.outcome import Failure
 from torchmark.model.sdk import Sdk
-from torchmark.runner.folders import cache_folder
+from torchmark.model.trust import is_ours
+from torchmark.runner.folders import MODELS, cache_folder, locate_cache
 from torchmark.runner.persisting import persist
 from torchmark.runner.worker import Worker
+
+# A model for a torch, and one that is being written.
+_NAME = re.compile(r"torchscript_.*_[0-9a-f]{8}\.pt(\.[a-z0-9_]+)?", re.DOTALL)
+# Removing some files takes far less, unless whoever does it has been stopped.
+LONGEST_REMOVAL_S = 30.0
+LOOKING_INTERVAL_S = 0.05
 
 
 class Models:
     """A folder of models, made when the first is needed; open as long as it is used, by any number of processes.
 
-    A lock tells whether it is in use. Whoever is the last to close removes the folder; what a killed process has left
-    is removed by the next that closes.
+    A lock tells whether it is in use. Whoever is the last to close removes the models; what a killed process has left
+    is removed by the next that closes. On a file system without locks they stay, until the cache is cleared.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self.folder = cache_folder(environ) / "models"
+        self._environ = environ
+        self.folder = locate_cache(environ) / MODELS
         self._lock = -1
         self._owner = os.getpid()
 
@@ -40,18 +51,37 @@ class Models:
         """Make the folder and keep others from removing it. SetupError if it cannot be made."""
         if self._lock >= 0:
             return
+        self.folder = cache_folder(self._environ) / MODELS
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            # Waits for as long as another process takes to remove the folder.
-            fcntl.flock(self._lock, fcntl.LOCK_SH)
-            self.folder.mkdir(exist_ok=True)
+            lock = open_lock(self.folder.with_suffix(".lock"))
+            try:
+                self._await_removal(lock)
+                self.folder.mkdir(mode=0o700, exist_ok=True)
+            except BaseException:
+                os.close(lock)
+                raise
+            self._lock = lock
         except OSError as error:
+            if isinstance(error, SetupError):
+                raise
             raise SetupError(
                 f"The cache {self.folder.parent} cannot be written: {error.strerror}.",
                 missing="cache",
                 advice="Name another folder in TORCHMARK_CACHE.",
             ) from error
+
+    def _await_removal(self, lock: int) -> None:
+        """Share the folder with others that use it; somebody who is removing it is waited for."""
+        end = time.monotonic() + LONGEST_REMOVAL_S
+        while try_lock(lock, fcntl.LOCK_SH) is Hold.BUSY:
+            if time.monotonic() > end:
+                who = ", ".join(f"process {pid}" for pid in list_holders(lock)) or "a process that cannot be seen here"
+                raise SetupError(
+                    f"{self.folder} has been held for {LONGEST_REMOVAL_S:g} s by {who}.",
+                    missing="cache",
+                    advice="End that process, or name another folder in TORCHMARK_CACHE.",
+                )
+            time.sleep(LOOKING_INTERVAL_S)
 
     def __enter__(self) -> Models:
         return self
@@ -64,14 +94,26 @@ class Models:
         # A fork of this process has the same lock, and must not take the folder away.
         if self._lock < 0 or os.getpid() != self._owner:
             return
+        lock, self._lock = self._lock, -1
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(self.folder, ignore_errors=True)
-        except BlockingIOError:
-            pass  # somebody else needs it
+            # Else somebody needs them, or that cannot be known.
+            if try_lock(lock, fcntl.LOCK_EX) is Hold.HELD:
+                _remove_models(self.folder)
         finally:
-            os.close(self._lock)
-            self._lock = -1
+            os.close(lock)
+
+    def clear(self) -> None:
+        """Remove all models, unless somebody needs them."""
+        path = self.folder.with_suffix(".lock")
+        if self._lock >= 0 or not path.exists():
+            return
+        with contextlib.suppress(OSError):
+            lock = open_lock(path)
+            try:
+                if try_lock(lock, fcntl.LOCK_EX) is not Hold.BUSY:
+                    _remove_models(self.folder)
+            finally:
+                os.close(lock)
 
     def place(self, artefact: Artefact, sdk: Sdk) -> Path:
         """Where a model for a torch is, or would be."""
@@ -86,12 +128,27 @@ class Models:
         def attempt() -> str | Failure:
             self.open()
             path = self.place(artefact, worker.sdk)
-            if path.exists():
+            if is_ours(path):
                 return str(path)
             reply = worker.run(ScriptJob(artefact.source, str(path), Place(os.getcwd())))
+            if isinstance(reply, Failure) and not self.folder.is_dir():
+                raise SetupError(
+                    f"{self.folder} was removed while it was needed.",
+                    missing="cache",
+                    advice="Run it again: torchmark run --resume.",
+                )
             return _explain(reply) if isinstance(reply, Failure) else str(path)
 
         return persist(attempt)
+
+
+def _remove_models(folder: Path) -> None:
+    """Remove what has a name of a model, and the folder if nothing else is in it."""
+    with contextlib.suppress(OSError):
+        for path in list(folder.iterdir()):
+            if _NAME.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def insert_path(case: Case, path: str) -> Case:

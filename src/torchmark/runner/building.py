@@ -6,6 +6,7 @@ import dataclasses
 import os
 import threading
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from torchmark.errors import SetupError, UsageError
 from torchmark.model.outcome import Failure
@@ -14,7 +15,8 @@ from torchmark.model.snippet import Compiled, Snippet
 from torchmark.native.build import build, precompile
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
 from torchmark.native.toolchain import find_compiler, make_toolchain
-from torchmark.runner.folders import cache_folder
+from torchmark.runner.artefacts import Models
+from torchmark.runner.folders import SHIPPING, SNIPPETS, cache_folder, clear_tools, locate_cache
 from torchmark.runner.machine import read_available_memory
 
 # What the compiler takes for torch's headers, with some to spare.
@@ -37,7 +39,7 @@ def build_snippets(
     except OSError:
         folder = "/"
     toolchain = make_toolchain(sdk, environ, folder)
-    return build(snippets, toolchain, open_cache(environ), environ, count_jobs(jobs), stop)
+    return build(snippets, toolchain, open_cache(environ, create=True), environ, count_jobs(jobs), stop)
 
 
 def has_compiler(environ: Mapping[str, str]) -> bool:
@@ -65,25 +67,30 @@ def inspect_cache(environ: Mapping[str, str]) -> CacheState:
     """Look at the cache without changing it."""
     cache = open_cache(environ)
     usage = cache.measure()
-    return CacheState(str(cache_folder(environ)), *usage, limit_bytes=cache.limit_bytes)
+    return CacheState(str(cache.folder.parent), *usage, limit_bytes=cache.limit_bytes)
 
 
 def clear_cache(environ: Mapping[str, str]) -> CacheState:
-    """Empty it. Gives what there was."""
+    """Empty it: all that torchmark has compiled there goes, and nothing else. Gives what there was."""
     state = inspect_cache(environ)
-    open_cache(environ).clear()
+    folder = Path(state.folder)
+    for name in (SNIPPETS, SHIPPING):
+        Cache(folder / name).clear()
+    Models(environ).clear()
+    clear_tools(folder)
     return state
 
 
 def warm_cache(sdk: Sdk, environ: Mapping[str, str]) -> None:
     """Compile torch's headers ahead."""
-    precompile(make_toolchain(sdk, environ, "/"), open_cache(environ), environ)
+    precompile(make_toolchain(sdk, environ, "/"), open_cache(environ, create=True), environ)
 
 
-def open_cache(environ: Mapping[str, str]) -> Cache:
+def open_cache(environ: Mapping[str, str], *, create: bool = False) -> Cache:
     """The cache of compiled snippets; `TORCHMARK_CACHE_SIZE` bounds it."""
     limit = environ.get("TORCHMARK_CACHE_SIZE")
-    return Cache(cache_folder(environ) / "snippets", parse_size(limit) if limit else DEFAULT_LIMIT_BYTES)
+    folder = cache_folder(environ) if create else locate_cache(environ)
+    return Cache(folder / SNIPPETS, parse_size(limit) if limit else DEFAULT_LIMIT_BYTES)
 
 
 def count_jobs(wanted: int | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from torchmark.model.case import Case
@@ -36,6 +37,18 @@ class Prepared:
     """How to find out what it computes."""
     unchecked: str | None = None
     """Why that cannot be found out, although it should be."""
+    model: str | None = None
+    """The file of its TorchScript model, if it loads one."""
+
+    def excuse(self, failure: Failure) -> Failure:
+        """A failure of this case; if a file that it needs has gone from the cache, that is why it failed."""
+        libraries = (self.compiled, self.check.compiled if self.check else None)
+        files = [self.model, *(one.library for one in libraries if one is not None)]
+        gone = next((file for file in files if file is not None and not os.path.exists(file)), None)
+        if gone is None:
+            return failure
+        message = f"{gone} was removed from the cache while it was needed. Run it again: torchmark run --resume."
+        return dataclasses.replace(failure, kind=FailureKind.MISSING, message=message)
 
 
 class _Guilty(enum.Enum):
@@ -74,7 +87,7 @@ class Witnesses:
             if first is None:
                 first = outcome
                 continue
-            verdict = _compare_pair(first, outcome, self._bench)
+            verdict = _excuse(_compare_pair(first, outcome, self._bench), first, outcome)
             if verdict is _Guilty.FIRST:
                 # It cannot serve as a witness. Its own failure shows when it is measured.
                 first = outcome
@@ -82,6 +95,15 @@ class Witnesses:
                 yield labels, verdict
         if first is not None:
             self._firsts[group] = first
+
+
+def _excuse(verdict: Failure | _Guilty | None, *prepared: Prepared) -> Failure | _Guilty | None:
+    """What is wrong, unless it is that files of the cache have gone."""
+    if verdict is None:
+        return None
+    known = verdict if isinstance(verdict, Failure) else Failure(FailureKind.RAISED, "")
+    excused = next((one.excuse(known) for one in prepared if one.excuse(known) is not known), known)
+    return verdict if excused is known else excused
 
 
 def _group(prepared: Mapping[Case, Prepared | Failure]) -> dict[object, list[Case]]:

@@ -1,9 +1,15 @@
-"""Where files are kept: a cache that stays, and scratch folders that go with their owner."""
+"""Where files are kept: a cache that stays, a folder for locks, and scratch folders that go with their owner.
+
+Only a cache that nobody else can write to is used. Torchmark removes only what has a name that it gave itself: the
+folder that `TORCHMARK_CACHE` names may have other things in it.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import pwd
 import re
 import shutil
 import stat
@@ -13,31 +19,154 @@ from pathlib import Path
 
 from torchmark.errors import SetupError
 from torchmark.model.owner import read_namespace, read_start
+from torchmark.model.trust import find_fault, is_ours
+from torchmark.runner.notices import tell_once
 
 # Of Callgrind with all callers of everything, a few hundred megabytes have been seen.
 LARGEST_FILE_BYTES = 1 << 30
 
+SNIPPETS, SHIPPING, MODELS = "snippets", "shipping", "models"
+NAME = "torchmark"
+# The first line is what programs that make copies know a cache by: https://bford.info/cachedir/
+TAG = "CACHEDIR.TAG"
+TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache of torchmark.\n"
+
+# Names of what torchmark keeps in its cache beside the three folders. None of them is chosen by anybody else by chance.
+_OWN = re.compile(r"(watched|frames)-[0-9a-f]{16}\.so|lowering-[0-9a-f]{16}|models\.lock|selftest\.json")
+_LIBRARY = re.compile(r"(watched|frames)-[0-9a-f]{16}\.so")
+_SCRIPTS = re.compile(r"lowering-[0-9a-f]{16}")
+# Where a compiler that was killed was at work.
+_UNFINISHED = re.compile(r"\.(watched|frames)-[a-z0-9_]{8}")
 _SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-(\d+)-")
+
+_private: dict[Path | None, Path] = {}
+"""By the cache that is not used, the folder that takes its place in this process."""
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where compiled things are kept: `TORCHMARK_CACHE`, or `torchmark` in the user's folder for caches.
+    """The cache, made if it is not there. If it cannot be made, whoever writes to it is told."""
+    folder = locate_cache(environ)
+    with contextlib.suppress(OSError):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not (folder / TAG).exists():
+            with open(folder / TAG, "x") as file:
+                file.write(TAG_TEXT)
+    return folder
 
-    >>> cache_folder({"XDG_CACHE_HOME": "/x"})
+
+def locate_cache(environ: Mapping[str, str]) -> Path:
+    """Where the cache is or would be: `TORCHMARK_CACHE`, or `torchmark` in the user's folder for caches.
+
+    Where others could have written to it, it is a folder of this process, which goes with it.
+
+    >>> locate_cache({"XDG_CACHE_HOME": "/x"})
     PosixPath('/x/torchmark')
     """
+    folder = _choose_cache(environ)
+    if folder is None:
+        tell_once("There is no home folder for a cache, so nothing is kept; name a folder in TORCHMARK_CACHE.")
+        return _open_private(None)
+    for place in (folder, *(folder / name for name in (SNIPPETS, SHIPPING, MODELS))):
+        fault = find_fault(place)
+        if fault is not None:
+            tell_once(
+                f"The cache {folder} is not used and nothing is kept, because {fault}; "
+                "name a folder of your own in TORCHMARK_CACHE."
+            )
+            return _open_private(folder)
+    return folder
+
+
+def _choose_cache(environ: Mapping[str, str]) -> Path | None:
     if environ.get("TORCHMARK_CACHE"):
-        return Path(environ["TORCHMARK_CACHE"]).absolute()
+        folder = Path(environ["TORCHMARK_CACHE"]).absolute()
+        return folder if _is_cache(folder) else folder / NAME
     # The convention demands an absolute path and that others be ignored.
     base = Path(environ.get("XDG_CACHE_HOME") or "")
-    if not base.is_absolute():
+    if base.is_absolute():
+        return base / NAME
+    home = _find_home(environ)
+    return None if home is None else home / ".cache" / NAME
+
+
+def _is_cache(folder: Path) -> bool:
+    """Whether a folder is there for torchmark alone: it is new, empty, or one that torchmark has made."""
+    try:
+        names = set(os.listdir(folder))
+        text = (folder / TAG).read_text(errors="replace") if TAG in names else None
+    except OSError:
+        return True
+    if text == TAG_TEXT:
+        return True
+    known = {name for name in names if _OWN.fullmatch(name)}
+    if not names - known <= {SNIPPETS, SHIPPING, MODELS, TAG}:
+        return False
+    # Empty, or from before there was a tag; or one whose tag another process has not finished, or could not.
+    return (not names or bool(known)) if text is None else TAG_TEXT.startswith(text)
+
+
+def _find_home(environ: Mapping[str, str]) -> Path | None:
+    home = Path(environ.get("HOME") or "")
+    if home.is_absolute():
+        return home
+    try:
+        known = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return None
+    return known if known.is_absolute() and known.is_dir() else None
+
+
+def _open_private(instead_of: Path | None) -> Path:
+    if instead_of not in _private or not _private[instead_of].is_dir():
         try:
-            base = Path(environ.get("HOME") or Path.home()) / ".cache"
-        except RuntimeError as error:
+            folder = _private[instead_of] = make_scratch()
+        except OSError as error:
             raise SetupError(
-                "There is no home folder to keep a cache in.", missing="cache", advice="Name one in TORCHMARK_CACHE."
+                f"There is neither a cache nor a folder for temporary files: {error.strerror}.",
+                missing="cache",
+                advice="Name a folder of your own in TORCHMARK_CACHE.",
             ) from error
-    return base / "torchmark"
+        atexit.register(_remove_private, folder, os.getpid())
+    return _private[instead_of]
+
+
+def _remove_private(folder: Path, owner: int) -> None:
+    # A fork of this process leaves it alone.
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_tools(folder: Path) -> None:
+    """Remove what counting has compiled for itself, and the scripts of compilers. They are made again when needed."""
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        with contextlib.suppress(OSError):
+            if _LIBRARY.fullmatch(path.name):
+                path.unlink()
+            elif _SCRIPTS.fullmatch(path.name) or _UNFINISHED.fullmatch(path.name):
+                shutil.rmtree(path)
+
+
+def lock_folder() -> Path | None:
+    """A folder for files that processes of this user lock, on this machine; None if there is no safe one.
+
+    The folder for temporary files comes first, because all processes of a user have it in common:
+    `XDG_RUNTIME_DIR` is there for those of a login session, and not for services.
+    """
+    folders = [Path(tempfile.gettempdir(), f"{NAME}-{os.geteuid()}")]
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "")
+    if runtime.is_absolute():
+        folders.append(runtime / NAME)
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if is_ours(folder) and folder.is_dir() and os.access(folder, os.W_OK) and find_fault(folder) is None:
+            return folder
+    tell_once(
+        f"Runs at the same time will not wait for each other, because {folders[0]} is not yours alone; "
+        "remove it, or set TMPDIR to a folder of your own."
+    )
+    return None
 
 
 def make_scratch() -> Path:

@@ -127,7 +127,8 @@ class Lab:
                 compiled=prepared.compiled,
                 blocks=sampling.blocks,
             )
-            return measure_time(self.timer, job, timeout_s=sampling.timeout_s), self.timer.environment
+            times = measure_time(self.timer, job, timeout_s=sampling.timeout_s)
+            return prepared.excuse(times) if isinstance(times, Failure) else times, self.timer.environment
         except SetupError as error:
             return Failure(FailureKind.MISSING, str(error)), None
 
@@ -158,7 +159,7 @@ class Lab:
                 environment = counter.environment
         except SetupError as error:
             return Failure(FailureKind.MISSING, str(error)), None
-        return (counts if isinstance(counts, Failure) else tally(counts, layouts)), environment
+        return (prepared.excuse(counts) if isinstance(counts, Failure) else tally(counts, layouts)), environment
 
     def close(self) -> None:
         """End all workers."""

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
+from torchmark.model.trust import is_ours
 
 COMPILERS = ("g++", "clang++", "c++")
 SCRIPT = """#!/bin/sh
@@ -75,10 +76,16 @@ def write_script(compiler: list[str], folder: Path) -> Path:
     text = SCRIPT.format(compiler=shlex.join(compiler))
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = folder / f"lowering-{key}" / Path(compiler[0]).name
-    if path.exists():
-        return path
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_ours(path.parent):
+            raise SetupError(
+                f"Other users may write to {path.parent}.",
+                missing="cache",
+                advice="Remove it, or name another folder in TORCHMARK_CACHE.",
+            )
+        if is_ours(path) and os.access(path, os.X_OK) and path.read_text(errors="replace") == text:
+            return path
         # Another process may be doing the same: whoever is last puts the same content in place, in one step.
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "w") as file:
@@ -86,6 +93,8 @@ def write_script(compiler: list[str], folder: Path) -> Path:
         os.chmod(temporary, 0o755)
         os.replace(temporary, path)
     except OSError as error:
+        if isinstance(error, SetupError):
+            raise
         raise SetupError(
             f"The cache {folder} cannot be written: {error.strerror}.",
             missing="cache",

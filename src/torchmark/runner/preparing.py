@@ -52,6 +52,7 @@ class Preparation:
         self._build = build or (lambda snippets, sdk, jobs: build_snippets(snippets, sdk, environ, stop, jobs))
         self._witnesses = Witnesses(bench)
         self._located: dict[Case, Case | Failure] = {}
+        self._paths: dict[Artefact, str | Failure] = {}
         self._assembled: Made = {}
 
     def stages(self, cases: Sequence[Case]) -> Iterator[Stage]:
@@ -72,8 +73,9 @@ class Preparation:
             yield Stage(ActivityKind.CHECK, len(compiled), lambda _: self._check(compiled))
 
     def _script(self, cases: Sequence[Case]) -> Made:
-        paths = self._models.make((case.artefact for case in cases if case.artefact is not None), self._bench.worker)
-        self._located.update((case, _locate(case, paths)) for case in cases)
+        wanted = [case.artefact for case in cases if case.artefact is not None]
+        self._paths.update(self._models.make(wanted, self._bench.worker))
+        self._located.update((case, _locate(case, self._paths)) for case in cases)
         return {}
 
     def _compile(self, cases: Sequence[Case], jobs: int) -> Made:
@@ -93,7 +95,11 @@ class Preparation:
             if case not in self._assembled:
                 found = self._located.get(case, case)
                 self._assembled[case] = _assemble(found) if isinstance(found, Case) else found
-            prepared[case] = self._assembled[case]
+            assembled = self._assembled[case]
+            path = None if case.artefact is None else self._paths.get(case.artefact)
+            if isinstance(assembled, Prepared) and isinstance(path, str):
+                assembled = dataclasses.replace(assembled, model=path)
+            prepared[case] = assembled
         return {**prepared, **dict(self._witnesses.compare(prepared))}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchmark.errors import StoreError
+from torchmark.model.locks import WITHOUT_LOCKS
 from torchmark.store import schema
 from torchmark.store.database import Database, explaining
 
@@ -164,7 +165,12 @@ def _hold(path: Path) -> Iterator[bool]:
     """Keep others from making a store of the same empty file; yields whether it is still there and still empty."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            # Without locks, two that make the same store at the same time are not kept apart.
+            if error.errno not in WITHOUT_LOCKS:
+                raise
         held = os.fstat(descriptor)
         yield held.st_size == 0 and os.path.samestat(held, path.stat())
     finally:

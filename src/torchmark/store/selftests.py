@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import tempfile
 from pathlib import Path
 
 from torchmark.errors import StoreError
@@ -19,9 +20,16 @@ def write_selftest(folder: Path, test: SelfTest) -> Path:
     path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        unfinished = folder / f"{FILE}.{os.getpid()}"
-        unfinished.write_text(json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n")
-        unfinished.replace(path)
+        # Processes of two containers may have the same number.
+        handle, unfinished = tempfile.mkstemp(prefix=f"{FILE}.", dir=folder)
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n")
+            os.replace(unfinished, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(unfinished)
+            raise
     except OSError as error:
         raise StoreError(f"The result of the self-test cannot be kept in {folder}: {error.strerror}.") from error
     return path

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fleets import COUNTING, make_case
+from tests.strangers import give_away
 from torchmark import __version__
 from torchmark.cluster import station as station_module
 from torchmark.cluster import wares
@@ -33,6 +34,7 @@ from torchmark.cluster.parcels import (
     Surveyed,
     Ware,
 )
+from torchmark.cluster.seats import Seat
 from torchmark.cluster.station import CANARY, Station, choose_environ
 from torchmark.cluster.wares import FOLDER, NAME_LENGTH, Shelf, Supply, hash_content, pack_libraries
 from torchmark.errors import SetupError, WorkerError
@@ -40,7 +42,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled, Snippet
@@ -429,6 +431,47 @@ def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
     assert found[0] == found[1]
     (name,) = os.listdir(tmp_path / FOLDER)
     assert (tmp_path / FOLDER / name).read_bytes() == b"one"
+
+
+@pytest.mark.parametrize("damage", ["content", "mode", "owner"])
+def test_a_library_that_is_not_what_its_name_says_is_fetched_again(
+    tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outfits = [make_outfit(b"one")]
+    Shelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
+    path = tmp_path / FOLDER / f"{hash_content(b'one')}.so"
+    before = path.stat().st_ino
+    if damage == "content":
+        path.write_bytes(b"torn")
+    elif damage == "mode":
+        path.chmod(0o777)
+    else:
+        give_away(path, monkeypatch)
+    found = Shelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
+    assert found == {S[0]: Compiled(str(path), "a")}
+    assert path.read_bytes() == b"one"
+    assert path.stat().st_ino != before
+
+
+@pytest.mark.parametrize("name", [hash_content(b"another"), "../../escaped", "/nowhere/escaped", ""])
+def test_a_library_that_did_not_arrive_as_it_was_sent_is_a_failure_that_may_pass_later(
+    tmp_path: Path, name: str
+) -> None:
+    outfit = Outfit(((BASE, {S[0]: Ware("a", name)}),), {name: b"one"})
+    found = Shelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [outfit])[S[0]]
+    assert isinstance(found, Failure)
+    assert may_pass_later(found)
+    assert not list(tmp_path.rglob("*.so"))
+
+
+def test_whoever_counts_has_a_core_of_its_own_and_no_link_is_followed(tmp_path: Path) -> None:
+    one, two, three = (Seat((4, 5), tmp_path) for _ in range(3))
+    assert (one.core, two.core, three.core) == (4, 5, 5)
+    for seat in (one, two, three):
+        seat.close()
+    (tmp_path / "core6").symlink_to(tmp_path / "made by us")
+    assert Seat((6, 7), tmp_path).core == 7
+    assert not (tmp_path / "made by us").exists()
 
 
 def test_libraries_that_nobody_needed_for_long_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

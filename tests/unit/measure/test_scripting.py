@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,23 @@ def test_a_torch_without_torchscript_is_told(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(torch, "jit", None)
     with pytest.raises(ScriptRefused, match=r"torch .* has no TorchScript"):
         script_model("jit_model = 1", str(tmp_path / "m.pt"))
+
+
+def test_drafts_of_processes_with_one_number_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drafts = []
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    monkeypatch.setattr(torch.jit, "save", lambda model, path: drafts.append(path))
+    for _ in range(2):
+        script_model("jit_model = torch.jit.script(torch.nn.ReLU())", str(tmp_path / "m.pt"))
+    assert len(set(drafts)) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["m.pt"]
+
+
+def test_a_model_that_cannot_be_written_leaves_no_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("full")
+
+    monkeypatch.setattr(torch.jit, "save", refuse)
+    with pytest.raises(OSError, match="full"):
+        script_model("jit_model = torch.jit.script(torch.nn.ReLU())", str(tmp_path / "m.pt"))
+    assert not list(tmp_path.iterdir())

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.strangers import give_away
 from torchmark.errors import SetupError, UsageError
 from torchmark.native.cache import TOUCH_INTERVAL_S, Cache, note_headers, parse_size
 
@@ -103,10 +107,10 @@ def test_clearing_leaves_nothing_and_says_what_there_was(tmp_path: Path, library
 
 def test_the_workshops_of_the_dead_are_removed_and_those_of_the_living_are_not(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
-    left = tmp_path / "making-left"
+    left = tmp_path / "making-left_abc"
     left.mkdir()
     (left / "owner").touch()
-    half_removed = tmp_path / "making-half-removed"
+    half_removed = tmp_path / "making-half_abc"
     half_removed.mkdir()
     with cache.workshop() as one, cache.workshop() as two:
         assert one.exists()
@@ -137,20 +141,21 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 def test_a_prelude_is_found_once_it_is_complete(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "cache")
-    header = cache.begin_prelude("p", "#include <vector>")
-    assert cache.find_prelude("p") is None
+    name = "c" * 32
+    header = cache.begin_prelude(name, "#include <vector>")
+    assert cache.find_prelude(name) is None
     (tmp_path / "prelude.gch").write_bytes(b"compiled")
-    cache.publish_prelude("p", tmp_path / "prelude.gch", {str(tmp_path / "gone.h"): (1, 2)})
+    cache.publish_prelude(name, tmp_path / "prelude.gch", {str(tmp_path / "gone.h"): (1, 2)})
     # Its header is not there.
-    assert cache.find_prelude("p") is None
+    assert cache.find_prelude(name) is None
     (tmp_path / "prelude.gch").write_bytes(b"compiled")
-    cache.publish_prelude("p", tmp_path / "prelude.gch", {})
-    found = cache.find_prelude("p")
+    cache.publish_prelude(name, tmp_path / "prelude.gch", {})
+    found = cache.find_prelude(name)
     assert found is not None
     assert found.header == header
     assert cache.measure().preludes == 1
     assert cache.clear().preludes == 1
-    assert cache.find_prelude("p") is None
+    assert cache.find_prelude(name) is None
 
 
 def test_who_is_in_a_hurry_does_not_wait_for_another_that_makes_the_same(tmp_path: Path) -> None:
@@ -159,3 +164,73 @@ def test_who_is_in_a_hurry_does_not_wait_for_another_that_makes_the_same(tmp_pat
     with cache.turn("unit"), cache.turn("unit", lambda: next(looks)):
         pass
     assert next(looks, None) is None
+
+
+@pytest.mark.parametrize("fault", ["owner", "mode", "link"])
+def test_an_entry_that_others_may_have_written_is_none(
+    tmp_path: Path, library: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(tmp_path / "cache")
+    cache.publish(library, {}, KEYS[:1])
+    path = cache.path(KEYS[0])
+    assert cache.find(KEYS[0]) == path
+    if fault == "owner":
+        give_away(path, monkeypatch)
+    elif fault == "mode":
+        path.chmod(0o666)
+    else:
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to(tmp_path / "elsewhere")
+    assert Cache(tmp_path / "cache").find(KEYS[0]) is None
+
+
+def test_a_prelude_that_others_may_have_written_is_none(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "cache")
+    header = cache.begin_prelude(KEYS[0], "#include <vector>")
+    (tmp_path / "prelude.gch").write_bytes(b"compiled")
+    cache.publish_prelude(KEYS[0], tmp_path / "prelude.gch", {})
+    assert cache.find_prelude(KEYS[0]) is not None
+    header.with_name("prelude.h.gch").chmod(0o666)
+    assert cache.find_prelude(KEYS[0]) is None
+
+
+def test_what_has_another_kind_of_name_is_not_removed(tmp_path: Path, library: Path) -> None:
+    cache = Cache(tmp_path / "cache", limit_bytes=0)
+    cache.publish(library, {}, KEYS)
+    users = [tmp_path / "cache" / name for name in ("mylib.so", "making-of", "new-ideas", "door.lock", "my.prelude")]
+    for path in users:
+        path.mkdir()
+    cache.evict()
+    cache.clear()
+    assert sorted((tmp_path / "cache").iterdir()) == sorted(users)
+
+
+def test_a_header_from_the_future_fits_until_it_changes(tmp_path: Path, library: Path) -> None:
+    header = tmp_path / "a.h"
+    header.write_text("")
+    tomorrow = time.time() + 86400
+    os.utime(header, (tomorrow, tomorrow))
+    Cache(tmp_path / "cache").publish(library, note_headers([str(header)], time.time_ns()), KEYS[:1])
+    assert Cache(tmp_path / "cache").find(KEYS[0])
+    os.utime(header, (tomorrow + 1, tomorrow + 1))
+    assert Cache(tmp_path / "cache").find(KEYS[0]) is None
+
+
+def test_without_locks_entries_are_made_and_work_of_the_dead_goes_after_a_day(
+    tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    cache = Cache(tmp_path / "cache")
+    with cache.turn(KEYS[0]):
+        cache.publish(library, {}, KEYS)
+    assert cache.find(KEYS[0])
+    for name, age_s in (("making-left_old", 90000), ("making-left_new", 9000)):
+        (cache.folder / name).mkdir()
+        (cache.folder / name / "owner").touch(0o600)
+        os.utime(cache.folder / name, (time.time() - age_s,) * 2)
+    with cache.workshop():
+        assert not (cache.folder / "making-left_old").exists()
+        assert (cache.folder / "making-left_new").exists()

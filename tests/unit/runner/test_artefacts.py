@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -7,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.strangers import give_away
+from torchmark.errors import SetupError
 from torchmark.model.case import Artefact, AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.sdk import Sdk
 from torchmark.model.task import Language
+from torchmark.runner import artefacts
 from torchmark.runner.artefacts import Models, insert_path
 
 SDK = Sdk("python", "/torch", "2.0", "abc", True, "", 17, None)
@@ -74,12 +79,14 @@ def test_a_folder_that_cannot_be_made_is_a_failure_of_those_that_need_it(tmp_pat
 
 def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(environ: dict[str, str]) -> None:
     code = "import os, signal; from torchmark.runner.artefacts import Models\n"
-    code += "models = Models(os.environ); models.open(); (models.folder / 'm.pt').touch()\n"
+    code += (
+        "models = Models(os.environ); models.open(); (models.folder / 'torchscript_m_123_0123abcd.pt.draft').touch()\n"
+    )
     code += "os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", code], env={**os.environ, **environ}, check=False)
     with Models(environ) as models:
         models.open()
-        assert (models.folder / "m.pt").exists()
+        assert (models.folder / "torchscript_m_123_0123abcd.pt.draft").exists()
     assert not models.folder.exists()
 
 
@@ -113,3 +120,80 @@ def test_a_worker_that_is_killed_is_no_fault_of_the_model(environ: dict[str, str
     assert isinstance(outcome, Failure)
     assert may_pass_later(outcome)
     assert len(worker.jobs) == 2
+
+
+def test_files_of_the_user_stay_where_they_are(tmp_path: Path, environ: dict[str, str]) -> None:
+    for folder in (tmp_path, tmp_path / "torchmark"):
+        (folder / "models").mkdir(parents=True)
+        (folder / "models" / "my_finetuned_llm.pt").touch()
+    with Models(environ) as models:
+        path = models.make([MODEL], FakeWorker())[MODEL]  # type: ignore[arg-type]
+        assert Path(str(path)).exists()
+    assert not Path(str(path)).exists()
+    for folder in (tmp_path, tmp_path / "torchmark"):
+        assert os.listdir(folder / "models") == ["my_finetuned_llm.pt"]
+
+
+def test_a_model_that_another_user_has_put_there_is_made_anew(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = FakeWorker()
+    with Models(environ) as models:
+        models.open()
+        path = models.place(MODEL, SDK)
+        path.touch()
+        path.chmod(0o666)
+        assert models.make([MODEL], worker) == {MODEL: str(path)}  # type: ignore[arg-type]
+        path.chmod(0o644)
+        assert models.make([MODEL], worker) == {MODEL: str(path)}  # type: ignore[arg-type]
+        assert len(worker.jobs) == 1
+        monkeypatch.setattr(models, "open", lambda: None)
+        give_away(path, monkeypatch)
+        models.make([MODEL], worker)  # type: ignore[arg-type]
+        assert len(worker.jobs) == 2
+
+
+def test_without_locks_models_are_made_and_nobodys_are_removed(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with Models(environ) as models:
+        path = models.make([MODEL], FakeWorker())[MODEL]  # type: ignore[arg-type]
+        assert Path(str(path)).exists()
+    assert Path(str(path)).exists()
+    Models(environ).clear()
+    assert not models.folder.exists()
+
+
+def test_whoever_keeps_others_from_the_folder_is_named_and_the_next_attempt_begins_anew(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artefacts, "LONGEST_REMOVAL_S", 0.0)
+    with Models(environ) as models:
+        holder = Models(environ)
+        holder.open()
+        fcntl.flock(holder._lock, fcntl.LOCK_EX)
+        for _ in range(2):
+            with pytest.raises(SetupError, match="has been held"):
+                models.open()
+        fcntl.flock(holder._lock, fcntl.LOCK_SH)
+        models.open()
+        assert models.folder.is_dir()
+        holder.close()
+        assert models.folder.is_dir()
+
+
+def test_a_folder_that_is_removed_meanwhile_is_no_fault_of_the_model(environ: dict[str, str]) -> None:
+    with Models(environ) as models:
+
+        class Remover(FakeWorker):
+            def run(self, job: object) -> object:
+                models.folder.rmdir()
+                return Failure(FailureKind.RAISED, "FileNotFoundError")
+
+        outcome = models.make([MODEL], Remover())[MODEL]  # type: ignore[arg-type]
+    assert isinstance(outcome, Failure)
+    assert may_pass_later(outcome)

@@ -8,6 +8,7 @@ from torchmark.errors import UsageError
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES
 from torchmark.runner import building
 from torchmark.runner.building import clear_cache, count_jobs, has_compiler, inspect_cache, open_cache
+from torchmark.runner.folders import cache_folder, locate_cache
 from torchmark.runner.machine import read_available_memory
 
 
@@ -72,3 +73,25 @@ def test_a_compiler_is_there_if_the_users_own_or_a_usual_one_is(
         (tmp_path / name).touch(0o755)
     assert has_compiler({"PATH": str(tmp_path), **variables}) is there
     assert not has_compiler({"PATH": str(tmp_path / "empty"), **variables})
+
+
+def test_clearing_removes_what_torchmark_has_compiled_and_nothing_else(tmp_path: Path) -> None:
+    environ = {"TORCHMARK_CACHE": str(tmp_path)}
+    folder = cache_folder(environ)
+    own = [
+        f"snippets/{'0a' * 16}.so",
+        f"shipping/{'0a' * 16}.so",
+        "models/torchscript_m_123_0123abcd.pt",
+        f"watched-{'0a' * 8}.so",
+        f"frames-{'0b' * 8}.so",
+        f"lowering-{'0a' * 8}/g++",
+    ]
+    users = ["snippets/mylib.so", "models/my_finetuned_llm.pt", "watched-birds.so", "notes.txt", "shipping/a.prelude/x"]
+    for name in (*own, *users):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("torn")
+    (folder / "models.lock").touch(0o600)
+    assert clear_cache(environ).snippets == 1
+    assert [name for name in own if (folder / name).exists()] == []
+    assert [name for name in users if not (folder / name).exists()] == []
+    assert locate_cache(environ) == folder

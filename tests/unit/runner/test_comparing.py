@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
+from torchmark.model.snippet import Compiled
 from torchmark.model.task import Language
 from torchmark.runner.comparing import Bench, Prepared, Witnesses
 from torchmark.runner.worker import Reply
@@ -123,3 +125,27 @@ def test_a_machine_that_fails_convicts_nobody_and_passes_nobody() -> None:
     problems, _ = compare({**ALL}, fail)
     assert set(problems) == {SCRIPT[0], SCRIPT_2[0], COMPILED[0]}
     assert all(may_pass_later(problem) for problem in problems.values())
+
+
+def test_what_fails_because_its_files_are_gone_from_the_cache_may_pass_later(tmp_path: Path) -> None:
+    library = tmp_path / "library.so"
+    way = Compiled(str(library), "key")
+    case = EAGER[0]
+    failure = Failure(FailureKind.RAISED, "The compiled snippet cannot be loaded.")
+    for prepared in (
+        Prepared(case, way),
+        Prepared(case, check=Way("", "", way)),
+        Prepared(case, model=str(library)),
+    ):
+        library.touch()
+        assert prepared.excuse(failure) == failure
+        library.unlink()
+        assert may_pass_later(prepared.excuse(failure))
+        assert str(library) in prepared.excuse(failure).message
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_variants_are_not_blamed_for_files_that_are_gone(failed: int) -> None:
+    gone = Prepared(SCRIPT[0], check=Way("script", "", Compiled("/nowhere/library.so", "key")))
+    problems, _ = compare({**dict([EAGER]), SCRIPT[0]: gone}, lambda job: Checked("not loaded", failed))
+    assert may_pass_later(problems[SCRIPT[0]])

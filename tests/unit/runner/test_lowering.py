@@ -61,3 +61,23 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SetupError, match=r"cannot be written.*TORCHMARK_CACHE"):
         write_script(["/bin/g++"], tmp_path / "file")
+
+
+@pytest.mark.parametrize("change", ["content", "mode"])
+def test_a_script_that_is_not_as_it_was_written_is_written_anew(tmp_path: Path, change: str) -> None:
+    script = write_script(["/bin/g++"], tmp_path)
+    good = script.read_text()
+    if change == "content":
+        script.write_text("#!/bin/sh\ntouch /tmp/owned\n")
+    else:
+        script.chmod(0o777)
+    assert write_script(["/bin/g++"], tmp_path) == script
+    assert script.read_text() == good
+    assert script.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_folder_of_scripts_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    script = write_script(["/bin/g++"], tmp_path)
+    script.parent.chmod(0o777)
+    with pytest.raises(SetupError, match="Other users may write to"):
+        write_script(["/bin/g++"], tmp_path)

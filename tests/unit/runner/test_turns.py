@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.strangers import give_away
+from torchmark.runner import turns
 from torchmark.runner.turns import Turns
 
 
@@ -66,3 +72,67 @@ def test_where_files_cannot_be_locked_nobody_is_kept_from_anything(tmp_path: Pat
     assert alone.share()
     alone.leave()
     alone.close()
+
+
+HOLDER = (
+    "import sys; from pathlib import Path; from torchmark.runner.turns import Turns\n"
+    "turns = Turns(Path(sys.argv[1])); turns.claim(); print(flush=True); input()"
+)
+
+
+def test_whoever_waits_long_is_told_for_which_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "TELLING_AFTER_S", 0.0)
+    told: list[str] = []
+    mine = Turns(tmp_path, told.append)
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert not mine.share()
+        assert not mine.claim()
+        assert set(told) == {f"Waiting for another run of torchmark on this machine (process {other.pid})."}
+        # However long it takes: it lives.
+        monkeypatch.setattr(turns, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
+        assert not mine.claim()
+        other.communicate("\n")
+    assert mine.claim()
+    mine.close()
+
+
+def test_a_process_that_cannot_be_seen_is_not_waited_for_without_end(
+    pair: tuple[Turns, Turns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    one, two = pair
+    two._tell = told.append
+    assert one.claim()
+    monkeypatch.setattr(turns, "TELLING_AFTER_S", 0.0)
+    # It is this process, which is none of those that are waited for.
+    assert not two.claim()
+    assert "in another container" in told[-1]
+    monkeypatch.setattr(turns, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
+    assert two.claim()
+    assert "times may be disturbed" in told[-1]
+    assert two.share()
+
+
+def test_another_users_files_in_the_temporary_folder_are_neither_followed_nor_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    victim = tmp_path / "made by us"
+    folder = tmp_path / f"torchmark-{os.geteuid()}"
+    folder.mkdir(mode=0o700)
+    for path in (tmp_path / f"torchmark-{os.geteuid()}.room", folder / "gate", folder / "room"):
+        path.symlink_to(victim)
+    mine = Turns()
+    assert mine.claim()
+    mine.close()
+    assert not victim.exists()
+    (folder / "gate").unlink()
+    (folder / "gate").touch(0o600)
+    give_away(folder / "gate", monkeypatch)
+    held = Turns(folder)
+    assert held.claim()
+    held.close()

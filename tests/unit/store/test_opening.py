@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -179,3 +181,12 @@ def test_settings_are_those_that_keep_what_is_saved(path: Path) -> None:
     }
     header = path.read_bytes()
     assert header[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
+
+
+def test_a_store_is_made_where_files_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with open_store(tmp_path / "results.db", create=True) as store:
+        assert list(store.list_runs()) == []

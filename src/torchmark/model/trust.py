@@ -1,0 +1,127 @@
+"""Which files and folders may be loaded from: those that only this user, or root, can have written.
+
+Everything that is loaded or run from the cache is asked about here first.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+ROOT = 0
+
+_MAGIC = b"torchmark-sum-1\n"
+_DIGEST_SIZE = hashlib.sha256().digest_size
+
+
+def is_ours(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a file or a folder, not a link to one, that nobody else can have written.
+
+    That the folders around it are safe is a matter of `find_fault`.
+    """
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return is_ours_by(status)
+
+
+def is_ours_by(status: os.stat_result) -> bool:
+    """The same, of what `os.lstat` or `os.fstat` says."""
+    is_plain = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return is_plain and status.st_uid in (os.geteuid(), ROOT) and not _is_open_to_others(status)
+
+
+def find_fault(folder: Path) -> str | None:
+    """Why a folder cannot be trusted, in words that follow "because"; None if it can, or if it is not there yet.
+
+    The folders around it count as well: whoever can rename it can replace it. Of these, one that a group may write is
+    accepted. Many systems make home folders like that, and each file is looked at again before it is used.
+    """
+    for path in dict.fromkeys((folder.absolute(), Path(os.path.realpath(folder)))):
+        for place in (path, *path.parents):
+            try:
+                status = os.lstat(place)
+            except OSError:
+                continue
+            fault = _find_own_fault(place, status) if place == path else _find_fault_around(place, status)
+            if fault is not None:
+                return fault
+    return None
+
+
+def _find_own_fault(folder: Path, status: os.stat_result) -> str | None:
+    if status.st_uid not in (os.geteuid(), ROOT):
+        return _say_owner(folder, status.st_uid)
+    if stat.S_ISDIR(status.st_mode) and _is_open_to_others(status):
+        return f"other users may write to {folder} (chmod go-w would end that)"
+    return None
+
+
+def _find_fault_around(folder: Path, status: os.stat_result) -> str | None:
+    # In a container without root's rights, the folders of the system belong to a user that it does not know.
+    if status.st_uid not in (os.geteuid(), ROOT, os.lstat("/").st_uid):
+        return _say_owner(folder, status.st_uid)
+    # In a sticky folder, such as /tmp, only the owner of a folder can rename it.
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        return f"every user may write to {folder}"
+    return None
+
+
+def _say_owner(folder: Path, user: int) -> str:
+    return f"{folder} belongs to another user ({_find_name(user) or user})"
+
+
+def _is_open_to_others(status: os.stat_result) -> bool:
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    return bool(status.st_mode & stat.S_IWGRP) and not _has_no_other_members(status.st_gid, os.geteuid())
+
+
+@functools.cache
+def _has_no_other_members(group: int, user: int) -> bool:
+    """Whether this is the user's private group, as most Linux systems make one for each user."""
+    try:
+        import grp
+
+        entry = grp.getgrgid(group)
+    except (ImportError, KeyError):
+        return False
+    name = _find_name(user)
+    return entry.gr_name == name and set(entry.gr_mem) <= {name}
+
+
+def _find_name(user: int) -> str | None:
+    try:
+        import pwd
+
+        return pwd.getpwuid(user).pw_name
+    except (ImportError, KeyError):
+        return None
+
+
+def seal(content: bytes) -> bytes:
+    """The content with a checksum behind it. The loader of shared libraries does not look there."""
+    return content + hashlib.sha256(content).digest() + _MAGIC
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether all of it is there, as it was sealed.
+
+    >>> is_sealed(seal(b"library")), is_sealed(seal(b"library")[:-1]), is_sealed(b"library")
+    (True, False, False)
+    """
+    body, digest = content[: -len(_MAGIC) - _DIGEST_SIZE], content[-len(_MAGIC) - _DIGEST_SIZE : -len(_MAGIC)]
+    return content.endswith(_MAGIC) and hashlib.sha256(body).digest() == digest
+
+
+def force_to_disk(path: str | os.PathLike[str]) -> None:
+    """Have the content of a file on the disk before it gets its name, so that a power cut leaves no torn one."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,19 @@
+"""What a user has to know while things go on: each sentence is written to standard error, once."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+_told: set[str] = set()
+
+
+def tell_once(text: str) -> None:
+    """Write a line, unless it has been written before. Nothing fails where it cannot be."""
+    if text in _told or sys.stderr is None:
+        return
+    _told.add(text)
+    with contextlib.suppress(OSError, ValueError):
+        # Perhaps a display stands in the last line of a terminal.
+        sys.stderr.write(("\n" if sys.stderr.isatty() else "") + f"torchmark: {text}\n")
+        sys.stderr.flush()

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.strangers import give_away
+from torchmark.model import trust
+from torchmark.model.trust import find_fault, is_ours
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "cache"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def test_what_only_this_user_can_write_is_ours(folder: Path) -> None:
+    (folder / "file").touch(0o644)
+    assert is_ours(folder)
+    assert is_ours(folder / "file")
+    assert find_fault(folder) is None
+    assert find_fault(folder / "not" / "there") is None
+
+
+def test_what_belongs_to_another_user_is_not_ours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    give_away(folder, monkeypatch)
+    assert not is_ours(folder)
+    assert "belongs to another user" in (find_fault(folder) or "")
+    assert "belongs to another user" in (find_fault(folder / "below") or "")
+
+
+def test_another_user_is_told_apart_without_the_rights_of_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "ROOT", -1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert not is_ours(folder)
+    assert "belongs to another user" in (find_fault(folder) or "")
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o707, 0o1777])
+def test_what_everybody_may_write_is_not_ours(folder: Path, mode: int) -> None:
+    folder.chmod(mode)
+    assert not is_ours(folder)
+    assert "may write to" in (find_fault(folder) or "")
+
+
+def test_what_a_group_may_write_is_ours_only_if_nobody_else_is_in_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.chmod(0o770)
+    monkeypatch.setattr(trust, "_has_no_other_members", lambda group, user: True)
+    assert is_ours(folder)
+    monkeypatch.setattr(trust, "_has_no_other_members", lambda group, user: False)
+    assert not is_ours(folder)
+    assert "chmod go-w" in (find_fault(folder) or "")
+
+
+def test_a_folder_that_others_could_replace_is_not_trusted_unless_its_parent_is_sticky(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+    assert f"every user may write to {folder.parent}" in (find_fault(folder) or "")
+    folder.parent.chmod(0o1777)
+    assert find_fault(folder) is None
+
+
+def test_a_link_is_not_a_file_of_ours_and_a_folder_is_judged_by_what_a_link_to_it_leads_to(folder: Path) -> None:
+    (folder / "file").touch(0o644)
+    (folder / "link").symlink_to(folder / "file")
+    assert not is_ours(folder / "link")
+    away = folder.parent / "away"
+    away.symlink_to(folder)
+    assert find_fault(away) is None
+    folder.chmod(0o777)
+    assert find_fault(away) is not None
