@@ -106,9 +106,7 @@ def test_a_child_that_dies_before_it_has_streams_still_says_why(tmp_path: Path, 
     ("pretence", "reason"),
     [('sys.abiflags = "t"', "free-threaded"), ('sys.implementation.name = "pypy"', "It is pypy")],
 )
-def test_an_interpreter_that_cannot_count_is_refused_with_a_reason(
-    tmp_path: Path, pretence: str, reason: str
-) -> None:
+def test_an_interpreter_that_cannot_count_is_refused_with_a_reason(tmp_path: Path, pretence: str, reason: str) -> None:
     python = make_stub_python(tmp_path / "python")
     (site,) = tmp_path.glob("python/lib/python3.*/site-packages")
     (site / "sitecustomize.py").write_text(f"import sys\n{pretence}\n")

@@ -15,11 +15,11 @@ import torch
 
 from torchmark.define.expand import expand
 from torchmark.define.tree import flatten
+from torchmark.files import is_ours
 from torchmark.measure.scripting import SEED, script_model
 from torchmark.measure.sdk import read_sdk
 from torchmark.model.case import Artefact, AutoLabels, Case, Label, TimerArgs
 from torchmark.model.task import Language
-from torchmark.model.trust import is_ours
 from torchmark.runner.artefacts import Models, insert_path
 
 FlatDefinition: TypeAlias = tuple[tuple[Label, AutoLabels, TimerArgs], ...]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
-from torchmark.model.trust import force_to_disk, is_ours, is_sealed, seal
+from torchmark.files import add_checksum, force_to_disk, has_checksum, is_ours
 
 # What every counting worker needs, and what makes Python functions visible to Callgrind.
 WATCHED = Path(__file__).with_name("watched.c")
@@ -47,7 +47,7 @@ def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED
 def _holds(library: Path) -> bool:
     """Whether there is a whole one that nobody else can have written."""
     try:
-        return is_ours(library) and is_sealed(library.read_bytes())
+        return is_ours(library) and has_checksum(library.read_bytes())
     except OSError:
         return False
 
@@ -91,8 +91,8 @@ def _compile(compiler: list[str], file: Path, library: Path, environ: Mapping[st
                 missing="compiler",
                 advice="Try another compiler: name it in CC.",
             )
-        sealed = f"{made}.sealed"
-        Path(sealed).write_bytes(seal(Path(made).read_bytes()))
-        os.chmod(sealed, 0o755)
-        force_to_disk(sealed)
-        os.replace(sealed, library)
+        whole = f"{made}.whole"
+        Path(whole).write_bytes(add_checksum(Path(made).read_bytes()))
+        os.chmod(whole, 0o755)
+        force_to_disk(whole)
+        os.replace(whole, library)

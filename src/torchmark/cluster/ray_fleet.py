@@ -23,7 +23,7 @@ from torchmark.cluster.fleet import Listed, Loss, Lost, Notice, Replied
 from torchmark.cluster.parcels import Body, Outset, Reply
 from torchmark.cluster.station import Station
 from torchmark.errors import SetupError
-from torchmark.model.trust import is_ours_by
+from torchmark.files import is_ours_by
 
 # It has no types.
 _list_nodes: Callable[[], list[dict[str, Any]]] = ray.nodes

@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchmark.model.locks import Hold, open_lock, try_lock
+from torchmark.files import Hold, open_lock, try_lock
 from torchmark.runner.folders import lock_folder
 
 

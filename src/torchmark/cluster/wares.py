@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torchmark.cluster.parcels import Outfit, Ware
+from torchmark.files import is_ours_by
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Target
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled, Snippet
-from torchmark.model.trust import is_ours_by
 from torchmark.native.cache import TOUCH_INTERVAL_S, Cache
 from torchmark.runner.building import build_snippets
 from torchmark.runner.folders import SHIPPING

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchmark.errors import SetupError, UsageError
-from torchmark.model.locks import Hold, open_lock, try_lock
-from torchmark.model.trust import force_to_disk, is_ours, is_ours_by
+from torchmark.files import Hold, force_to_disk, is_ours, is_ours_by, open_lock, try_lock
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 # When an entry was last used is noted no more often than this.

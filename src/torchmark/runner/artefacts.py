@@ -17,12 +17,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
+from torchmark.files import Hold, is_ours, list_holders, open_lock, try_lock
 from torchmark.model.case import Artefact, Case
 from torchmark.model.job import Place, ScriptJob
-from torchmark.model.locks import Hold, list_holders, open_lock, try_lock
 from torchmark.model.outcome import Failure
 from torchmark.model.sdk import Sdk
-from torchmark.model.trust import is_ours
 from torchmark.runner.folders import MODELS, cache_folder, locate_cache
 from torchmark.runner.persisting import persist
 from torchmark.runner.worker import Worker

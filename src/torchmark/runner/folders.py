@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
+from torchmark.files import find_fault, is_ours
 from torchmark.model.owner import read_namespace, read_start
-from torchmark.model.trust import find_fault, is_ours
 from torchmark.runner.notices import tell_once
 
 # Of Callgrind with all callers of everything, a few hundred megabytes have been seen.

@@ -139,7 +139,8 @@ class Link:
     def read_log(self, start: int = 0) -> str:
         """The end of what the zygote itself, or Valgrind around it, has written since the log had this many bytes."""
         # With pread: the zygote writes at the position of the same open file.
-        return os.pread(self._log.fileno(), TAIL_BYTES, max(start, self._log_size() - TAIL_BYTES)).decode(errors="replace")
+        tail = os.pread(self._log.fileno(), TAIL_BYTES, max(start, self._log_size() - TAIL_BYTES))
+        return tail.decode(errors="replace")
 
     def _log_size(self) -> int:
         return os.fstat(self._log.fileno()).st_size

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
-from torchmark.model.trust import is_ours
+from torchmark.files import is_ours
 
 COMPILERS = ("g++", "clang++", "c++")
 SCRIPT = """#!/bin/sh

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from torchmark.model.locks import Hold, list_holders, open_lock, try_lock
+from torchmark.files import Hold, list_holders, open_lock, try_lock
 from torchmark.runner.folders import lock_folder
 from torchmark.runner.notices import tell_once
 

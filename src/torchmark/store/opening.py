@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from torchmark.errors import StoreError
-from torchmark.model.locks import WITHOUT_LOCKS
+from torchmark.files import WITHOUT_LOCKS
 from torchmark.store import schema
 from torchmark.store.database import Database, explaining
 

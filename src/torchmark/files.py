@@ -1,17 +1,25 @@
-"""Which files and folders may be loaded from: those that only this user, or root, can have written.
+"""Files that may be used: those that only this user, or root, can have written, and that are whole; and locks on files.
 
-Everything that is loaded or run from the cache is asked about here first.
+Everything that is loaded or run from the cache is asked about here first. The system releases a lock when its process
+is gone.
 """
 
 from __future__ import annotations
 
+import enum
+import errno
+import fcntl
 import functools
+import grp
 import hashlib
 import os
+import pwd
 import stat
 from pathlib import Path
 
 ROOT = 0
+# What file systems without locks say: NFS without its lock daemon, Lustre without -o flock, some of FUSE.
+WITHOUT_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 _MAGIC = b"torchmark-sum-1\n"
 _DIGEST_SIZE = hashlib.sha256().digest_size
@@ -85,10 +93,8 @@ def _is_open_to_others(status: os.stat_result) -> bool:
 def _has_no_other_members(group: int, user: int) -> bool:
     """Whether this is the user's private group, as most Linux systems make one for each user."""
     try:
-        import grp
-
         entry = grp.getgrgid(group)
-    except (ImportError, KeyError):
+    except KeyError:
         return False
     name = _find_name(user)
     return entry.gr_name == name and set(entry.gr_mem) <= {name}
@@ -96,22 +102,20 @@ def _has_no_other_members(group: int, user: int) -> bool:
 
 def _find_name(user: int) -> str | None:
     try:
-        import pwd
-
         return pwd.getpwuid(user).pw_name
-    except (ImportError, KeyError):
+    except KeyError:
         return None
 
 
-def seal(content: bytes) -> bytes:
+def add_checksum(content: bytes) -> bytes:
     """The content with a checksum behind it. The loader of shared libraries does not look there."""
     return content + hashlib.sha256(content).digest() + _MAGIC
 
 
-def is_sealed(content: bytes) -> bool:
-    """Whether all of it is there, as it was sealed.
+def has_checksum(content: bytes) -> bool:
+    """Whether all of it is there, as it was written.
 
-    >>> is_sealed(seal(b"library")), is_sealed(seal(b"library")[:-1]), is_sealed(b"library")
+    >>> has_checksum(add_checksum(b"library")), has_checksum(add_checksum(b"library")[:-1]), has_checksum(b"library")
     (True, False, False)
     """
     body, digest = content[: -len(_MAGIC) - _DIGEST_SIZE], content[-len(_MAGIC) - _DIGEST_SIZE : -len(_MAGIC)]
@@ -125,3 +129,47 @@ def force_to_disk(path: str | os.PathLike[str]) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class Hold(enum.Enum):
+    """What came of trying to lock a file."""
+
+    HELD = enum.auto()
+    BUSY = enum.auto()
+    """Another process holds it."""
+    IMPOSSIBLE = enum.auto()
+    """The file system has no locks: nobody can hold it."""
+
+
+def open_lock(path: str | os.PathLike[str]) -> int:
+    """A descriptor of a file to lock, which is made if need be. OSError if it is a link, or another user's."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    if not is_ours_by(os.fstat(descriptor)):
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, "Other users may write to it", str(path))
+    return descriptor
+
+
+def try_lock(descriptor: int, kind: int) -> Hold:
+    """Lock a file without waiting; `kind` is `fcntl.LOCK_SH` or `fcntl.LOCK_EX`. Never raises."""
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return Hold.BUSY
+    except OSError:
+        return Hold.IMPOSSIBLE
+    return Hold.HELD
+
+
+def list_holders(descriptor: int, root: Path = Path("/")) -> list[int]:
+    """The numbers of the other living processes that have locked this file, as far as the system tells."""
+    status = os.fstat(descriptor)
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    try:
+        lines = (root / "proc/locks").read_text().splitlines()
+    except OSError:
+        return []
+    # Such as "1: FLOCK  ADVISORY  WRITE 1234 00:2d:5678 0 EOF".
+    rows = [line.split() for line in lines]
+    pids = {int(row[4]) for row in rows if len(row) > 5 and row[1] == "FLOCK" and row[5] == file}
+    return sorted(pid for pid in pids if pid != os.getpid() and (root / f"proc/{pid}").exists())
