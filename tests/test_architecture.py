@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -71,6 +72,26 @@ THIRD_PARTY = {
 # Runs inside any interpreter the user points at: Python 3.9, the standard library and that interpreter's torch.
 # The bundle that is sent there is made of the same.
 
+# Where text may be written to a standard stream. What is printed by the others goes through `cli/output.py`, which lets
+# nothing through that steers a terminal or the log of continuous integration.
+MAY_PRINT = {
+    "cli/output.py",
+    "cli/main.py",  # the overview, before anything else is loaded
+    "cli/streams.py",
+    "cli/cmd_doctor.py",  # a console that does not write: what it would is printed with `echo`
+    "cli/cmd_rm.py",  # click's question, which is a number and words of ours
+    "api/compare.py",  # through `printable_lines`
+    "report/waiting.py",  # a spinner, through `printable`
+    "report/findings.py",  # on the console of cmd_doctor
+    "runner/notices.py",  # one line, made printable there: the runner knows nothing of reports
+    "report/progress.py",  # a bar, which moves the cursor, through `printable`
+}
+# Processes of their own, whose output the parent reads.
+PRINTS_TO_PARENT = {"worker"}
+PRINTING = re.compile(
+    r"print|click\.(?:echo|secho|echo_via_pager|confirm|prompt|progressbar)|(?:.*\.)?Console|.*std(?:out|err)(?:\.\w+)*\.write\w*"
+)
+
 UNTELLING = {"util", "utils", "common", "helpers", "misc", "base", "manager", "data"}
 # Import paths of torch.utils.benchmark, kept for its users' scripts.
 KEPT_FOR_COMPATIBILITY = {"utils", "utils/common.py"}
@@ -111,6 +132,26 @@ def test_imports_stay_within_the_table(path: Path) -> None:
             relative = path.relative_to(SOURCE)
             allowed = THIRD_PARTY.get(parts[0], set())
             assert any(relative.match(pattern) for pattern in allowed), f"{parts[0]} is not for {relative}"
+
+
+def list_calls(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_text_is_printed_through_one_function(path: Path) -> None:
+    relative = str(path.relative_to(SOURCE))
+    if relative in MAY_PRINT or room(path) in PRINTS_TO_PARENT:
+        return
+    direct = {name for name in (*list_calls(path), *imports(path)) if PRINTING.fullmatch(name)}
+    assert not direct, f"{relative}: use torchmark.cli.output.echo instead of {direct}"
+
+
+@pytest.mark.parametrize("call", ["print", "click.echo", "click.secho", "sys.stderr.write", "sys.stdout.buffer.write"])
+def test_direct_printing_is_recognised(call: str) -> None:
+    assert PRINTING.fullmatch(call)
 
 
 def test_there_are_no_import_cycles() -> None:
@@ -185,6 +226,7 @@ def test_portable_modules_are_python_3_9_and_need_nothing_but_torch(path: Path) 
         ("torchmark.cli.cmd_flame", {"torch", "numpy", "jinja2"}),
         ("torchmark.suites.overrides", {"torch", "torchmark.define", "dataclasses"}),
         ("torchmark.cli.cmd_show", {"torch", "numpy", "jinja2"}),
+        ("torchmark.cli.streams", {"torch", "numpy", "click", "rich", "jinja2", "typing", "dataclasses"}),
         ("torchmark.cli.cmd_runs", {"torch", "numpy", "jinja2", "rich"}),
         ("torchmark.cli.cmd_export", {"torch", "numpy", "jinja2", "rich"}),
         ("torchmark.cli.cmd_doctor", {"torch", "numpy", "jinja2"}),

@@ -8,7 +8,7 @@ import re
 _NOISE = re.compile(
     r"'\d+$"  # what Callgrind writes behind a function that was entered again through itself
     r"|@@?[A-Za-z_][\w.]*$"  # a symbol's version
-    r"|\s\[clone [^\]]*\]"  # which copy of a function a compiler made, in C++ and in C
+    r"|\s\[clone [^\[\]]*\]"  # which copy of a function a compiler made, in C++ and in C
     r"|\.(?:part|isra|constprop|cold|lto_priv|localalias|llvm)(?:\.\d+)*(?=$|\.)"
     r"|\[abi:\w+\]"
     r"|(?<=\))(?: (?:const|volatile|noexcept)\b)*(?: &&?(?=$|\W))?"  # what qualifies a list of parameters
@@ -71,7 +71,7 @@ def split_name(name: str) -> list[str]:
 
 NAMELESS = "(no name)"
 _ADDRESS = re.compile(r"(?:0x[0-9a-f]+|\?\?\?)?(?:'\d+)?$")
-_PYTHON = re.compile(r"(?:lib)?python[\d.]*\w*(?:\.so)?$")
+_PYTHON = re.compile(r"(?:lib)?python(?:[\d.]*\.)?\w*(?:\.so)?$")
 # As Callgrind writes it. Code that is in no file was made while the program ran, by oneDNN or XNNPACK say.
 _NO_BINARY = ("", "???")
 GENERATED = "generated code"

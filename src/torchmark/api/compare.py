@@ -12,6 +12,7 @@ from torchmark.api.measurement import Measurement
 from torchmark.errors import UsageError
 from torchmark.report.export import export_csv, export_dict, export_markdown
 from torchmark.report.page import render_grids
+from torchmark.report.printable import printable_lines
 from torchmark.report.table import Colorize, Style, render_table
 
 
@@ -64,7 +65,8 @@ class Compare:
     def print(self) -> None:
         """Print the tables; in colour only on a terminal, and never where NO_COLOR is set."""
         on_terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-        print(self._render(in_colour=on_terminal and _colours_allowed()))
+        in_colour = on_terminal and _colours_allowed()
+        print(printable_lines(self._render(in_colour=in_colour), styled=in_colour))
 
     def __str__(self) -> str:
         # Where the text will go is not known here: it has the colours that were asked for.

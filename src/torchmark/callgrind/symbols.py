@@ -51,20 +51,12 @@ def is_known_for_noise(label: str) -> bool:
     return any(part in label for part in _NOISY)
 
 
-# In this order. A path before what is known of a source tree differs from build to build; so does the binary behind. A
-# file ends at the first colon: what comes after is the function's name, which may look like anything.
-_REWRITES = tuple(
-    (re.compile(pattern), replacement)
-    for pattern, replacement in (
-        (r"^[^:]+build/\.\./", "build/../"),
-        (r"^[^:]+/build/aten/", "build/aten/"),
-        (r"^[^:]+/(?=(?:Python|Objects|Modules|Include|Parser|Programs)/[^:]*\.[ch]:)", ""),
-        (r"^[^:]+/(?:site|dist)-packages/", "site-packages/"),
-        # The loop of a C++ snippet, whatever the snippet.
-        (r"^[^:]+:(torchmark_loop)_[0-9a-f]{32}\b", r"snippet:\1"),
-        (r"\s\[.+\]$", ""),
-    )
-)
+# A path before what is known of a source tree differs from build to build.
+_CPYTHON = ("/Python/", "/Objects/", "/Modules/", "/Include/", "/Parser/", "/Programs/")
+_PACKAGES = ("/site-packages/", "/dist-packages/")
+# The loop of a C++ snippet, whatever the snippet.
+_LOOP = re.compile(r"[^:]+:(torchmark_loop)_[0-9a-f]{32}\b")
+_BINARY = re.compile(r"\s\[")
 
 
 def standardise(label: str) -> str:
@@ -73,6 +65,33 @@ def standardise(label: str) -> str:
     >>> standardise("/tmp/build.1/Python-3.11.7/Modules/gcmodule.c:collect [/usr/lib/libpython3.11.so]")
     'Modules/gcmodule.c:collect'
     """
-    for pattern, replacement in _REWRITES:
-        label = pattern.sub(replacement, label)
-    return label
+    # A file ends at the first colon: what comes after is the function's name, which may look like anything.
+    file, colon, function = label.partition(":")
+    label = _standardise_file(file, is_c=bool(colon) and file.endswith((".c", ".h"))) + colon + function
+    return _drop_binary(_LOOP.sub(r"snippet:\1", label, count=1) if _LOOP.match(label) else label)
+
+
+def _standardise_file(file: str, *, is_c: bool) -> str:
+    """Without the folder of a source tree that is known; in this order, as one may lie within another."""
+    if (start := _find_last(file, "build/../")) > 0:
+        file = file[start:]
+    if (start := _find_last(file, "/build/aten/")) > 0:
+        file = file[start + 1 :]
+    if is_c and (start := _find_last(file, *_CPYTHON)) > 0:
+        file = file[start + 1 :]
+    if (start := _find_last(file, *_PACKAGES)) > 0:
+        file = "site-packages/" + file[start + len(_PACKAGES[0]) :]
+    return file
+
+
+def _find_last(text: str, *parts: str) -> int:
+    """Where the last of these begins; what a text begins with is not found."""
+    return max(text.rfind(part, 1) for part in parts)
+
+
+def _drop_binary(label: str) -> str:
+    """Without the name of a program or library in brackets, which is on the last line and the last thing there."""
+    if not label.endswith("]"):
+        return label
+    found = _BINARY.search(label, max(label.rfind("\n"), 0))
+    return label[: found.start()] if found and found.end() < len(label) - 1 else label

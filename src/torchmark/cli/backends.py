@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from torchmark.cli.output import echo
 from torchmark.cluster.backend import ClusterBackend
 from torchmark.cluster.opening import open_ray
 from torchmark.errors import UsageError
@@ -67,4 +68,4 @@ def backend_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _tell(text: str) -> None:
-    click.echo(f"NOTE: {text}", err=True)
+    echo(f"NOTE: {text}", err=True)

@@ -20,6 +20,7 @@ from torchmark.cli.comparing import Found, carry_out
 from torchmark.cli.duelling import Duelling
 from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate, gate_options
 from torchmark.cli.live_dossiers import make_live_dossier
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
     Metrics,
     Seconds,
@@ -28,6 +29,7 @@ from torchmark.cli.parameters import (
     global_setup_option,
     is_standard_output,
     json_option,
+    use_colour,
     write_json,
 )
 from torchmark.cli.planning import Wish
@@ -130,14 +132,14 @@ def command(
     try:
         found = _carry_out(comparison, usable, asked.wish() if loaded else None, store_path, means, quiet=quiet)
     except SetupError as error:
-        click.echo(f"torchmark: {error}", err=True)
+        echo(f"torchmark: {error}", err=True)
         return REFUSED
     result = apply_gate(found.judgements, list_counts(comparison, found.evidence), gate)
     report = Report(comparison, found, result, gate, spell_store(store_path))
     if json_file is not None:
         write_json(report.as_json(), json_file)
     if not is_standard_output(json_file):
-        click.echo(report.show(all_cases=all_cases, explaining=not no_explain))
+        echo(report.show(all_cases=all_cases, explaining=not no_explain), styled=use_colour())
     if page is not None:
         write_text(render_report(make_live_dossier(comparison, found, {}, title=TITLE)), page)
     append_summary(report.summarise(), gate)
@@ -171,6 +173,6 @@ def _leave_out_counts(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:
     try:
         find_valgrind(os.environ.get("PATH", os.defpath))
     except SetupError as error:
-        click.echo(f"NOTE: Nothing is counted. {error}", err=True)
+        echo(f"NOTE: Nothing is counted. {error}", err=True)
         return tuple(metric for metric in metrics if metric is not Metric.COUNT)
     return metrics

@@ -12,6 +12,7 @@ from torchmark.analysis.accepting import describe_dependencies, make_entry
 from torchmark.analysis.contrast import CaseId, CountedCase, choose_counts, identify
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.gating import DEFAULT_LEDGER
+from torchmark.cli.output import echo
 from torchmark.cli.selecting import Loaded, explain_nothing
 from torchmark.cli.sides import choose_target
 from torchmark.cli.storing import store_option
@@ -73,7 +74,7 @@ def command(
         counts = choose_counts(store.load(info.id, profiles=True, select=meant.__contains__), target)
     for case in meant:
         path = _write(ledger, case, counts[identify(case)], reason)
-        click.echo(f"Accepted {name_case(case)}: {_word(counts, case)}, in {path}")
+        echo(f"Accepted {name_case(case)}: {_word(counts, case)}, in {path}")
     return 0
 
 

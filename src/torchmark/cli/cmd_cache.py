@@ -8,6 +8,7 @@ import os
 import click
 
 from torchmark.cli.loading import load_sdk
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import is_standard_output, json_option, write_json
 from torchmark.report.text import count
 from torchmark.report.units import format_size
@@ -36,8 +37,8 @@ def info(json_file: str | None) -> int:
     if json_file is not None:
         write_json({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(state)}, json_file)
     if not is_standard_output(json_file):
-        click.echo(state.folder)
-        click.echo(f"{_describe(state)}, of {format_size(state.limit_bytes)} at most")
+        echo(state.folder)
+        echo(f"{_describe(state)}, of {format_size(state.limit_bytes)} at most")
     return 0
 
 
@@ -49,14 +50,14 @@ def warm() -> int:
     """
     with show_waiting("Compiling torch's headers"):
         warm_cache(load_sdk(), os.environ)
-    click.echo(_describe(inspect_cache(os.environ)))
+    echo(_describe(inspect_cache(os.environ)))
     return 0
 
 
 @command.command("clear")
 def clear() -> int:
     """Remove all that torchmark has compiled there, and nothing else."""
-    click.echo(f"Removed {_describe(clear_cache(os.environ))}.")
+    echo(f"Removed {_describe(clear_cache(os.environ))}.")
     return 0
 
 

@@ -26,6 +26,7 @@ from torchmark.cli.gating import (
     decide_exit_code,
     gate_options,
 )
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.planning import read_selection
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
@@ -118,7 +119,7 @@ def command(
         runs = [_load(store, side, selection, metrics) for side in sides]
         if not any(run.plan.cases for run in runs):
             found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)
-            click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
+            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
         compared = _compare(store, sides, runs, gate, store_path, force=force)
     if json_file is not None:
@@ -197,7 +198,7 @@ def _show(compared: _Compared, *, all_cases: bool, choose: Callable[[list[Judgem
     contrast, (base, head) = compared.contrast, name_sides(compared.base, compared.head)
     refused = not compared.forced and (contrast.obstacles or contrast.case_obstacles)
     if refused:
-        click.echo(f"torchmark: {tell_refusal(contrast, width)}", err=True)
+        echo(f"torchmark: {tell_refusal(contrast, width)}", err=True)
     if contrast.obstacles and refused:
         return
     texts = [f"base  {compared.base.title}\nhead  {compared.head.title}"]
@@ -209,7 +210,7 @@ def _show(compared: _Compared, *, all_cases: bool, choose: Callable[[list[Judgem
         texts.append(explain_judgements(choose(explained), width))
     texts.append(tell_unpaired(contrast, base, head, width))
     texts.append("\n".join(tell_gate(compared.result, compared.accept)))
-    click.echo("\n\n".join(filter(None, texts)))
+    echo("\n\n".join(filter(None, texts)), styled=use_colour())
 
 
 def _summarise(compared: _Compared) -> str:

@@ -16,6 +16,7 @@ from torchmark.api.counter import STARTING, choose_layouts, start
 from torchmark.api.stats import CallgrindStats, make_stats
 from torchmark.callgrind.tally import tally
 from torchmark.cli.compiling import compile_tasks
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
     Seconds,
     ThreadCounts,
@@ -157,9 +158,9 @@ def _report(
     if json_file is not None:
         write_json(as_json(results, failures, diff=diff), json_file)
     if results and not is_standard_output(json_file):
-        click.echo("\n".join(_texts(results, diff=diff)))
+        echo("\n".join(_texts(results, diff=diff)))
     for task, failure in failures:
-        click.echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
+        echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
 
 
 def _texts(results: Sequence[CallgrindStats], *, diff: bool) -> Iterator[str]:

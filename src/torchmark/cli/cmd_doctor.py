@@ -6,7 +6,8 @@ import click
 from rich.console import Console
 
 from torchmark.analysis.diagnose import diagnose
-from torchmark.cli.parameters import is_standard_output, json_option, write_json
+from torchmark.cli.output import echo
+from torchmark.cli.parameters import is_standard_output, json_option, use_colour, write_json
 from torchmark.report.findings import plain_findings, print_findings
 from torchmark.runner.machine import probe_machine
 
@@ -20,5 +21,8 @@ def command(json_file: str | None) -> int:
     if json_file is not None:
         write_json(plain_findings(machine, findings), json_file)
     if not is_standard_output(json_file):
-        print_findings(findings, Console(highlight=False))
+        console = Console(highlight=False)
+        with console.capture() as captured:
+            print_findings(findings, console)
+        echo(captured.get(), nl=False, styled=use_colour())
     return 0

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from torchmark.cli.exporting import ALL_FORMATS, choose_format, choose_part, tell_left_out
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.storing import store_option
@@ -62,11 +63,11 @@ def command(
         run = store.load(info.id, profiles=kind.profiles, select=selection.admits)
         if not run.plan.cases:
             found = store.load(info.id).plan.cases
-            click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
+            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
     part = choose_part(run, metrics, env)
     write_text(kind.write(part), output)
     note = tell_left_out(part, kind)
     if note:
-        click.echo(f"torchmark: {note}", err=True)
+        echo(f"torchmark: {note}", err=True)
     return 0

@@ -13,6 +13,7 @@ from torchmark.api.counter import STARTING
 from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
 from torchmark.api.statements import make_case
 from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import Seconds, check_folder, global_setup_option
 from torchmark.cli.selecting import (
     FAULTY,
@@ -199,11 +200,11 @@ def _sample(cases: Sequence[Case], target: Target, *, seconds: float, rate: int,
 def _write(case: Case, graph: Graph | Failure, file: str, kind: str) -> bool:
     """Whether it failed."""
     if isinstance(graph, Failure):
-        click.echo(f"Failed: {name_case(case)}\n{describe_failure(graph)}", err=True)
+        echo(f"Failed: {name_case(case)}\n{describe_failure(graph)}", err=True)
         return True
     write_text(graph.render(kind), file)
     if file != "-":
-        click.echo(f"{name_case(case)}: {file}")
+        echo(f"{name_case(case)}: {file}")
         for line in sum_up_flame(graph.flame):
-            click.echo(f"  {line}")
+            echo(f"  {line}")
     return False

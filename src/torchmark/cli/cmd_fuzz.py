@@ -14,6 +14,7 @@ import click
 
 from torchmark.cli.backends import Means, backend_options
 from torchmark.cli.loading import load_inputs
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import MOST_THREADS, Seconds, check_folder, json_option, output_aside
 from torchmark.cli.studying import Study, follow, report
 from torchmark.errors import UsageError
@@ -114,7 +115,7 @@ def command(
     if only is not None and number is not None:
         raise UsageError("--only says which inputs: leave out -n with it.")
     if len(set(stmts)) < len(stmts):
-        click.echo("NOTE: The same statement is given more than once: what differs is noise.", err=True)
+        echo("NOTE: The same statement is given more than once: what differs is noise.", err=True)
     means.check(None)
     check_folder()
     # As `python -m` does, so that a fuzzer or a setup can import what lies here.
@@ -163,7 +164,7 @@ def choose_fuzzer(texts: Sequence[str]) -> str:
 def tell_waiting() -> None:
     """Say why nothing happens, below the bar if there is one."""
     with contextlib.suppress(OSError):
-        click.echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
+        echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ import click
 
 from torchmark.analysis.confirm import confirm, list_neighbours
 from torchmark.analysis.history import trace_histories
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, write_json
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.storing import store_option
@@ -82,7 +83,7 @@ def command(
         histories = _trace(store, infos, pinned, admits)
         if not histories:
             found = {(case.suite, case.key): case for info in infos for case in store.load(info.id).plan.cases}
-            click.echo(f"torchmark: {explain_nothing(Loaded((), tuple(found.values()), (), selection))}", err=True)
+            echo(f"torchmark: {explain_nothing(Loaded((), tuple(found.values()), (), selection))}", err=True)
             return NOTHING_SELECTED
     histories = _choose_target(histories, env)
     interpreters = _find_interpreters(histories)
@@ -95,7 +96,7 @@ def command(
         text = render_histories(
             histories, width, metrics=metrics, pinned=pinned, interpreters=interpreters, plain=not _has_blocks()
         )
-        click.echo(text)
+        echo(text)
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import IO
 
 import click
 
+from torchmark.cli.output import echo
 from torchmark.cli.storing import store_option
 from torchmark.errors import StoreError
 from torchmark.report.text import count
@@ -33,5 +34,5 @@ def command(file: IO[bytes], store_path: Path) -> int:
         raise StoreError(f"{file.name}: It cannot be read: {error.strerror}.") from error
     with open_store(store_path, create=True) as store:
         info = store.add(run)
-    click.echo(f"Took in {info.name!r} ({info.id[:8]}) with {count(info.outcomes, 'result')}.")
+    echo(f"Took in {info.name!r} ({info.id[:8]}) with {count(info.outcomes, 'result')}.")
     return 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import is_standard_output, json_option, write_json
 from torchmark.cli.selecting import (
     Loaded,
@@ -45,10 +46,10 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
         write_json(as_json(loaded), json_file)
     if loaded.cases and not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-        click.echo(render_cases(loaded.cases, width))
-        click.echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")
+        echo(render_cases(loaded.cases, width))
+        echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")
     if not loaded.cases and (loaded.found or not loaded.faults):
-        click.echo(f"torchmark: {explain_nothing(loaded)}", err=True)
+        echo(f"torchmark: {explain_nothing(loaded)}", err=True)
     show_faults(loaded.faults)
     return loaded.exit_code
 

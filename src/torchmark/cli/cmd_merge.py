@@ -8,12 +8,13 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.sharding import deal
+from torchmark.cli.output import echo
 from torchmark.cli.planning import spell_resume
 from torchmark.model.run import RunInfo
 from torchmark.model.shard import Shard
-from torchmark.report.cells import printable
 from torchmark.report.closing import SHORT_ID
 from torchmark.report.heading import word_sources
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.store.merging import Merged, merge
 from torchmark.store.runs import open_store
@@ -44,14 +45,14 @@ def command(stores: tuple[Path, ...], output: Path, force: bool) -> int:
     merged = merge(stores, output, force=force)
     united = [one for one in merged if one.parts]
     copied = len(merged) - len(united)
-    click.echo(f"{output}: {count(len(merged), 'run')}" + (f", {copied} of them as before" if copied else ""))
+    echo(f"{output}: {count(len(merged), 'run')}" + (f", {copied} of them as before" if copied else ""))
     for one in united:
-        click.echo(f"  {_describe(one)}")
+        echo(f"  {_describe(one)}")
     incomplete = [one for one in united if one.info.outcomes < one.info.orders]
     notes = [note for one in united for note in _note(one)]
     notes += [_tell_missing(one, output) for one in incomplete]
     for note in notes:
-        click.echo(f"Note: {printable(note)}", err=True)
+        echo(f"Note: {printable(note)}", err=True)
     return INCOMPLETE if incomplete else 0
 
 

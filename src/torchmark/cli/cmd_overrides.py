@@ -20,6 +20,7 @@ from torchmark.cli.cmd_show import make_unmistakable
 from torchmark.cli.executing import SIGNALLED, Task, carry_out
 from torchmark.cli.gating import GateOptions, gate_options
 from torchmark.cli.interrupts import Ended
+from torchmark.cli.output import echo
 from torchmark.cli.override_comparing import DEFAULT_OUTPUT, Question, compare_overrides
 from torchmark.cli.parameters import check_folder, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.planning import Wish, plan_targets
@@ -226,4 +227,5 @@ def _report(run: Run, shown: RunInfo, json_file: str | None, store: str) -> None
         write_json(plain_overrides(run, rows, findings), json_file)
     if not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-        click.echo(render_overrides(run, rows, findings, width, colour=use_colour(), shown=shown, store=store))
+        text = render_overrides(run, rows, findings, width, colour=use_colour(), shown=shown, store=store)
+        echo(text, styled=use_colour())

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from torchmark.cli.dossiers import Wanted, load_dossier
+from torchmark.cli.output import echo
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sides import StoredSide, find_side, find_sides, has_two_targets
 from torchmark.cli.storing import spell_store, store_option
@@ -58,16 +59,16 @@ def command(
         dossier = load_dossier(store, sides, wanted, selection.admits)
         if not dossier.entries:
             found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)
-            click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
+            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
     for remark in dossier.remarks:
-        click.echo(f"torchmark: {remark}", err=True)
+        echo(f"torchmark: {remark}", err=True)
     text = render_report(dossier)
     write_text(text, output)
     if output != STANDARD_OUTPUT:
-        click.echo(f"{make_headline(dossier)}.")
+        echo(f"{make_headline(dossier)}.")
         size = format_size(len(text.encode(errors="replace")))
-        click.echo(f"Written: {output} ({size}, {count(len(dossier.entries), 'case')})")
+        echo(f"Written: {output} ({size}, {count(len(dossier.entries), 'case')})")
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from torchmark.cli.output import echo
 from torchmark.cli.storing import store_option
 from torchmark.errors import UsageError
 from torchmark.report.runs import render_runs
@@ -31,9 +32,9 @@ def command(references: tuple[str, ...], yes: bool, store_path: Path) -> int:
         if not yes:
             if not (sys.stdin and sys.stdin.isatty()):
                 raise UsageError("Nobody is there to be asked whether to remove runs: say --yes.")
-            click.echo(render_runs([entry for entry in store.list_entries() if entry.info.id in ids]))
+            echo(render_runs([entry for entry in store.list_entries() if entry.info.id in ids]))
             if not click.confirm(f"Remove {count(len(ids), 'run')} for good?"):
                 return KEPT
         store.remove(ids)
-    click.echo(f"Removed {count(len(ids), 'run')}.")
+    echo(f"Removed {count(len(ids), 'run')}.")
     return 0

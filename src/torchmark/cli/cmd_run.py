@@ -19,6 +19,7 @@ from torchmark.cli.backends import Means, backend_options
 from torchmark.cli.cmd_show import as_json, make_unmistakable
 from torchmark.cli.executing import SIGNALLED, Task, carry_out
 from torchmark.cli.interrupts import Ended
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
     Metrics,
     NamedInterpreter,
@@ -165,7 +166,7 @@ def command(
     own = keep_to_shard(run, wish.shard)
     _report(own, shown, json_file, spell_store(store_path))
     if wish.shard is not None and not own.plan.cases:
-        click.echo(say_why_empty(run.plan, wish.shard), err=True)
+        echo(say_why_empty(run.plan, wish.shard), err=True)
     show_faults(loaded.faults)
     return code or (FAULTY if loaded.faults else 0)
 
@@ -202,12 +203,12 @@ def _preview(wish: Wish, store_path: Path, cores: int, *, recall_it: bool, name:
     whole = wish.make_plan(loaded.cases)
     plan = dataclasses.replace(whole, cases=list_own_cases(whole, wish.shard))
     if wish.shard is not None:
-        click.echo(f"Shard {wish.shard}:" if plan.cases else say_why_empty(whole, wish.shard))
+        echo(f"Shard {wish.shard}:" if plan.cases else say_why_empty(whole, wish.shard))
     if not plan.cases:
         return loaded.exit_code
     orders = [order for order in plan.orders if _identify(order) not in settled]
     expected = estimate(orders, plan.sampling, history, cores)
-    click.echo(render_plan(plan, expected, cores, _width(), of=len(loaded.found)))
+    echo(render_plan(plan, expected, cores, _width(), of=len(loaded.found)))
     show_faults(loaded.faults)
     return loaded.exit_code
 
@@ -227,8 +228,9 @@ def _report(run: Run, shown: RunInfo, json_file: str | None, store: str) -> None
         write_json(as_json(run, summaries, ()), json_file)
     if not is_standard_output(json_file):
         for line in tell_nodes(run):
-            click.echo(line)
-        click.echo(render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown, store=store))
+            echo(line)
+        table = render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown, store=store)
+        echo(table, styled=use_colour())
 
 
 def _width() -> int:

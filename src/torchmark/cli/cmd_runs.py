@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import is_standard_output, json_option, write_json
 from torchmark.cli.storing import store_option
 from torchmark.model.run import RunEntry
@@ -35,7 +36,7 @@ def command(store_path: Path, json_file: str | None) -> int:
         write_json(as_json(entries), json_file)
     if not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-        click.echo(render_runs(entries, width) if entries else "There are no runs in the store yet.")
+        echo(render_runs(entries, width) if entries else "There are no runs in the store yet.")
     return 0
 
 

@@ -18,6 +18,7 @@ from torchmark.api.referee import FEWEST_LAYOUTS, LAYOUTS, Settings
 from torchmark.api.selftest import STMT, choose_slowings, gauge_statement, run_trials
 from torchmark.api.venues import claim_machine
 from torchmark.cli.gating import REFUSED
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import check_folder, is_standard_output, json_option, write_json
 from torchmark.errors import SetupError
 from torchmark.model.selftest import SelfTest, Trial
@@ -68,7 +69,7 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
             with show_waiting("Starting processes") if not quiet else contextlib.nullcontext():
                 arena.start(range(2 * layouts))
         except SetupError as error:
-            click.echo(f"torchmark: {error}", err=True)
+            echo(f"torchmark: {error}", err=True)
             return REFUSED
         claim_machine(stack, Stop(), lambda what, done, of: None)
         run_s = gauge_statement(arena)
@@ -81,7 +82,7 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
     if json_file is not None:
         write_json({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **plain_selftest(trust, run_s)}, json_file)
     if not is_standard_output(json_file):
-        click.echo(render_selftest(trust, STMT, run_s, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns))
+        echo(render_selftest(trust, STMT, run_s, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns))
     return 0
 
 

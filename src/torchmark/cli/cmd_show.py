@@ -13,6 +13,7 @@ import click
 from torchmark.analysis.narrow import narrow_run
 from torchmark.analysis.results import summarise_run
 from torchmark.cli.functions import FUNCTIONS_HELP, Breakdown, break_down
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sharding import find_own_cases
@@ -74,7 +75,7 @@ def command(
         run = _choose_metrics(store.load(info.id, select=select), metrics)
         if not run.plan.cases and own != frozenset():
             found = tuple(case for case in store.load(info.id).plan.cases if own is None or case in own)
-            click.echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
+            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
         breakdowns = break_down(store, run, functions) if functions is not None else []
         shown = dataclasses.replace(run, info=make_unmistakable(store, info))
@@ -85,9 +86,8 @@ def command(
         texts = [render_functions(one.title, one.rows, _width(), inclusive=inclusive) for one in breakdowns]
         if with_failures and not texts:
             texts = [describe_run(shown, _width()), tell_failures(summaries, run.plan) or "Nothing failed."]
-        click.echo(
-            "\n\n".join(texts or _texts(shown, summaries, spell_store(store_path), narrow=selection != Selection()))
-        )
+        texts = texts or _texts(shown, summaries, spell_store(store_path), narrow=selection != Selection())
+        echo("\n\n".join(texts), styled=use_colour())
     return 0
 
 

@@ -15,6 +15,7 @@ from torchmark.analysis.arrange import ordered_unique
 from torchmark.api.compare import Compare
 from torchmark.api.measurement import Measurement
 from torchmark.cli.loading import load_timer
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
     Seconds,
     ThreadCounts,
@@ -25,6 +26,7 @@ from torchmark.cli.parameters import (
     json_option,
     language_option,
     output_aside,
+    use_colour,
     write_json,
 )
 from torchmark.cli.timing import Outcomes, choose_budget, choose_method, time_all, time_compiled
@@ -136,20 +138,21 @@ def show(results: Sequence[Measurement], used: set[str]) -> None:
     """One result in full, several as a table; caveats below."""
     if len(results) == 1:
         (result,) = results
-        click.echo(describe_measurement(result.task_spec, result.summary, result.number_per_run))
+        echo(describe_measurement(result.task_spec, result.summary, result.number_per_run))
         _show_interval(result)
     else:
         table = Compare(list(results))
-        table.colorize()
+        if use_colour():
+            table.colorize()
         table.highlight_warnings()
-        table.print()
+        echo(table, styled=use_colour())
     # The text above tells of variation already. Advice that fits several notes is given once.
     notes = [(result, caveat) for result in results for caveat in result.caveats if not isinstance(caveat, Variation)]
     for result, caveat in notes:
         whose = f"{one_line(result.as_row_name)}, {count(result.num_threads, 'thread')}: " if len(results) > 1 else ""
-        click.echo(f"  NOTE: {whose}{state_fact(caveat)}")
+        echo(f"  NOTE: {whose}{state_fact(caveat)}")
     for advice in ordered_unique(give_advice(caveat, "shell", used) for _, caveat in notes):
-        click.echo(f"  {advice}")
+        echo(f"  {advice}")
 
 
 def show_failures(tracebacks: dict[str, str], *, with_names: bool) -> None:
@@ -157,7 +160,7 @@ def show_failures(tracebacks: dict[str, str], *, with_names: bool) -> None:
     for text in dict.fromkeys(tracebacks.values()):
         whose = ", ".join(one_line(stmt) for stmt, own in tracebacks.items() if own == text)
         heading = f"Failed: {whose}\n" if with_names else ""
-        click.echo(f"{heading}{text}", err=True, nl=False)
+        echo(f"{heading}{text}", err=True, nl=False)
 
 
 def _show_interval(result: Measurement) -> None:
@@ -166,4 +169,4 @@ def _show_interval(result: Measurement) -> None:
         return
     scale = choose_scale(result.median)
     low, high = scale.show(interval.low), scale.show(interval.high)
-    click.echo(f"  The median lies between {low} and {high} {scale.unit} ({interval.confidence:.0%} confidence).")
+    echo(f"  The median lies between {low} and {high} {scale.unit} ({interval.confidence:.0%} confidence).")

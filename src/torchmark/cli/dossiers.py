@@ -14,7 +14,7 @@ from torchmark.analysis.dossier import make_entries, make_party
 from torchmark.analysis.picturing import picture, share_out_frames
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.changed_functions import split
-from torchmark.cli.reproducing import Sides, join_path, spell_again, spell_commands
+from torchmark.cli.reproducing import Labels, Sides, spell_again, spell_commands
 from torchmark.cli.sides import StoredSide, name_sides
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
@@ -45,7 +45,11 @@ def load_dossier(store: Store, sides: Sequence[StoredSide], wanted: Wanted, sele
     judgements, remarks = _compare(parts, force=wanted.force) if len(parts) == 2 else ((), ())
     names = list(name_sides(sides[0], sides[1])) if len(sides) == 2 else [sides[0].name]
     spelt = _name_commands(sides, names, parts, wanted.store)
-    entries = [_add_commands(entry, spelt, parts) for entry in make_entries(parts, judgements)]
+    labels = Labels(case for part in parts for case in part.run.plan.cases)
+    entries = [
+        dataclasses.replace(entry, commands=spell_commands(entry.case, labels, spelt))
+        for entry in make_entries(parts, judgements)
+    ]
     return Dossier(
         title=wanted.title if wanted.title is not None else " against ".join(reversed(names)),
         parties=tuple(make_party(part, name, side.title) for part, name, side in zip(parts, names, sides, strict=True)),
@@ -81,11 +85,6 @@ def _find_python(run: Run, side: StoredSide) -> str | None:
     """The interpreter, if all results are of one."""
     found = {one.environment.python for one in run.outcomes if one.environment and one.order.target == side.target}
     return side.target.python or (found.pop() if len(found) == 1 else None)
-
-
-def _add_commands(entry: Entry, spelt: Sides, parts: Sequence[Part]) -> Entry:
-    paths = [join_path(case) for part in parts for case in part.run.plan.cases]
-    return dataclasses.replace(entry, commands=spell_commands(entry.case, paths, spelt))
 
 
 def _add_functions(store: Store, sides: Sequence[StoredSide], entries: Sequence[Entry], *, flames: bool) -> list[Entry]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 
 from torchmark.analysis.aligning import align
@@ -14,6 +13,7 @@ from torchmark.model.flame import Flame, Stacks
 from torchmark.report.flame_formats import as_collapsed, as_speedscope
 from torchmark.report.flame_page import render_html
 from torchmark.report.flame_svg import render_svg
+from torchmark.report.formats.texts import dump_json
 
 # The formats, and what names of their files end with; the first is what is added to a name.
 FORMATS = {
@@ -77,7 +77,7 @@ class Graph:
             base, head, _ = align(base, head)
         if kind == "collapsed":
             return as_collapsed(head, base)
-        return json.dumps(as_speedscope(head, base, name=self.title), ensure_ascii=True) + "\n"
+        return dump_json(as_speedscope(head, base, name=self.title))
 
     def _choose_sides(self) -> tuple[Stacks | None, Stacks]:
         """Base and head with the frames that are wanted."""

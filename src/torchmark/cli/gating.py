@@ -15,6 +15,7 @@ from torchmark.analysis.contrast import CaseId, CountedCase, identify
 from torchmark.analysis.gate import INCOMPLETE, hold_gate, look_for_gaps
 from torchmark.analysis.limits import parse_fail_on, parse_limit
 from torchmark.callgrind.symbols import standardise
+from torchmark.cli.output import echo
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
 from torchmark.model.gate import FailOn, GateResult, Policy, StaleEntry, Standing
@@ -116,9 +117,7 @@ def apply_gate(
     standings: dict[CaseId, Standing | StaleEntry] = {}
     entries = read_entries([one.case for one in judgements], options)
     if options.ledger_named and judgements and not entries:
-        click.echo(
-            f"Note: {options.ledger} has no entry for any of these cases: base counts for all of them.", err=True
-        )
+        echo(f"Note: {options.ledger} has no entry for any of these cases: base counts for all of them.", err=True)
     for case, entry in entries.items():
         count = counted.get(identify(case))
         if count is not None and count.environment is not None:

@@ -14,7 +14,7 @@ from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.api.comparison import Comparison, Entry, Evidence
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.comparing import Found
-from torchmark.cli.reproducing import Sides, join_path, spell_commands
+from torchmark.cli.reproducing import Labels, Sides, spell_commands
 from torchmark.model import dossier as pages
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
@@ -37,11 +37,12 @@ def make_live_dossier(
 ) -> pages.Dossier:
     """The page of a comparison. `traced` has the exact stacks of both sides of some cases."""
     most = share_out_frames(len(comparison.entries))
+    labels = Labels(entry.head for entry in comparison.entries)
     return pages.Dossier(
         title=title,
         parties=tuple(_make_party(comparison, found.evidence, side) for side in Side),
         entries=tuple(
-            _make_entry(comparison, found, entry, judgement, traced, most)
+            _make_entry(comparison, found, entry, judgement, traced, most, labels)
             for entry, judgement in zip(comparison.entries, found.judgements, strict=True)
         ),
         created=time.time(),
@@ -62,7 +63,13 @@ def _make_party(comparison: Comparison, evidence: Evidence, side: Side) -> pages
 
 
 def _make_entry(
-    comparison: Comparison, found: Found, entry: Entry, judgement: Judgement, traced: Traced, most: int
+    comparison: Comparison,
+    found: Found,
+    entry: Entry,
+    judgement: Judgement,
+    traced: Traced,
+    most: int,
+    labels: Labels,
 ) -> pages.Entry:
     counted = [
         found.evidence.counted.get(Order(case, _target(comparison, side), Metric.COUNT))
@@ -70,7 +77,6 @@ def _make_entry(
     ]
     tallies = [one if isinstance(one, Tally) else None for one in counted]
     sides = Sides("head", comparison.head.python, "base", comparison.base.python)
-    paths = [join_path(one.head) for one in comparison.entries]
     drawn = () if judgement.time is None else (_draw(judgement),)
     return pages.Entry(
         entry.head,
@@ -82,7 +88,7 @@ def _make_entry(
         break_down(tallies, standardise),
         tuple(_choose_flames(entry.head, tallies, traced, most)),
         drawn,
-        spell_commands(entry.head, paths, sides)[:1],
+        spell_commands(entry.head, labels, sides)[:1],
     )
 
 

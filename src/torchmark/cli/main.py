@@ -5,38 +5,57 @@ Importing click takes three times as long as starting Python; it happens only wh
 
 from __future__ import annotations
 
-import os
 import sys
 
 from torchmark.cli.overview import overview
+from torchmark.cli.streams import discard, flush, is_closed, open_closed_streams
 
 HELP_ARGUMENTS: tuple[list[str], ...] = ([], ["--help"], ["-h"])
-OUTPUT_FAILED = 1
+FAILED = 1
+INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the program; returns the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that lacks a character shows a question mark, and everything else.
-        getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
     try:
+        open_closed_streams()
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that lacks a character shows a question mark, and everything else.
+            getattr(stream, "reconfigure", lambda **_: None)(errors="replace")
         code = _run(sys.argv[1:] if arguments is None else arguments)
-        # A program may be started without standard output.
-        if sys.stdout is not None:
+        if code:
+            # What went wrong has been told, and decides the exit code.
+            flush(sys.stdout)
+        else:
             sys.stdout.flush()
+    except KeyboardInterrupt:
+        # It came while modules were imported: commands handle it themselves. So nothing more is imported here.
+        code = INTERRUPTED
+        flush(sys.stderr, "torchmark: interrupted\n")
     except OSError as error:
-        # Whoever read the output has enough of it, or the disk is full. Python would try once more while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            print(f"torchmark: {error}", file=sys.stderr)
-        return OUTPUT_FAILED
+        # Whoever read the output has enough of it, or the disk is full.
+        discard(sys.stdout)
+        code = FAILED if isinstance(error, BrokenPipeError) else _fail(f"torchmark: {error}")
+    except Exception:
+        import traceback
+
+        code = _fail(traceback.format_exc().rstrip())
+    flush(sys.stderr)
     return code
 
 
 def _run(arguments: list[str]) -> int:
     if arguments in HELP_ARGUMENTS:
-        print(overview())
+        if not is_closed(sys.stdout):
+            print(overview())
         return 0
     from torchmark.cli.program import run
 
     return run(arguments)
+
+
+def _fail(text: str) -> int:
+    from torchmark.cli.output import echo
+
+    echo(text, err=True)
+    return FAILED

@@ -11,8 +11,6 @@ import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
 
-import click
-
 from torchmark.analysis.judge import SMALLEST_RATIO
 from torchmark.analysis.overrides import find_overheads
 from torchmark.analysis.picturing import draw_difference, draw_one
@@ -28,7 +26,8 @@ from torchmark.cli.exporting import JSON
 from torchmark.cli.gating import REFUSED, GateOptions, append_summary, apply_gate
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.live_dossiers import make_live_dossier
-from torchmark.cli.parameters import is_standard_output, write_json
+from torchmark.cli.output import echo
+from torchmark.cli.parameters import is_standard_output, use_colour, write_json
 from torchmark.cli.planning import Wish
 from torchmark.cli.telling import Report, list_counts
 from torchmark.cli.writing import write_bytes
@@ -121,7 +120,7 @@ def compare_overrides(
     try:
         found = carry_out(comparison, cores, wish, store_path, quiet=quiet, name=RUN_NAME)
     except SetupError as error:
-        click.echo(f"torchmark: {error}", err=True)
+        echo(f"torchmark: {error}", err=True)
         return REFUSED
     slower = [one.case for one in found.judgements if one.verdict is Verdict.SLOWER]
     traced = trace_slower(comparison, slower) if slower and not found.exit_code else Traced()
@@ -131,7 +130,7 @@ def compare_overrides(
     if question.json_file is not None:
         write_json(report.as_json(), question.json_file)
     if not is_standard_output(question.json_file):
-        click.echo(report.show(all_cases=all_cases, explaining=True))
+        echo(report.show(all_cases=all_cases, explaining=True), styled=use_colour())
     append_summary(report.summarise(), question.gate)
     # Last: whatever goes wrong with it, the verdicts have been told.
     files = make_files(question, comparison, found, traced, report, store_path)
@@ -157,7 +156,7 @@ def trace_slower(comparison: Comparison, cases: Sequence[Case]) -> Traced:
             traced.exit_code = INTERRUPTED
         except TorchmarkError as error:
             reason = str(error)
-            click.echo(f"torchmark: no more flame graphs: {reason}", err=True)
+            echo(f"torchmark: no more flame graphs: {reason}", err=True)
     if stop.requested:
         traced.exit_code = traced.exit_code or INTERRUPTED
     known = traced.stacks.keys() | traced.failed.keys()
@@ -184,7 +183,7 @@ def _note(traced: Traced, case: Case, base: Stacks | Failure, head: Stacks | Fai
         traced.stacks[case] = base, head
     elif failure is not None:
         traced.failed[case] = sum_up_failure(failure)
-        click.echo(f"torchmark: no flame graph of {name_case(case)}: {traced.failed[case]}", err=True)
+        echo(f"torchmark: no flame graph of {name_case(case)}: {traced.failed[case]}", err=True)
 
 
 def make_files(
@@ -243,4 +242,4 @@ def _tell_files(output: str, traced: Traced, slower: int) -> None:
     graphs = (
         f", with flame graphs of {len(traced.stacks)} of {count(slower, 'case')} that became slower" if slower else ""
     )
-    click.echo(f"\n{output} ({size / 1e6:.1f} MB) has the page, the tables and the raw results{graphs}.")
+    echo(f"\n{output} ({size / 1e6:.1f} MB) has the page, the tables and the raw results{graphs}.")

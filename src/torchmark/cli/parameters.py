@@ -15,6 +15,7 @@ import click
 from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.plan import Metric
+from torchmark.report.printable import escape_json
 
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
@@ -195,10 +196,8 @@ def is_standard_output(output: str | None) -> bool:
 def write_json(data: dict[str, Any], output: str) -> None:
     """Write it all, now, or say that it could not be written; then a file that was there before stays as it was."""
     is_standard = is_standard_output(output)
-    if is_standard and sys.stdout is None:
-        raise StoreError("Cannot write JSON to standard output: it is closed.")
     try:
-        write_text(json.dumps(data, indent=2) + "\n", STANDARD_OUTPUT if is_standard else output)
+        write_text(escape_json(json.dumps(data, indent=2)) + "\n", STANDARD_OUTPUT if is_standard else output)
     except BrokenPipeError:
         raise  # whoever read it has enough
     except OSError as error:

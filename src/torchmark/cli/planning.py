@@ -24,8 +24,8 @@ from torchmark.model.case import Case
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.run import RunInfo
 from torchmark.model.shard import SHARD, Shard, read_shard
-from torchmark.report.cells import printable
 from torchmark.report.closing import SHORT_ID
+from torchmark.report.printable import printable
 from torchmark.runner.host import describe_host, describe_sources
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.variables import FIXED

@@ -7,6 +7,7 @@ from importlib import import_module
 import click
 
 from torchmark import __version__
+from torchmark.cli.output import echo, echo_click_error, printable_warnings
 from torchmark.cli.overview import COMMANDS, overview
 from torchmark.errors import TorchmarkError
 
@@ -42,13 +43,14 @@ def program() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command; the only place where an error becomes text and an exit code."""
     try:
-        return program.main(arguments, "torchmark", standalone_mode=False) or 0
+        with printable_warnings():
+            return program.main(arguments, "torchmark", standalone_mode=False) or 0
     except click.ClickException as error:
-        error.show()
+        echo_click_error(error)
         return error.exit_code
     except TorchmarkError as error:
-        click.echo(f"torchmark: {error}", err=True)
+        echo(f"torchmark: {error}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("torchmark: interrupted", err=True)
+        echo("torchmark: interrupted", err=True)
         return INTERRUPTED

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from typing import TypeVar
 
@@ -43,9 +44,68 @@ def spell_again(sides: Sides) -> tuple[Command, ...]:
     return (Command("This page again, from the results that are kept:", text + sides.ending),)
 
 
-def spell_commands(case: Case, paths: Sequence[str], sides: Sides) -> tuple[Command, ...]:
-    """How to measure a case again, and where there are two sides, how to compare it. `paths` are all cases' labels."""
-    which = " ".join(_select(case, paths))
+class Labels:
+    """The labels of all cases, to name one of them so that no other case is meant."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        self._longer = _find_longer({join_path(case) for case in cases} - {""})
+
+    def name_exactly(self, path: str) -> Expression:
+        """An expression for this label that leaves out others of which it is a part, if these are few."""
+        minimal: list[str] = []
+        for other in sorted(self._longer.get(path, ()), key=lambda text: (len(text), text)):
+            # What holds one that is left out already is left out with it.
+            if not any(short in other for short in minimal):
+                minimal.append(other)
+            if len(minimal) > MOST_EXCLUDED:
+                return Word(path)
+        return And((Word(path), *(Not(Word(other)) for other in minimal))) if minimal else Word(path)
+
+
+def _find_longer(paths: Collection[str]) -> dict[str, list[str]]:
+    """For each text those others that it is a part of. Where these are parts of each other, the longer may be missing.
+
+    This is the automaton of Aho and Corasick, whose work grows with the length of all texts together. Looking for each
+    text in every other one would grow with the square of their number.
+    """
+    nodes: list[dict[str, int]] = [{}]
+    ends = [""]
+    for path in paths:
+        node = 0
+        for letter in path:
+            if letter not in nodes[node]:
+                nodes[node][letter] = len(nodes)
+                nodes.append({})
+                ends.append("")
+            node = nodes[node][letter]
+        ends[node] = path
+    # Of each node, the node of its longest end that is also the beginning of a text, and the longest text that it ends
+    # with besides itself.
+    fallback, within = [0] * len(nodes), [""] * len(nodes)
+    waiting = collections.deque(nodes[0].values())
+    while waiting:
+        node = waiting.popleft()
+        within[node] = ends[fallback[node]] or within[fallback[node]]
+        for letter, following in nodes[node].items():
+            back = fallback[node]
+            while back and letter not in nodes[back]:
+                back = fallback[back]
+            fallback[following] = nodes[back].get(letter, 0)
+            waiting.append(following)
+    longer: dict[str, list[str]] = {path: [] for path in paths}
+    for path in paths:
+        parts, node = set(), 0
+        for letter in path:
+            node = nodes[node][letter]
+            parts.add(within[node] if ends[node] in ("", path) else ends[node])
+        for part in parts - {""}:
+            longer[part].append(path)
+    return longer
+
+
+def spell_commands(case: Case, labels: Labels, sides: Sides) -> tuple[Command, ...]:
+    """How to measure a case again, and where there are two sides, how to compare it. `labels` has all cases."""
+    which = " ".join(_select(case, labels))
     suite = case.suite or DEFAULT_SUITES[0]
     return tuple(_list_commands(shlex.quote(suite), which, sides))
 
@@ -65,15 +125,15 @@ def _list_commands(suite: str, which: str, sides: Sides) -> Iterator[Command]:
     yield Command("Compare what is kept of it:", f"torchmark compare {names} {which}{sides.ending}")
 
 
-def _select(case: Case, paths: Sequence[str]) -> Iterator[str]:
+def _select(case: Case, labels: Labels) -> Iterator[str]:
     """Options that mean this case, and others of its label only where nothing tells them apart."""
     path = join_path(case)
     if path:
-        yield f"-k {shlex.quote(str(_name_exactly(path, paths)))}"
-    labels = case.autolabels
-    yield f"--language {_spell(LANGUAGES, labels.language)}"
-    yield f"--runtime {_spell(RUNTIMES, labels.runtime)}"
-    yield f"--autograd {_spell(AUTOGRAD, labels.autograd)}"
+        yield f"-k {shlex.quote(str(labels.name_exactly(path)))}"
+    variant = case.autolabels
+    yield f"--language {_spell(LANGUAGES, variant.language)}"
+    yield f"--runtime {_spell(RUNTIMES, variant.runtime)}"
+    yield f"--autograd {_spell(AUTOGRAD, variant.autograd)}"
     yield f"--threads {case.args.num_threads}"
 
 
@@ -81,15 +141,6 @@ def join_path(case: Case) -> str:
     """A label as expressions find it: as much of it as can be typed, and without blanks at its ends."""
     parts = "".join(c if c.isprintable() else "\n" for c in " / ".join(case.label)).split("\n")
     return max(parts, key=len).strip()
-
-
-def _name_exactly(path: str, paths: Sequence[str]) -> Expression:
-    longer = sorted({other for other in paths if path in other and other != path}, key=len)
-    # What holds one that is left out already is left out with it.
-    minimal = [one for i, one in enumerate(longer) if not any(short in one for short in longer[:i])]
-    if not minimal or len(minimal) > MOST_EXCLUDED:
-        return Word(path)
-    return And((Word(path), *(Not(Word(other)) for other in minimal)))
 
 
 def _spell(names: dict[str, Kind], value: Kind) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import ThreadCounts, check_language, output_aside
 from torchmark.define.discovery import discover
 from torchmark.define.expression import parse
@@ -151,13 +152,13 @@ def show_faults(faults: Sequence[Fault]) -> None:
     """Tell all that is wrong with definitions, on standard error."""
     if faults:
         texts = [describe_fault(fault) for fault in faults]
-        click.echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
+        echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
 
 
 def say_why_nothing(loaded: Loaded) -> int:
     """Tell why there is no case to work on, on standard error; the exit code."""
     if loaded.found or not loaded.faults:
-        click.echo(f"torchmark: {explain_nothing(loaded)}", err=True)
+        echo(f"torchmark: {explain_nothing(loaded)}", err=True)
     show_faults(loaded.faults)
     return loaded.exit_code
 

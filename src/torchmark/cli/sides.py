@@ -11,6 +11,7 @@ from torchmark.errors import UsageError
 from torchmark.model.plan import Target
 from torchmark.model.run import RunInfo
 from torchmark.report.closing import SHORT_ID
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.variants import name_target
 from torchmark.store.runs import Store
@@ -38,7 +39,7 @@ class StoredSide:
         """With what tells it from others of its name."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.info.created))
         where = "" if self.alone else f", {name_target(self.target)}"
-        return f"{self.info.name or 'run'} ({self.info.id[:SHORT_ID]}), {when}{where}"
+        return printable(f"{self.info.name or 'run'} ({self.info.id[:SHORT_ID]}), {when}{where}")
 
 
 def name_sides(base: StoredSide, head: StoredSide) -> tuple[str, str]:

@@ -11,10 +11,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from torchmark.analysis.contest import Contest, hold_contests
 from torchmark.cli.loading import look_for_rules
+from torchmark.cli.output import echo
 from torchmark.cli.parameters import is_standard_output, write_json
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import gather_features
@@ -99,12 +98,12 @@ def report(study: Study, top: int, json_file: str | None, *, with_code: bool) ->
     if not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
         for line in render(study, contests, width, top, chosen=with_code):
-            click.echo(line)
+            echo(line)
         if with_code:
             for result in study.results:
-                click.echo(f"\n# Input {result.index}: {result.describe()}\n{result.code}")
+                echo(f"\n# Input {result.index}: {result.describe()}\n{result.code}")
     for line in word_failures(study.failures, len(study.results), study.total):
-        click.echo(line, err=True)
+        echo(line, err=True)
 
 
 def render(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchmark.model.case import AutogradMode, Case
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 
 DEFAULT_WIDTH = 80
@@ -42,7 +43,7 @@ def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
     rows: list[_Row] = []
     for suite, root in suites.items():
         if len(suites) > 1:
-            rows.append(_Row(0, _printable(suite), ()))
+            rows.append(_Row(0, printable(suite), ()))
         rows += root.rows(int(len(suites) > 1))
     # Few long names are no reason to push all variants to the right.
     longest = max((len(row.text) for row in rows if row.cases and len(row.text) <= width * 2 // 5), default=width // 4)
@@ -80,12 +81,8 @@ class _Node:
             while not child.cases and len(child.children) == 1:
                 ((name, child),) = child.children.items()
                 path.append(name)
-            yield _Row(depth, _printable(" / ".join(path)), tuple(child.cases))
+            yield _Row(depth, printable(" / ".join(path)), tuple(child.cases))
             yield from child.rows(depth + 1)
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _lay_out(row: _Row, column: int, width: int) -> Iterator[str]:

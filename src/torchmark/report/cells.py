@@ -1,21 +1,17 @@
-"""Texts in columns of a terminal: how wide they are there, cutting and padding, and nothing that would steer it."""
+"""Texts in columns of a terminal: how wide they are there, cutting and padding."""
 
 from __future__ import annotations
 
+import bisect
 import textwrap
+from collections.abc import Iterator
 
 from rich.cells import cell_len, set_cell_size
 
 ELLIPSIS = "…"
-
-
-def printable(text: str) -> str:
-    """A text on one line, in which nothing but letters and blanks is left; what is not to be seen becomes a blank.
-
-    >>> printable("a\\x1b[31m\\tb")
-    'a [31m b'
-    """
-    return "".join(c if c.isprintable() else " " for c in text)
+# Longer than any word that is read. Breaking a word into lines copies the rest of it for each line: gigabytes for a
+# word of a megabyte.
+LONGEST_WORD = 10_000
 
 
 def measure(text: str) -> int:
@@ -50,10 +46,9 @@ def cut_middle(text: str, width: int) -> str:
         return cut(text, width)
     head = set_cell_size(text, (width - 1) // 2).rstrip()
     room = width - 1 - measure(head)
-    tail = text
-    while measure(tail) > room:
-        tail = tail[1:]
-    return f"{head}{ELLIPSIS}{tail}"
+    # By halves: one character after the other would measure a long text once for each of its characters.
+    start = bisect.bisect_left(range(len(text)), True, key=lambda i: measure(text[i:]) <= room)
+    return f"{head}{ELLIPSIS}{text[start:]}"
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
@@ -70,4 +65,11 @@ def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
     """A text on as many lines as it takes; all but the first are indented."""
     # Where characters take two columns, half as many of them are sure to fit.
     narrow = width if measure(text) == len(text) else max(width // 2, hanging + 2)
-    return textwrap.wrap(text, narrow, subsequent_indent=" " * hanging, break_on_hyphens=False)
+    words = " ".join(part for word in text.split(" ") for part in _break_word(word))
+    return textwrap.wrap(words, narrow, subsequent_indent=" " * hanging, break_on_hyphens=False)
+
+
+def _break_word(word: str) -> Iterator[str]:
+    yield word[:LONGEST_WORD]
+    for start in range(LONGEST_WORD, len(word), LONGEST_WORD):
+        yield word[start : start + LONGEST_WORD]

@@ -9,7 +9,8 @@ from torchmark.model.plan import Plan
 from torchmark.model.run import RunInfo
 from torchmark.model.shard import name_shard
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import printable, wrap
+from torchmark.report.cells import wrap
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.variants import name_case
 

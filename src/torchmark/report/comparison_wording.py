@@ -22,8 +22,9 @@ from torchmark.model.comparison import (
     Unmatched,
     WildPairs,
 )
-from torchmark.report.cells import cut, printable
+from torchmark.report.cells import cut
 from torchmark.report.changes import word_share
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.units import format_time
 from torchmark.report.wording import METRIC_WORDS

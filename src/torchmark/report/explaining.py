@@ -8,8 +8,9 @@ from typing import Any
 from torchmark.analysis.naming import NAMELESS, split_name
 from torchmark.analysis.stages import OTHER
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
-from torchmark.report.cells import ELLIPSIS, cut_middle, measure, pad, printable, wrap
+from torchmark.report.cells import ELLIPSIS, cut_middle, measure, pad, wrap
 from torchmark.report.functions import LEAST_NAME, LEAST_WIDTH
+from torchmark.report.printable import printable
 from torchmark.report.rows import show_share
 from torchmark.report.text import count
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Plan
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import cut, cut_middle, measure, printable
+from torchmark.report.cells import cut, cut_middle, measure
 from torchmark.report.failures import describe_failure, sum_up_failure
+from torchmark.report.printable import printable, show_lines
 from torchmark.report.text import count
 from torchmark.report.variants import Variants, name_case, name_target
 
@@ -61,6 +62,6 @@ def tell_failures(summaries: Sequence[CaseSummary], plan: Plan) -> str:
     for summary in summaries:
         where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
         for metric, failure in summary.failures:
-            text = "\n".join(printable(line.expandtabs()) for line in describe_failure(failure).splitlines())
+            text = show_lines(describe_failure(failure))
             names.setdefault(text, []).append(f"Failed: {VERBS[metric]} {name_case(summary.case)}{where}")
     return "\n\n".join("\n".join([*whose, text]) for text, whose in names.items())

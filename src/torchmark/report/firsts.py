@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import cut, cut_middle, measure, pad, printable, wrap
+from torchmark.report.cells import cut, cut_middle, measure, pad, wrap
 from torchmark.report.failed import join_reason
+from torchmark.report.printable import printable
 from torchmark.report.rows import show_time
 from torchmark.report.text import count
 from torchmark.report.variants import Variants, name_target

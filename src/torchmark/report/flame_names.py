@@ -10,8 +10,9 @@ from torchmark.analysis.naming import NAMELESS, is_nameless, plain_name, split_n
 from torchmark.analysis.stages import STAGES, stage_of
 from torchmark.model.costs import Function
 from torchmark.model.flame import Frame, FrameKind
-from torchmark.report.cells import ELLIPSIS, cut, measure, printable
+from torchmark.report.cells import ELLIPSIS, cut, measure
 from torchmark.report.explaining import fit_name
+from torchmark.report.printable import printable
 
 # Numbers of colours in `assets/flame.css`: each family has so many shades, to tell neighbours apart.
 FAMILIES = ("all", "Python", *STAGES)

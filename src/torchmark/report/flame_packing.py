@@ -16,10 +16,10 @@ from typing import Any
 
 from torchmark.analysis.flame import prune
 from torchmark.model.flame import Flame, Frame, Node
-from torchmark.report.cells import printable
 from torchmark.report.flame_names import FAMILIES, colour_of, full_name, label_of, origin_of
 from torchmark.report.flame_numbers import gauge_of
 from torchmark.report.flame_rounding import round_to_runs
+from torchmark.report.printable import printable
 
 # A number is written in digits of five bits, the lowest first; a sixth says that more follow.
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from torchmark.model.flame import Flame
-from torchmark.report.cells import printable
-from torchmark.report.embedding import load_asset, script_json
+from torchmark.report.embedding import load_asset, script_json, write_policy
 from torchmark.report.flame_names import label_of, origin_of
 from torchmark.report.flame_numbers import gauge_of, show_percent, show_relation
 from torchmark.report.flame_packing import NameTable, pack_flame
@@ -12,6 +11,7 @@ from torchmark.report.flame_ranking import Spent, rank_growth, rank_own
 from torchmark.report.flame_still import compose, draw, open_svg
 from torchmark.report.flame_words import list_heading
 from torchmark.report.page import load_templates
+from torchmark.report.printable import printable
 
 # As many as a person reads through.
 MOST_FUNCTIONS = 25
@@ -23,6 +23,8 @@ def render_html(flame: Flame) -> str:
     graph = pack_flame(flame, names, share=0.0)
     picture = compose(flame)
     compared = flame.root.base_value is not None
+    call = f'torchmarkFlame(document.getElementById("graph"), {script_json(names.entries)}, {script_json(graph)});'
+    script = f"{load_asset('flame.js')}{call}\n"
     html: str = (
         load_templates()
         .get_template("flame.html")
@@ -34,9 +36,8 @@ def render_html(flame: Flame) -> str:
             rows=_list_changes(flame) if compared else _list_spent(flame),
             still=f"{open_svg(picture)}{draw(picture)}</svg>",
             style=load_asset("flame.css") + load_asset("flame-page.css"),
-            script=load_asset("flame.js"),
-            names=script_json(names.entries),
-            graph=script_json(graph),
+            script=script,
+            policy=write_policy(script),
         )
     )
     return html

@@ -10,11 +10,11 @@ import textwrap
 from xml.sax.saxutils import escape
 
 from torchmark.model.flame import Flame
-from torchmark.report.cells import printable
 from torchmark.report.flame_layout import Box, lay_out
 from torchmark.report.flame_names import LEAST_ROOM, colour_of, fit_label, label_of
 from torchmark.report.flame_numbers import Gauge, find_step, gauge_of, own_change, tell_frame
 from torchmark.report.flame_words import Key, list_heading, list_keys
+from torchmark.report.printable import printable
 
 # In pixels: as wide as pages are where such pictures are shown, and rows in which a line of text has its room.
 WIDTH = 1200

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from torchmark.model.flame import Flame
-from torchmark.report.cells import cut_middle, printable
+from torchmark.report.cells import cut_middle
 from torchmark.report.flame_names import label_of, origin_of
 from torchmark.report.flame_numbers import gauge_of, show_percent, show_relation
 from torchmark.report.flame_ranking import Spent, rank_growth, rank_own
+from torchmark.report.printable import printable
 
 MOST_FUNCTIONS = 5
 # What C++ names are cut to.

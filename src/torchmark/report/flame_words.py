@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from torchmark.model.flame import Flame, Method, Node
-from torchmark.report.cells import printable
 from torchmark.report.flame_names import FAMILIES, SHADES, family_of
 from torchmark.report.flame_numbers import ARROW, Gauge, gauge_of, show_percent, show_relation
+from torchmark.report.printable import printable
 
 METHODS = {
     Method.CALLERS: "Exact: every instruction was counted with all its callers.",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from torchmark.report.cells import cut_middle, pad, printable, wrap
+from torchmark.report.cells import cut_middle, pad, wrap
 from torchmark.report.counts import UNKNOWN_FILE
+from torchmark.report.printable import printable
 from torchmark.report.rows import show_share
 from torchmark.report.text import count
 

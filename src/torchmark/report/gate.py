@@ -10,6 +10,7 @@ from typing import Any
 from torchmark.model.case import Case
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Regression, StaleEntry, Witness
 from torchmark.report.changes import word_change
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.units import format_time
 from torchmark.report.variants import name_case
@@ -149,7 +150,7 @@ def word_gaps(result: GateResult) -> list[str]:
 def _word_difference(what: str, accepted: str, now: str) -> str:
     if what == "definition":
         return "it is defined otherwise now"
-    return f"{what.replace('_', ' ')} was {accepted} and is {now}"
+    return printable(f"{what.replace('_', ' ')} was {accepted} and is {now}")
 
 
 def _name_some(cases: Sequence[Case]) -> str:
@@ -159,7 +160,7 @@ def _name_some(cases: Sequence[Case]) -> str:
 def _word_functions(functions: Sequence[Growth]) -> str:
     if not functions:
         return ""
-    named = ", ".join(f"{one.function} +{_number(one.delta)}" for one in functions[:MOST_FUNCTIONS])
+    named = ", ".join(f"{printable(one.function)} +{_number(one.delta)}" for one in functions[:MOST_FUNCTIONS])
     more = f" and {len(functions) - MOST_FUNCTIONS} more" if len(functions) > MOST_FUNCTIONS else ""
     return f": {named}{more}"
 

@@ -9,9 +9,10 @@ from torchmark.model.environment import Environment
 from torchmark.model.plan import Target
 from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.model.shard import name_shard
-from torchmark.report.cells import printable, wrap
+from torchmark.report.cells import wrap
 from torchmark.report.closing import SHORT_ID
 from torchmark.report.nodes import tell_nodes
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.variants import name_target
 

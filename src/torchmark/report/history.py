@@ -9,8 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from torchmark.model.history import History, Point, Shift, Standing
 from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
-from torchmark.report.cells import printable, wrap
+from torchmark.report.cells import wrap
 from torchmark.report.history_words import Words, spell_command
+from torchmark.report.printable import printable
 from torchmark.report.sparkline import ASCII_BLOCKS, BLOCKS, draw
 from torchmark.report.text import count
 from torchmark.report.variants import name_case, name_target

@@ -10,13 +10,14 @@ from collections.abc import Collection, Sequence
 
 from torchmark.model.history import History, Shift, Standing
 from torchmark.model.plan import Metric
-from torchmark.report.cells import printable
+from torchmark.report.embedding import load_asset, write_policy
 from torchmark.report.history import choose_shifts, name_run, tell_day, tell_outcome
 from torchmark.report.history_words import Words, spell_command
 from torchmark.report.page import load_templates
 from torchmark.report.plots.history import NAMES, draw_history
 from torchmark.report.plots.palette import style_sheet
 from torchmark.report.plots.series import list_values, name_commit, show_height
+from torchmark.report.printable import printable
 from torchmark.report.variants import name_case, name_target
 
 MEANINGS = {
@@ -59,8 +60,10 @@ def render_history_page(
 ) -> str:
     """The whole page. `interpreters` are those that are still there, so that commands may use them."""
     ranked = sorted(histories, key=lambda history: _rank(history, metrics))
-    cards = [_make_card(history, ranked, metrics, interpreters) for history in ranked]
+    several = (len({one.case.suite for one in ranked}) > 1, len({one.target.name for one in ranked}) > 1)
+    cards = [_make_card(history, _tell_place(history, *several), metrics, interpreters) for history in ranked]
     used = {shift.standing for history in histories for shift in choose_shifts(history, metrics)}
+    script = load_asset("history.js")
     html: str = (
         load_templates()
         .get_template("history.html")
@@ -71,6 +74,8 @@ def render_history_page(
             others=[card for card in cards if not card.changes],
             meanings=[(standing.value, MEANINGS[standing]) for standing in _ORDER if standing in used],
             palette=style_sheet(),
+            script=script,
+            policy=write_policy(script),
         )
     )
     return html
@@ -92,9 +97,7 @@ def _tell_days(histories: Sequence[History]) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def _make_card(
-    history: History, histories: Sequence[History], metrics: Sequence[Metric], interpreters: Collection[str]
-) -> Card:
+def _make_card(history: History, place: str, metrics: Sequence[Metric], interpreters: Collection[str]) -> Card:
     """All of a case that changed; of another, its drawings alone, so that many of them are no large page."""
     name = name_case(history.case)
     changes = tuple(_word(history, shift, interpreters) for shift in choose_shifts(history, metrics))
@@ -103,17 +106,15 @@ def _make_card(
         draw_history(history, metric, name=f"{name}: {NAMES[metric]} over all runs", hover=bool(changes))
         for metric in shown
     )
-    card = Card(name, _tell_place(history, histories), drawings, changes)
+    card = Card(name, place, drawings, changes)
     if not changes:
         return card
     columns = ("run", "day", "commit", *(NAMES[metric] for metric in shown))
     return dataclasses.replace(card, columns=columns, rows=_tabulate(history, shown))
 
 
-def _tell_place(history: History, histories: Sequence[History]) -> str:
+def _tell_place(history: History, several_suites: bool, several_targets: bool) -> str:
     """What tells a case from others of its name."""
-    several_suites = len({other.case.suite for other in histories}) > 1
-    several_targets = len({other.target.name for other in histories}) > 1
     parts = [printable(history.case.suite)] if several_suites else []
     return ", ".join([*parts, *([name_target(history.target)] if several_targets else [])])
 

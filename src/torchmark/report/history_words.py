@@ -8,7 +8,8 @@ from collections.abc import Collection
 
 from torchmark.model.history import Difference, Ground, History, Shift, Standing
 from torchmark.model.plan import Metric
-from torchmark.report.cells import cut, printable
+from torchmark.report.cells import cut
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 
 # Of a commit, so much is told; and of texts of unknown length.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torchmark.model.judgement import CountEvidence, Judgement, Spread, TimeEvidence, Verdict
 from torchmark.report.causes import explain_cause, say_failures
-from torchmark.report.cells import printable
 from torchmark.report.changes import (
     find_seconds,
     show_allocation_delta,
@@ -15,6 +14,7 @@ from torchmark.report.changes import (
 )
 from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.planning import format_duration
+from torchmark.report.printable import printable
 from torchmark.report.rows import show_allocations
 from torchmark.report.text import count, one_line
 from torchmark.report.units import format_time

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from torchmark.model.judgement import Judgement, Side, Verdict
-from torchmark.report.cells import measure, pad, printable, wrap
+from torchmark.report.cells import measure, pad, wrap
 from torchmark.report.comparison_marks import explain_doubts
 from torchmark.report.failed import sum_up
 from torchmark.report.judgement_facts import say_change, say_verdict, tell_facts, tell_notes
 from torchmark.report.judgement_rows import find_magnitude
 from torchmark.report.judgement_table import render_table
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.variants import Variants, name_case
 

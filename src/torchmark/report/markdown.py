@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from torchmark.report.printable import printable
+
+# What has a meaning in Markdown, or as a link or a mention on GitHub. What others are escaped with comes first.
+_ACTIVE = {
+    "\\": "\\\\",
+    "&": "&amp;",
+    "#": "\\#",
+    **{mark: f"\\{mark}" for mark in "|*_`<[>~$"},
+    "@": "&#64;",
+    "://": "&#58;//",
+    "www.": "www&#46;",
+}
+# What begins a list or a rule where it comes first.
+_LEADING = re.compile(r"^(\d*)([-+.)])(?=[\s-]|$)")
 
 
 def markdown_row(cells: Sequence[str]) -> str:
@@ -15,12 +31,15 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 
 def escape_markdown(text: str | None) -> str:
-    """Text that cannot end its cell or turn into markup.
+    """Text of other people that is shown to the letter: it cannot end its cell, turn into markup or become a link.
 
-    >>> print(escape_markdown("a|b\\nc"))
-    a\\|b<br>c
+    >>> print(escape_markdown("a|b\\nc"), escape_markdown("1. see https://example.org"))
+    a\\|b<br>c 1\\. see https&#58;//example.org
     """
-    text = (text or "").replace("\\", "\\\\")
-    for mark in "|*_`<[":
-        text = text.replace(mark, f"\\{mark}")
-    return "<br>".join(text.splitlines())
+    return "<br>".join(_escape_line(printable(line.expandtabs())) for line in (text or "").splitlines())
+
+
+def _escape_line(line: str) -> str:
+    for mark, harmless in _ACTIVE.items():
+        line = line.replace(mark, harmless)
+    return _LEADING.sub(r"\1\\\2", line)

@@ -19,7 +19,8 @@ from torchmark.model.caveat import (
 )
 from torchmark.model.plan import Metric, Target
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import printable, wrap
+from torchmark.report.cells import wrap
+from torchmark.report.printable import printable
 from torchmark.report.variants import name_target
 from torchmark.report.wording import give_advice, state_fact
 

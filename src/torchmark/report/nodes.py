@@ -8,7 +8,8 @@ from torchmark.analysis.places import list_kinds, list_nodes
 from torchmark.model.node import Node, NodeKind
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
-from torchmark.report.cells import ELLIPSIS, printable
+from torchmark.report.cells import ELLIPSIS
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.variants import name_target
 

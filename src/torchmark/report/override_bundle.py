@@ -13,8 +13,8 @@ from torchmark.report.flame_names import label_of
 from torchmark.report.flame_numbers import gauge_of
 from torchmark.report.flame_ranking import rank_growth
 from torchmark.report.judgements import close
-from torchmark.report.markdown import markdown_row
-from torchmark.report.step_summary import escape_text, summarise_markdown
+from torchmark.report.markdown import escape_markdown, markdown_row
+from torchmark.report.step_summary import summarise_markdown
 from torchmark.report.variants import join_label
 
 TITLE = "What __torch_function__ costs: branch against base"
@@ -33,7 +33,7 @@ def write_tables(judgements: Sequence[Judgement]) -> str:
     lines = ["### Times of a call", "", markdown_row(heads), markdown_row(["---", *["---:"] * 4])]
     for one in timed:
         cells = [text for side in Side for text in _show_times(one, side)]
-        lines.append(markdown_row([escape_text(join_label(one.case.label)), *cells]))
+        lines.append(markdown_row([escape_markdown(join_label(one.case.label)), *cells]))
     note = "A time is the median of one visit's blocks: both sides took turns in each visit."
     return verdicts + "\n" + "\n".join([*lines, "", note]) + "\n"
 
@@ -60,12 +60,12 @@ def write_guide(
     `differences` are their graphs.
     """
     slower = [one for one in judgements if one.verdict is Verdict.SLOWER]
-    lines = [f"# {TITLE}", "", escape_text(close(judgements)), ""]
+    lines = [f"# {TITLE}", "", escape_markdown(close(judgements)), ""]
     lines += [f"- {side}: {_describe(environment)}" for side, environment in environments.items()]
     lines += ["", "## Became slower", ""] + ([] if slower else ["Nothing."])
     for one in slower:
         grown = _tell_growth(differences[one.case]) if one.case in differences else ""
-        lines.append(f"- {escape_text(join_label(one.case.label))}{grown}{_link(one.case, names, untraced)}")
+        lines.append(f"- {escape_markdown(join_label(one.case.label))}{grown}{_link(one.case, names, untraced)}")
     lines += [
         "",
         "## Files",
@@ -89,7 +89,7 @@ def _describe(environment: Environment | None) -> str:
     if environment is None:
         return "not known"
     commit = f" ({environment.torch_commit[:12]})" if environment.torch_commit else ""
-    return escape_text(f"torch {environment.torch_version}{commit}, Python {environment.python_version}")
+    return escape_markdown(f"torch {environment.torch_version}{commit}, Python {environment.python_version}")
 
 
 def _tell_growth(flame: Flame) -> str:
@@ -98,12 +98,12 @@ def _tell_growth(flame: Flame) -> str:
     if first is None or first.change <= 0:
         return ""
     more = gauge_of(flame).show_change(first.change)
-    return f", most in {escape_text(label_of(first.frame))} ({more} instructions)"
+    return f", most in {escape_markdown(label_of(first.frame))} ({more} instructions)"
 
 
 def _link(case: Case, names: Mapping[Case, str], untraced: Mapping[Case, str]) -> str:
     if case not in names:
         reason = untraced.get(case)
-        return "" if reason is None else f" (no flame graph: {escape_text(reason)})"
+        return "" if reason is None else f" (no flame graph: {escape_markdown(reason)})"
     files = [kind.format(names[case]) for kind in (DIFFERENCE, BASE, BRANCH)]
     return ": " + ", ".join(f"[{file}](flames/{file})" for file in files)

@@ -20,8 +20,9 @@ from torchmark.analysis.stages import (
     TORCHSCRIPT,
 )
 from torchmark.model.plan import Metric
-from torchmark.report.cells import cut, measure, pad, printable
+from torchmark.report.cells import cut, measure, pad
 from torchmark.report.marks import find_marks
+from torchmark.report.printable import printable
 from torchmark.report.rows import FAILED, MISSING, show_share
 
 INDENT = "  "

@@ -12,6 +12,7 @@ from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.summary import Summary
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
+from torchmark.report.embedding import clean_text
 from torchmark.report.table import Style, explain, format_columns, rank_cells
 from torchmark.report.text import count
 from torchmark.report.units import choose_scale, select_unit
@@ -45,6 +46,8 @@ def load_templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        # What is markup already is ours, or has gone through here.
+        finalize=lambda value: clean_text(value) if type(value) is str else value,
     )
 
 

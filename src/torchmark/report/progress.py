@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import IO, Any, Generic, Protocol, TypeVar
 
 from torchmark.report.cells import cut, measure
+from torchmark.report.printable import printable, printable_lines
 
 DEFAULT_WIDTH = 80
 LEAST_WIDTH = 20
@@ -129,7 +130,7 @@ class LogProgress(Generic[E]):
         self._write(self._advance.describe())
 
     def _write(self, line: str) -> None:
-        _write(self._stream, cut(line, LOG_WIDTH) + "\n")
+        _write(self._stream, printable_lines(cut(printable(line), LOG_WIDTH)) + "\n")
 
 
 class LiveProgress(Generic[E]):
@@ -151,7 +152,7 @@ class LiveProgress(Generic[E]):
         if failure is None:
             self._draw()
             return
-        line = cut(failure, self._width)
+        line = cut(printable(failure), self._width)
         self._draw(f"{RED}{line}{END}" if self._colour else line)
 
     def __exit__(
@@ -171,7 +172,7 @@ class LiveProgress(Generic[E]):
     def _draw(self, above: str | None = None) -> None:
         erase, width = self._erase(), self._width
         lines = [self._advance.draw(width, fancy=self._is_fancy), self._advance.describe_current(width)]
-        self._drawn = [cut(line, width) for line in lines if line]
+        self._drawn = [cut(printable(line), width) for line in lines if line]
         _write(self._stream, erase + (f"{above}\n" if above is not None else "") + "\n".join(self._drawn))
 
     @property

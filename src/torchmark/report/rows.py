@@ -10,8 +10,9 @@ from typing import TypeVar
 from torchmark.model.case import AutogradMode
 from torchmark.model.plan import Metric, Target
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import cut, cut_middle, measure, pad, printable
+from torchmark.report.cells import cut, cut_middle, measure, pad
 from torchmark.report.marks import find_marks
+from torchmark.report.printable import printable
 from torchmark.report.text import one_line
 from torchmark.report.units import format_time
 from torchmark.report.variants import Variants, name_target

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from torchmark.model.run import RunEntry
 from torchmark.model.shard import name_shard
+from torchmark.report.printable import printable
 
 DEFAULT_WIDTH = 80
 # The shortest beginning of an id that is shown, and what names and versions are not cut below.
@@ -26,7 +27,7 @@ def tell_state(entry: RunEntry) -> str:
     if entry.info.finished is not None:
         return "complete"
     shard = name_shard(entry.info)
-    return "stopped" if shard is None else f"shard {_clean(shard)}"
+    return "stopped" if shard is None else f"shard {printable(shard)}"
 
 
 def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
@@ -56,12 +57,12 @@ def _make_row(entry: RunEntry, id_length: int) -> tuple[str, ...]:
     info = entry.info
     return (
         info.id[:id_length],
-        _clean(info.name),
+        printable(info.name),
         _show_moment(info.created),
         str(entry.cases),
         f"{info.outcomes}/{info.orders}",
         str(info.failures),
-        _clean(_tell_torch(entry)),
+        printable(_tell_torch(entry)),
         tell_state(entry),
     )
 
@@ -88,11 +89,6 @@ def _show_moment(moment: float) -> str:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
     except (OverflowError, ValueError, OSError):  # no clock has ever shown that
         return "?"
-
-
-def _clean(text: str) -> str:
-    """Without what a terminal would obey instead of showing it."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _measure(column: Sequence[str]) -> int:

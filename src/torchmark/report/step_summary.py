@@ -5,16 +5,16 @@ Names of cases are other people's: none can end its cell, turn into markup or be
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from torchmark.model.judgement import Judgement, Verdict
 from torchmark.report.causes import explain_cause
-from torchmark.report.cells import cut, cut_middle, printable
+from torchmark.report.cells import cut, cut_middle
 from torchmark.report.comparison_marks import explain_doubts
 from torchmark.report.judgement_rows import MARKS, JudgementRow, find_columns, make_rows, order_judgements
 from torchmark.report.judgements import close
 from torchmark.report.markdown import escape_markdown, markdown_row
+from torchmark.report.printable import printable
 
 # GitHub takes a mebibyte. Escaping makes a character five bytes at most, so that four tables of so many rows, each with
 # a name and a sentence of these lengths, take less than 0.8 of it.
@@ -24,19 +24,6 @@ LONGEST_SENTENCE = 240
 CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 # What is there to be unfolded, in this order.
 FOLDED = {Verdict.FAILED: "failed", Verdict.UNDECIDED: "undecided", Verdict.SAME: "the same"}
-# What a label may have besides what ends a cell of a table.
-_ACTIVE = {
-    "&": "&amp;",
-    ">": "\\>",
-    "#": "\\#",
-    "~": "\\~",
-    "$": "\\$",
-    "@": "&#64;",
-    "://": "&#58;//",
-    "www.": "www&#46;",
-}
-# What begins a list or a rule where it comes first.
-_LEADING = re.compile(r"^(\d*)([-+.)])(?=[\s-]|$)")
 
 
 def summarise_markdown(
@@ -67,18 +54,6 @@ def summarise_markdown(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def escape_text(text: str) -> str:
-    """A text of other people on a line of its own, which is shown to the letter.
-
-    >>> print(escape_text("a|b <b>"), escape_text("1. see https://example.org"))
-    a\\|b \\<b\\> 1\\. see https&#58;//example.org
-    """
-    escaped = escape_markdown(printable(text))
-    for mark, harmless in _ACTIVE.items():
-        escaped = escaped.replace(mark, harmless)
-    return _LEADING.sub(r"\1\\\2", escaped)
-
-
 def _render_table(rows: Sequence[JudgementRow]) -> str:
     """The rows with those columns that have something to say, and a sentence on each."""
     columns = [column for column in find_columns(rows) if column != "why"]
@@ -86,14 +61,14 @@ def _render_table(rows: Sequence[JudgementRow]) -> str:
     sides = ["---", "---", *("---" if column == MARKS else "---:" for column in columns), "---"]
     lines = [markdown_row(heads), markdown_row(sides)]
     for row in rows[:MOST_ROWS]:
-        name = escape_text(cut_middle(row.name, LONGEST_NAME))
+        name = escape_markdown(cut_middle(row.name, LONGEST_NAME))
         why = _quote(explain_cause(row.judgement))
         lines.append(markdown_row([row.judgement.verdict.value, name, *(row.cells[column] for column in columns), why]))
     return "\n".join(lines) + _tell_rest(len(rows))
 
 
 def _quote(text: str) -> str:
-    return escape_text(cut(text, LONGEST_SENTENCE))
+    return escape_markdown(printable(cut(text, LONGEST_SENTENCE)))
 
 
 def _tell_rest(number: int) -> str:

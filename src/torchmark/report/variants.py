@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from torchmark.model.case import AutogradMode, Case, Label, RuntimeMode
 from torchmark.model.plan import Target
 from torchmark.report.cases import AS_WRITTEN
-from torchmark.report.cells import printable
+from torchmark.report.printable import printable
 
 # What a program's own interpreter is called beside others that have names.
 NAMELESS = "this one"

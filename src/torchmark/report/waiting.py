@@ -7,6 +7,8 @@ import sys
 from contextlib import AbstractContextManager
 from typing import Any
 
+from torchmark.report.printable import printable
+
 COMPILING = "Compiling C++ (once; takes some ten seconds)"
 
 
@@ -16,5 +18,7 @@ def show_waiting(text: str) -> AbstractContextManager[Any]:
         return contextlib.nullcontext()
     # Loaded only where it is seen.
     from rich.console import Console
+    from rich.text import Text
 
-    return Console(stderr=True).status(text)
+    # As text: names of cases may have brackets, which rich takes for styles and links.
+    return Console(stderr=True).status(Text(printable(text)))

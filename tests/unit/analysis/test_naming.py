@@ -89,3 +89,14 @@ def test_other_texts_are_names(name: str) -> None:
 )
 def test_a_library_has_one_name_in_every_version(binary: str, name: str) -> None:
     assert library(binary) == name
+
+
+@pytest.mark.parametrize("part", [" [clone ", ".part.1", "operator ", "[abi:", "@@a", ") const", "'1", "<("])
+def test_a_name_of_any_length_is_read_once(part: str) -> None:
+    # An expression that tries every beginning against every end would take hours.
+    assert plain_name(part * 200_000 + "x")
+
+
+def test_a_library_of_any_length_is_read_once() -> None:
+    assert library(f"/usr/bin/python{'1' * 200_000}") == "python"
+    assert library(f"python{'1' * 200_000}!") == f"python{'1' * 200_000}!"

@@ -16,7 +16,15 @@ def test_json_in_a_script_is_ascii_that_neither_html_nor_xml_takes_for_markup(va
     text = script_json(value)
     assert text.isascii()
     assert not set(text) & set("<>&")
-    assert json.loads(text) == value
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N", "P", "S"]))))
+def test_texts_in_a_script_are_what_they_were(value: list[str]) -> None:
+    assert json.loads(script_json([*value, "5\xa0%", "a\nb", 1, None])) == [*value, "5\xa0%", "a\nb", 1, None]
+
+
+def test_texts_in_a_script_cannot_turn_lines_around() -> None:
+    assert json.loads(script_json({"a\x1b": ["\u202eb\x00", ("\x9b",)]})) == {"a ": [" b ", [" "]]}
 
 
 def test_numbers_that_are_none_are_refused() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
 from html.parser import HTMLParser
 
 from hypothesis import given, settings
@@ -87,3 +89,11 @@ def test_any_graph_makes_a_page_of_one_script_and_few_rows(flame: Flame) -> None
     outline = Outline(html)
     assert outline.tags.count("script") == 1
     assert len(outline.rows) <= MOST_FUNCTIONS + 1
+
+
+def test_the_page_runs_its_own_script_and_no_other() -> None:
+    page = render_html(hostile_flame())
+    script = page.partition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in page
+    assert "default-src 'none'" in page

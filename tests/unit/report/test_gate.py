@@ -93,3 +93,11 @@ def test_plain_values_have_everything() -> None:
     assert plain["improvements"][0]["accepted"] == 2.0
     assert plain["stale"][0]["differences"] == [{"what": "torch", "accepted": "1", "now": "2"}]
     assert plain["accepted"][0]["key"] == ODD.key
+
+
+def test_what_a_ledger_says_stays_on_its_line() -> None:
+    evil = "2.2\x1b]0;x\x07\n::error::y"
+    (line,) = word_stale([StaleEntry(ADD, (("torch", evil, "2.2"),))])
+    assert line.isprintable()
+    grown = Regression(ADD, FailOn.SLOWER, IR, 1000.0, 1050.0, functions=(Growth(evil, 50),))
+    assert word_regression(grown).isprintable()

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
 from html.parser import HTMLParser
 
 import pytest
@@ -87,3 +89,22 @@ def test_nobody_can_smuggle_in_markup(histories: tuple[History, ...]) -> None:
     page = render_history_page([hostile, *histories[1:]])
     assert Outline(page).tags.count("script") == 1
     assert "alert(&#39;x&#39;)" in page
+
+
+def test_the_page_runs_its_own_script_and_no_other(histories: tuple[History, ...]) -> None:
+    page = render_history_page(histories)
+    script = page.partition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in page
+    assert "default-src 'none'" in page
+    assert "script-src 'unsafe-inline'" not in page
+
+
+def test_no_character_of_the_page_steers_or_turns_a_line(histories: tuple[History, ...]) -> None:
+    evil = "x\x1b[2J\u202e\x9b"
+    run = dataclasses.replace(histories[0].points[0].run, name=evil)
+    case = dataclasses.replace(histories[0].case, label=(evil,), suite=evil)
+    points = (dataclasses.replace(histories[0].points[0], run=run), *histories[0].points[1:])
+    page = render_history_page([dataclasses.replace(histories[0], case=case, points=points)])
+    assert not set(page) & set("\x1b\u202e\x9b")
+    assert "x [2J" in page

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.made_judgements import fail, make_count, make_judgement, make_time, random_judgements
 from torchmark.model.comparison import LayoutSensitive
 from torchmark.model.judgement import Judgement, Side
-from torchmark.report.step_summary import MOST_ROWS, escape_text, summarise_markdown
+from torchmark.report.markdown import escape_markdown
+from torchmark.report.step_summary import MOST_ROWS, summarise_markdown
 
 EVIL = "a|b\n<script>alert(`1`)</script> ![x](https://evil.example) @team $x$ </details> &lt;"
 
@@ -71,12 +72,12 @@ def test_a_hostile_name_is_inert() -> None:
 
 @pytest.mark.parametrize("text", ["# no heading", "- no list", "1. no list", "+ no list", "> no quote", "---"])
 def test_no_text_begins_a_block(text: str) -> None:
-    assert re.match(r"(\d*)\\", escape_text(text))
-    assert escape_text(text).replace("\\", "") == text
+    assert re.match(r"(\d*)\\", escape_markdown(text))
+    assert escape_markdown(text).replace("\\", "") == text
 
 
 def test_numbers_are_left_alone() -> None:
-    assert escape_text("+3.5 % and 2.13") == "+3.5 % and 2.13"
+    assert escape_markdown("+3.5 % and 2.13") == "+3.5 % and 2.13"
 
 
 def test_nothing_to_show_is_said() -> None:

@@ -23,6 +23,7 @@ from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Host, Run
 from torchmark.model.summary import CaseSummary
 from torchmark.model.times import Times
+from torchmark.report.printable import printable
 from torchmark.report.text import count
 
 WHAT = {Metric.WALL: "times", Metric.COUNT: "counts"}
@@ -92,7 +93,7 @@ def one_line(text: str) -> str:
     >>> one_line(" a\\tb\\n c")
     'a b c'
     """
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return " ".join(printable(text).split())
 
 
 def shorten(name: str, most_bytes: int) -> str:

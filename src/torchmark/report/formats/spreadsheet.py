@@ -1,13 +1,13 @@
 """CSV: a line for each case in each target, also for those that failed. Numbers read back exactly.
 
-Spreadsheets run a text that begins like a formula. Such a text has an apostrophe in front of it, and so has one that
-begins with an apostrophe itself: whoever drops one apostrophe at the beginning of a text has what was there.
+Spreadsheets run a text that begins like a formula. Such a text has an apostrophe in front of it, also behind a
+semicolon or the end of a line within a text: where semicolons separate cells, a new cell begins there. So has a text
+that begins with an apostrophe itself: whoever drops one apostrophe at each of these places has what was there.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import re
 from typing import Any
 
 from torchmark.model.plan import Metric
@@ -15,6 +15,7 @@ from torchmark.model.run import Run
 from torchmark.model.summary import CaseSummary
 from torchmark.report.formats.entries import list_entries
 from torchmark.report.formats.texts import plain_compiling, plain_counts, plain_nodes
+from torchmark.report.printable import printable
 
 COLUMNS = (
     "suite", "label", "runtime", "autograd", "language", "threads", "target",
@@ -25,6 +26,10 @@ COLUMNS = (
 )  # fmt: skip
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
+# Quotes in a text are doubled: those before a formula may be read as an empty cell in quotes.
+_INNER_FORMULA = re.compile(r"""([;\n])(?=["']*[-=+@]|')""")
+# What separates cells, by the program's language or where the user says so.
+_QUOTED = frozenset(',;\t|"\n\r')
 
 
 def write_csv(run: Run) -> str:
@@ -32,23 +37,29 @@ def write_csv(run: Run) -> str:
 
     `nodes` is there only for a run that several machines took part in.
     """
-    out = io.StringIO()
     entries = list_entries(run)
     nodes = ("nodes",) if any(entry.summary.nodes for entry in entries) else ()
-    writer = csv.DictWriter(out, (*COLUMNS, *nodes), lineterminator="\n")
-    writer.writeheader()
-    for entry in entries:
-        row = _write_row(entry.summary)
-        writer.writerow({name: guard(value) if isinstance(value, str) else value for name, value in row.items()})
-    return out.getvalue()
+    columns = (*COLUMNS, *nodes)
+    rows = (_write_row(entry.summary) for entry in entries)
+    lines = [",".join(columns), *(",".join(_write_cell(row.get(name)) for name in columns) for row in rows)]
+    return "\n".join([*lines, ""])
+
+
+def _write_cell(value: str | float | None) -> str:
+    if not isinstance(value, str):
+        return "" if value is None else repr(value)
+    # Lines of a failure's message stay apart; all else that cannot be seen becomes blanks.
+    text = guard("\n".join(map(printable, value.split("\n"))))
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED & set(text) else text
 
 
 def guard(text: str) -> str:
     """A text that no spreadsheet takes for a formula.
 
-    >>> guard("=1+1"), guard("'quoted'"), guard("x = 1")
-    ("'=1+1", "''quoted'", 'x = 1')
+    >>> guard("=1+1"), guard("'quoted'"), guard("x = 1"), guard("a;=1")
+    ("'=1+1", "''quoted'", 'x = 1', "a;'=1")
     """
+    text = _INNER_FORMULA.sub(r"\1'", text)
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 

@@ -11,12 +11,13 @@ from torchmark.errors import StoreError
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.node import Node
 from torchmark.model.summary import CaseSummary
+from torchmark.report.printable import escape_json
 
 
 def dump_json(value: object, *, indent: int | None = None) -> str:
     """JSON that every reader takes: no NaN, no infinity."""
     try:
-        return json.dumps(value, indent=indent, allow_nan=False) + "\n"
+        return escape_json(json.dumps(value, indent=indent, allow_nan=False)) + "\n"
     except ValueError as error:
         raise StoreError("A number of the run is not finite: it cannot be exported.") from error
 

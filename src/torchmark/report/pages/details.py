@@ -10,13 +10,13 @@ from typing import Any
 
 from torchmark.model.case import Case
 from torchmark.model.dossier import Breakdown, Dossier, Drawing, Entry
-from torchmark.report.cells import printable
 from torchmark.report.failed import VERBS
 from torchmark.report.failures import describe_failure
 from torchmark.report.judgement_facts import say_verdict, tell_facts
 from torchmark.report.pages.figures import list_numbers
-from torchmark.report.pages.packing import Texts, pack_samples, shorten_number, show_lines
+from torchmark.report.pages.packing import Texts, pack_samples, shorten_number
 from torchmark.report.plots.differences import draw_differences
+from torchmark.report.printable import printable, show_lines
 
 
 def pack_details(entry: Entry, dossier: Dossier, doubts: list[str], texts: Texts) -> dict[str, Any]:

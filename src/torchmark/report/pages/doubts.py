@@ -8,11 +8,11 @@ from torchmark.model.comparison import ComparisonCaveat
 from torchmark.model.dossier import Dossier, Entry, Party
 from torchmark.model.judgement import Judgement
 from torchmark.model.summary import CaseSummary
-from torchmark.report.cells import printable
 from torchmark.report.comparison_marks import explain_doubts, find_shared
 from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.marks import MARKS, NOT_OFFERED, SOMETIMES, UNCHECKED, explain_environments, explain_marks
 from torchmark.report.pages.status import list_own_caveats
+from torchmark.report.printable import printable
 from torchmark.report.wording import word_caveat
 
 Doubt = tuple[str, str]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from torchmark.model.dossier import Entry
-from torchmark.report.cells import printable
 from torchmark.report.pages.columns import find_main_stage
 from torchmark.report.pages.status import Status, find_status
+from torchmark.report.printable import printable
 
 # Longer lists are no longer chosen from; searching finds those.
 MOST_VALUES = 40

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from torchmark.model.dossier import Dossier, Entry
 from torchmark.model.judgement import Judgement
-from torchmark.report.cells import printable
 from torchmark.report.changes import show_delta
 from torchmark.report.failed import sum_up
 from torchmark.report.judgement_facts import say_change
@@ -16,6 +15,7 @@ from torchmark.report.pages.packing import identify_row
 from torchmark.report.pages.status import SIGNS, Status, find_status
 from torchmark.report.pages.story import add_up_changes, add_up_shares, find_change, is_compared
 from torchmark.report.plots.palette import stage_colour
+from torchmark.report.printable import printable
 from torchmark.report.rows import show_share
 from torchmark.report.variants import Variants
 

@@ -8,7 +8,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 from torchmark.model.case import Case
-from torchmark.report.cells import printable
 from torchmark.stats.order import quantile
 
 # As many as can be told apart in a drawing of half a screen.
@@ -39,15 +38,6 @@ def identify_row(case: Case) -> str:
     """What a link to a case says: the same in every report, whatever else is in it."""
     text = f"{case.suite}\n{case.key}".encode(errors="surrogatepass")
     return hashlib.sha256(text).hexdigest()[:ID_DIGITS]
-
-
-def show_lines(text: str) -> str:
-    """A text of several lines in which nothing is left that is not to be seen.
-
-    >>> show_lines("a\\tb\\n\\u202ec")
-    'a       b\\n c'
-    """
-    return "\n".join(printable(line.expandtabs()) for line in text.splitlines())
 
 
 def pack_samples(samples: Sequence[float]) -> list[float] | None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchmark.model.dossier import Dossier, Entry
-from torchmark.report.cells import printable
 from torchmark.report.embedding import script_json
 from torchmark.report.flame_packing import NameTable, pack_flame
 from torchmark.report.pages.details import pack_details
@@ -16,6 +15,7 @@ from torchmark.report.pages.facets import find_facets
 from torchmark.report.pages.packing import Texts
 from torchmark.report.pages.rows import Table
 from torchmark.report.plots.palette import stage_colour
+from torchmark.report.printable import printable
 
 # Figures that sort keys are kept with: no two times of different cases are that close.
 KEY_FIGURES = 9

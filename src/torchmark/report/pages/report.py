@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import time
 from typing import Any
 
 from torchmark.model.dossier import Command, Dossier, Drawing, Section
-from torchmark.report.cells import printable
-from torchmark.report.embedding import load_asset, script_json
+from torchmark.report.embedding import load_asset, script_json, write_policy
 from torchmark.report.gate import list_sentences
 from torchmark.report.page import load_templates
 from torchmark.report.pages.doubts import find_common, list_doubts, sum_up_doubts
 from torchmark.report.pages.overview import count_statuses, draw_changes, draw_stages, list_failed
-from torchmark.report.pages.packing import show_lines
 from torchmark.report.pages.payload import pack_flames, pack_page
 from torchmark.report.pages.rows import arrange, make_table
 from torchmark.report.pages.story import hold_default_gate, is_compared, make_headline, name_parties, tell_story
 from torchmark.report.pages.surroundings import list_builds, list_facts
 from torchmark.report.plots.palette import style_sheet
+from torchmark.report.printable import printable, show_lines
 from torchmark.report.variants import Variants
 
 SCRIPTS = ("flame.js", "samples.js", "details.js", "report.js")
@@ -46,7 +43,7 @@ def render_report(dossier: Dossier) -> str:
             rows=table.rows,
             styles="\n".join([style_sheet(), *map(load_asset, STYLES)]),
             script=script,
-            script_hash=_hash(script),
+            policy=write_policy(script),
             page_json=script_json(pack_page(dossier, table, doubts)),
             flames_json=pack_flames(dossier.entries),
         )
@@ -100,8 +97,3 @@ def _clean_section(section: Section) -> Section:
         tuple(tuple(map(printable, row)) for row in section.rows),
         tuple(Drawing(printable(one.caption), one.svg) for one in section.drawings),
     )
-
-
-def _hash(script: str) -> str:
-    """What the page allows to run: this text, and nothing that anybody may have smuggled in."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from torchmark.model.dossier import Dossier, Entry
-from torchmark.report.cells import printable
 from torchmark.report.pages.columns import Cell, Column, choose_columns, fill_status
 from torchmark.report.pages.doubts import Doubt
 from torchmark.report.pages.packing import identify_row
 from torchmark.report.pages.story import is_compared
+from torchmark.report.printable import printable
 from torchmark.report.text import one_line
 from torchmark.report.variants import Variants
 

@@ -10,11 +10,11 @@ from torchmark.analysis.gate import hold_gate
 from torchmark.model.dossier import Dossier, Entry
 from torchmark.model.gate import FailOn, GateResult, Policy
 from torchmark.model.judgement import Judgement
-from torchmark.report.cells import printable
 from torchmark.report.changes import show_delta, to_share
 from torchmark.report.judgement_facts import say_change
 from torchmark.report.pages.status import Status, find_status
 from torchmark.report.pages.surroundings import sum_up
+from torchmark.report.printable import printable
 from torchmark.report.rows import show_share
 from torchmark.report.text import count
 from torchmark.report.variants import Variants

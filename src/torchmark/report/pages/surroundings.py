@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from torchmark.model.dossier import Party
 from torchmark.model.environment import Environment
-from torchmark.report.cells import printable
 from torchmark.report.heading import SHORT_COMMIT, word_sources
 from torchmark.report.nodes import word_kinds, word_nodes
-from torchmark.report.pages.packing import show_lines
+from torchmark.report.printable import printable, show_lines
 
 UNKNOWN = "–"
 

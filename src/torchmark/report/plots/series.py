@@ -9,12 +9,12 @@ from typing import NamedTuple
 from torchmark.model.history import History, Point
 from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
-from torchmark.report.cells import printable
 from torchmark.report.changes import to_share
 from torchmark.report.history import FLAT, name_run, tell_day
 from torchmark.report.history_words import SHORT_COMMIT
 from torchmark.report.plots.axes import widen
 from torchmark.report.plots.ticks import ENORMOUS
+from torchmark.report.printable import printable
 from torchmark.stats.changes import LEAST_INSTRUCTIONS_SHARE, LEAST_SHIFT
 
 # What cannot be drawn to scale beside anything else.

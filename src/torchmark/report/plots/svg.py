@@ -11,8 +11,9 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NewType
 
-from torchmark.report.cells import ELLIPSIS, printable
+from torchmark.report.cells import ELLIPSIS
 from torchmark.report.plots.palette import style_sheet
+from torchmark.report.printable import printable
 
 Markup = NewType("Markup", str)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +44,28 @@ def test_nothing_in_a_csv_is_a_formula() -> None:
         assert not any(value.startswith(FORMULA_STARTS[:-1]) for value in row.values())
 
 
-@given(st.text())
-def test_a_guarded_text_is_what_it_was_without_its_apostrophe(text: str) -> None:
-    guarded = guard(text)
-    assert (guarded[1:] if guarded.startswith("'") else guarded) == text
+@given(st.text(st.sampled_from("a;=+-@'\"\n\t b")))
+def test_a_guarded_text_is_what_it_was_without_its_apostrophes(text: str) -> None:
+    assert re.sub(r"(?:(?<=[;\n])|^)'", "", guard(text)) == text
+
+
+@given(st.text(st.sampled_from("a;=+-@'\"\n b")))
+def test_a_guarded_text_has_no_formula_behind_a_separator(text: str) -> None:
+    for cell in re.split("[;\n]", guard(text))[1:]:
+        assert not cell.strip('"').startswith(("=", "+", "-", "@"))
+
+
+@pytest.mark.parametrize("text", ["a;b", "a; =b", "x - y", "std::f(int) = 3", "a|b", "a,b"])
+def test_separators_alone_need_no_guard(text: str) -> None:
+    assert guard(text) == text
+
+
+def test_what_may_separate_cells_is_in_quotes_and_what_cannot_be_seen_is_not_there() -> None:
+    case = dataclasses.replace(CASES[0], label=("a;=1+1;", "\x1b]0;x\x07\u202e\tb\n::error::c"), suite="s")
+    run = sample_run()
+    plan = dataclasses.replace(run.plan, cases=(case,))
+    text = write_csv(dataclasses.replace(run, plan=plan, outcomes=()))
+    assert text.splitlines()[1].startswith("s,\"a;'=1+1; /  ]0;x   b")
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert row["label"] == "a;'=1+1; /  ]0;x   b\n::error::c"
+    assert list(csv.reader(io.StringIO(text), delimiter=";"))[1][1] == "'=1+1"

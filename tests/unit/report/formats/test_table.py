@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from tests.sample_runs import ADD, CASES, COUNT, FAILURE, only, sample_run
 from torchmark.report.formats.table import write_markdown
 
@@ -27,3 +29,10 @@ def test_markdown_of_one_case_is_short_and_of_one_metric_shorter() -> None:
     lines = write_markdown(only(ADD, COUNT, FAILURE, FAILURE)).splitlines()
     assert lines[0] == "| benchmark | instructions | notes |"
     assert lines[2] == "| Pointwise / add | – | count failed: -1 is no size ... |"
+
+
+def test_names_are_neither_mentions_nor_links_nor_invisible() -> None:
+    case = dataclasses.replace(ADD, label=("@everyone", "https://evil.example #1", "\x1b[2J\u202e~a~"))
+    text = write_markdown(only(case, COUNT, FAILURE, FAILURE))
+    assert "&#64;everyone / https&#58;//evil.example \\#1 /  \\[2J \\~a\\~" in text
+    assert not set(text) & set("@\x1b\u202e")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
-from torchmark.report.pages.packing import MOST_SAMPLES, Texts, identify_row, pack_samples, shorten_number, show_lines
+from torchmark.report.pages.packing import MOST_SAMPLES, Texts, identify_row, pack_samples, shorten_number
 
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200))
@@ -42,10 +42,6 @@ def test_a_case_is_known_by_its_labels_and_not_by_its_statement() -> None:
     one, same, other = make_case("add", stmt="x"), make_case("add", stmt="y"), make_case("add", threads=2)
     assert identify_row(one) == identify_row(same) != identify_row(other)
     assert identify_row(make_case("half \udcff")).isalnum()
-
-
-def test_nothing_that_steers_is_left_in_lines() -> None:
-    assert show_lines("a\x1b[31m\r\n\u202eb\x00\ud800") == "a [31m\n b  "
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,163 @@
+"""Nothing that is printed steers a terminal or the log of continuous integration, whatever files say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import warnings
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.stored_runs import make_run
+from torchmark.cli import program
+from torchmark.cli.main import main
+from torchmark.cli.output import echo
+from torchmark.errors import StoreError
+from torchmark.model.environment import Environment
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.run import Run
+from torchmark.store.runs import open_store
+from torchmark.store.transfer import export_run
+
+EVIL = "\x1b]0;PWN\x07\u202e\x9b\n::error title=x::y\n  ::add-mask::z ##[group]a ##vso[task.complete]b\r"
+
+
+def assert_harmless(text: str) -> None:
+    assert not set(text) & set("\x1b\x07\u202e\x9b\r\x00")
+    for line in text.splitlines():
+        assert not line.lstrip().startswith("::")
+        assert not re.search(r"##\w*\[", line)
+
+
+def spoil(run: Run) -> Run:
+    """The same run in which names, versions, processors and failures are a stranger's text."""
+    cases = {
+        case: dataclasses.replace(case, label=(*case.label[:-1], case.label[-1] + EVIL)) for case in run.plan.cases
+    }
+    targets = {one: dataclasses.replace(one, name=one.name + EVIL) for one in run.plan.targets}
+    outcomes = []
+    for one in run.outcomes:
+        order = dataclasses.replace(one.order, case=cases[one.order.case], target=targets[one.order.target])
+        environment = spoil_environment(one.environment) if one.environment else None
+        result = one.result
+        if isinstance(result, Failure):
+            result = Failure(FailureKind.RAISED, EVIL, EVIL, EVIL)
+        outcomes.append(dataclasses.replace(one, order=order, environment=environment, result=result))
+    host = dataclasses.replace(run.info.host, cpu_model=EVIL)
+    return dataclasses.replace(
+        run,
+        info=dataclasses.replace(run.info, name=f"run{EVIL}", host=host),
+        plan=dataclasses.replace(run.plan, cases=tuple(cases.values()), targets=tuple(targets.values())),
+        outcomes=tuple(outcomes),
+        activities=(),
+    )
+
+
+def spoil_environment(environment: Environment) -> Environment:
+    texts = {
+        field.name: EVIL
+        for field in dataclasses.fields(environment)
+        if isinstance(getattr(environment, field.name), str)
+    }
+    return dataclasses.replace(environment, **texts)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TORCHMARK_STORE", "evil.db")
+    first = spoil(make_run())
+    second = dataclasses.replace(first, info=dataclasses.replace(first.info, id="f" * 32, created=1.8e9))
+    with open_store(Path("evil.db"), create=True) as opened:
+        opened.add(first)
+        opened.add(second)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["runs"],
+        ["show"],
+        ["show", "--failures"],
+        ["show", "nonsense"],
+        ["show", "-k", "nonsense"],
+        ["compare", "@1", "@"],
+        ["compare", "@1", "@", "--force"],
+        ["history"],
+        ["report", "-o", "report.html"],
+        ["accept", "--all", "--why", "x"],
+        ["export", "--format", "csv"],
+        ["export", "--format", "markdown"],
+        ["export", "--format", "json"],
+        ["export", "--format", "pyperf"],
+        ["export", "--env", "nonsense"],
+        ["show", "--json", "-"],
+        ["history", "--html", "-"],
+        ["rm", "@", "--yes"],
+    ],
+    ids=" ".join,
+)
+def test_no_command_prints_what_a_strangers_store_orders(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(arguments)
+    out, err = capsys.readouterr()
+    assert out + err
+    assert "Traceback" not in err
+    assert_harmless(out)
+    assert_harmless(err)
+
+
+@pytest.mark.parametrize("where", ["field", "name"])
+def test_what_a_document_says_is_quoted_harmlessly_in_errors(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = export_run(make_run())
+    if where == "field":
+        document["run"][EVIL] = 1
+    name = f"{EVIL.replace('/', '')}.json" if where == "name" else "a.json"
+    Path(name).write_text(json.dumps(document) if where == "field" else "{")
+    assert main(["import", name, "--store", "s.db"]) == 4
+    assert_harmless(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    "error", [StoreError(EVIL), click.UsageError(EVIL), click.FileError(EVIL, EVIL), OSError(EVIL)]
+)
+def test_no_error_steers(error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(program.program, "main", fail)
+    assert main(["show"]) != 0
+    err = capsys.readouterr().err
+    assert "PWN" in err
+    assert_harmless(err)
+
+
+def test_neither_do_tracebacks_and_warnings(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        warnings.warn(f"careful{EVIL}", stacklevel=1)
+        raise RuntimeError(EVIL)
+
+    monkeypatch.setattr(program.program, "main", fail)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["show"]) == 1
+    err = capsys.readouterr().err
+    assert "UserWarning: careful" in err
+    assert "RuntimeError: " in err
+    assert_harmless(err)
+
+
+def test_lines_and_colours_of_our_own_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    echo("a\n\n  b: 1\u00a0%", nl=False)
+    assert capsys.readouterr().out == "a\n\n  b: 1 %"
