@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -97,13 +98,18 @@ UNTELLING = {"util", "utils", "common", "helpers", "misc", "base", "manager", "d
 KEPT_FOR_COMPATIBILITY = {"utils", "utils/common.py"}
 
 
+@functools.cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def room(path: Path) -> str:
     relative = path.relative_to(SOURCE)
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -135,7 +141,7 @@ def test_imports_stay_within_the_table(path: Path) -> None:
 
 
 def list_calls(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Call):
             yield ast.unparse(node.func)
 
@@ -188,7 +194,7 @@ def test_folder_init_files_are_empty(folder: Path) -> None:
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.read_text()], ids=lambda p: str(p.relative_to(SOURCE)))
 def test_every_module_opens_with_what_lives_there(path: Path) -> None:
-    text = ast.get_docstring(ast.parse(path.read_text()))
+    text = ast.get_docstring(parse(path))
     assert text
     assert len(text.splitlines()) <= 10
 
