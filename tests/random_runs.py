@@ -17,12 +17,13 @@ from torchmark.model.outcome import Activity, Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.times import Times
+from torchmark.store.fields import MOST
 from torchmark.store.plain import MOST_SECONDS
 
 # Also what SQLite or UTF-8 would not take as it is.
 TEXTS = st.text(st.sampled_from('ab "\\\n\0\x1bé😀\udcff'), max_size=5)
-NUMBERS = st.integers(0, 2**70)
-FLOATS = st.floats(-MOST_SECONDS, MOST_SECONDS)
+NUMBERS = st.integers(0, MOST)
+FLOATS = st.floats(0, MOST_SECONDS)
 SIMPLE: dict[Any, st.SearchStrategy[Any]] = {
     str: TEXTS,
     int: NUMBERS,
@@ -66,10 +67,15 @@ def profiles(draw: st.DrawFn) -> Profile:
 SIMPLE[Environment] = values_of(
     Environment, variables=st.dictionaries(TEXTS, TEXTS, max_size=3).map(lambda found: tuple(found.items()))
 )
-SIMPLE[Times] = values_of(Times, number_per_run=st.integers(1, 2**70))
+SIMPLE[Times] = values_of(Times, number_per_run=st.integers(1, MOST))
 SIMPLE[Profile] = profiles()
-SIMPLE[Tally] = values_of(
-    Tally, number=st.integers(1, 1000), events=NUMBERS.map(lambda total: (("Dr", 1), ("Ir", total)))
+SIMPLE[Tally] = st.integers(1, 3).flatmap(
+    lambda layouts: values_of(
+        Tally,
+        number=st.integers(1, 1000),
+        events=NUMBERS.map(lambda total: (("Dr", 1), ("Ir", total))),
+        **dict.fromkeys(("seeds", "totals"), st.tuples(*[NUMBERS] * layouts)),
+    )
 )
 RESULTS: st.SearchStrategy[Result] = st.one_of(
     SIMPLE[Times], SIMPLE[Tally], values_of(CompileCosts), values_of(Failure)

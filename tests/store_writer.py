@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import sqlite3
+import struct
 import sys
 from pathlib import Path
 from typing import IO
@@ -36,6 +37,17 @@ def check_integrity(path: Path) -> None:
     assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
     connection.close()
+
+
+def write_journal(path: Path, victim: Path) -> None:
+    """A rollback journal that has SQLite delete another file: it names that file as the journal of all journals."""
+    magic = bytes.fromhex("d9d505f920a163d7")
+    content = path.read_bytes()
+    page = int.from_bytes(content[16:18], "big")
+    header = magic + struct.pack(">IIIII", 0, 1, len(content) // page, 512, page)
+    name = os.fsencode(victim)
+    tail = struct.pack(">I", 0x40000000 // page + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+    Path(f"{path}-journal").write_bytes(header.ljust(512, b"\0") + tail)
 
 
 def write(path: Path, run_id: str, number: int, out: IO[str]) -> None:

@@ -123,7 +123,7 @@ def has_checksum(content: bytes) -> bool:
 
 
 def force_to_disk(path: str | os.PathLike[str]) -> None:
-    """Have the content of a file on the disk before it gets its name, so that a power cut leaves no torn one."""
+    """Have the content of a file, or the names in a folder, survive a power cut: before a file gets its name, say."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

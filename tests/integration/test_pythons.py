@@ -35,7 +35,7 @@ os.register_at_fork(after_in_child=die)
 """
 
 
-@pytest.fixture(scope="module", params=find_pythons().values(), ids=find_pythons().keys())
+@pytest.fixture(scope="module", params=list(find_pythons().values()), ids=list(find_pythons()))
 def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """One of them, with the stub torch."""
     return make_stub_python(tmp_path_factory.mktemp("stub") / "python", request.param)

@@ -12,6 +12,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -79,6 +80,9 @@ LOCKED, READ_ONLY = "locked store", "read-only store"
 FULL_JSON = "full disk under --json"
 OLD_JSON = '{"of": "the last run"}'
 REMOVED_CACHE = "removed cache"
+# What somebody removes while a run uses it.
+NO_FILE, NO_FOLDER, NO_LOG = "removed store", "removed folder of the store", "removed log of the store"
+REMOVALS = (NO_FILE, NO_FOLDER, NO_LOG)
 
 
 def list_trials() -> Iterator[Trial]:
@@ -107,6 +111,9 @@ def list_trials() -> Iterator[Trial]:
         (FULL_JSON, 1, 0.0, False, False, 1),
         (REMOVED_CACHE, 1, 5.0, False, False, 3),
         (REMOVED_CACHE, 1, 4.0, True, False, 1),
+        (NO_FILE, 1, 0.3, False, False, 1),
+        (NO_FOLDER, 1, 0.3, False, False, 1),
+        (NO_LOG, 1, 0.3, False, False, 1),
     ]
     number = 0
     for fault, kills, longest_s, counting, real, times in kinds:
@@ -157,6 +164,7 @@ class Scene:
             # Compiling against the real headers takes a quarter of a minute.
             self.options += ["--language", "python"]
         self.mark = f"{os.getpid()}.{trial.number}"
+        self.saved: dict[Order, Outcome] = {}
         self.environ = {
             **os.environ, "TORCHMARK_CACHE": str(self.cache), "TMPDIR": str(self.temp), "PYTHONWARNINGS": "ignore",
             MARKER: self.mark,
@@ -201,6 +209,10 @@ class Scene:
     def disturb(self, process: subprocess.Popen[str], luck: random.Random) -> int:
         """Do what the trial is about; says how often it could be done."""
         trial = self.trial
+        if trial.fault in REMOVALS:
+            wait_for(lambda: bool(by_order(self.read())) or process.poll() is not None)
+            time.sleep(luck.uniform(0, trial.longest_s))
+            return self._remove(process)
         if not self.uses_disk and trial.fault not in (LOCKED, REMOVED_CACHE):
             return hunt(process, trial.fault, luck, trial.kills, trial.longest_s)
         if trial.fault in (FULL_STORE, LOCKED, READ_ONLY, FULL_JSON):
@@ -233,6 +245,22 @@ class Scene:
         with contextlib.closing(self._connect()) as other:
             other.execute("BEGIN IMMEDIATE")
             return int(process.wait(60) == 4)
+
+    def _remove(self, process: subprocess.Popen[str]) -> int:
+        """Remove what belongs to the store, unless the run is at its end; says whether the command complained."""
+        process.send_signal(signal.SIGSTOP)
+        try:
+            run = self.read()
+            if run is None or run.info.finished is not None or process.poll() is not None:
+                return 0
+            self.saved = by_order(run)
+            if self.trial.fault == NO_FOLDER:
+                shutil.rmtree(self.store.parent)
+            else:
+                os.unlink(self.store if self.trial.fault == NO_FILE else f"{self.store}-wal")
+        finally:
+            process.send_signal(signal.SIGCONT)
+        return int(process.wait(60) == 4)
 
     def _refuse_to_write(self) -> int:
         """Go on where the store can only be read, which has to be told."""
@@ -294,6 +322,7 @@ def carry_out(trial: Trial, folder: Path, python: str) -> Report:
             process = scene.start()
             if report.attempts == 0:
                 report.hits = scene.disturb(process, luck)
+                kept = scene.saved
             _, told = process.communicate(timeout=120)
             code = process.returncode
             report.attempts += 1

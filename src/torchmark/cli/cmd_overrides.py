@@ -25,7 +25,7 @@ from torchmark.cli.override_comparing import DEFAULT_OUTPUT, Question, compare_o
 from torchmark.cli.parameters import check_folder, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.planning import Wish, plan_targets
 from torchmark.cli.selecting import Loaded, Options, load_cases, say_why_nothing
-from torchmark.cli.storing import spell_store, store_option
+from torchmark.cli.storing import open_to_write, spell_store, store_option
 from torchmark.cli.writing import STANDARD_OUTPUT, check_output
 from torchmark.define.expand import expand
 from torchmark.define.selection import select
@@ -40,7 +40,6 @@ from torchmark.report.overrides import render_overrides
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-from torchmark.store.runs import open_store
 from torchmark.suites.overrides.cases import define_calls, foreign
 
 SUITE = "overrides"
@@ -211,7 +210,7 @@ def _measure(wish: Wish, cases: Sequence[Case], store_path: Path, *, quiet: bool
     """The exit code, the run with its costs by function, and how commands may call it."""
     cores = choose_cores(None)
     with (
-        open_store(store_path, create=True) as store,
+        open_to_write(store_path) as store,
         contextlib.closing(LocalBackend(cores)) as backend,
     ):
         task = Task(store, wish.make_plan(cases), wish, known=None, name=None)

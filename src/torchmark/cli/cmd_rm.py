@@ -26,7 +26,8 @@ def command(references: tuple[str, ...], yes: bool, store_path: Path) -> int:
 
     RUN is a name, the beginning of an id, @ for the newest run, @1 for the one before.
     """
-    with open_store(store_path) as store:
+    # Until it is certain that something is to be removed, nothing is written.
+    with open_store(store_path, read_only=True) as store:
         # All are meant before the first one is gone: @1 stays what it was.
         ids = {store.find(reference).id for reference in references}
         if not yes:
@@ -35,6 +36,7 @@ def command(references: tuple[str, ...], yes: bool, store_path: Path) -> int:
             echo(render_runs([entry for entry in store.list_entries() if entry.info.id in ids]))
             if not click.confirm(f"Remove {count(len(ids), 'run')} for good?"):
                 return KEPT
+    with open_store(store_path) as store:
         store.remove(ids)
     echo(f"Removed {count(len(ids), 'run')}.")
     return 0

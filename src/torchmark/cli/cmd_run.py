@@ -41,7 +41,7 @@ from torchmark.cli.selecting import (
     show_faults,
 )
 from torchmark.cli.sharding import ShardNumber, keep_to_shard, say_why_empty
-from torchmark.cli.storing import spell_store, store_option
+from torchmark.cli.storing import open_to_write, spell_store, store_option
 from torchmark.errors import UsageError
 from torchmark.model.outcome import Failure, Outcome, may_pass_later
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order
@@ -147,7 +147,7 @@ def command(
     loaded = None if resume else load_cases(wish.names, wish.chosen.select())
     if loaded is not None and not loaded.cases:
         return say_why_nothing(loaded)
-    with open_store(store_path, create=not resume) as store:
+    with open_to_write(store_path, create=not resume) as store:
         known = recall(store, wish, list_given(), name) if resume else None
         if known is not None:
             wish = known.wish

@@ -18,6 +18,7 @@ from torchmark.api.dealing import time_sides
 from torchmark.api.venues import LocalVenue, Venue
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.planning import Wish, describe_run
+from torchmark.cli.storing import open_to_write
 from torchmark.model.judgement import Judgement
 from torchmark.model.outcome import Begun, Event
 from torchmark.model.plan import Metric
@@ -29,7 +30,6 @@ from torchmark.runner.backend import Backend, Stop
 from torchmark.runner.lab import Lab
 from torchmark.runner.local import LocalBackend
 from torchmark.store.recorder import Recorder
-from torchmark.store.runs import open_store
 
 INTERRUPTED = 130
 # What shells add to the number of the signal that ended a program.
@@ -123,7 +123,7 @@ def _count(
     with contextlib.ExitStack() as stack:
         recorder = None
         if wish is not None:
-            store = stack.enter_context(open_store(store_path, create=True))
+            store = stack.enter_context(open_to_write(store_path))
             info = describe_run(wish, plan, name, store.path)
             recorder = stack.enter_context(store.begin(plan, info))
             found.run, found.run_id = info.name, info.id

@@ -6,7 +6,19 @@ from pathlib import Path
 
 import click
 
+from torchmark.cli.output import echo
+from torchmark.store.runs import Store, open_store
+
 DEFAULT_STORE = Path(".torchmark/results.db")
+
+
+def open_to_write(path: Path, *, create: bool = True) -> Store:
+    """Open the store to add runs, and say so if an earlier store of that name had left files, which were renamed."""
+    store = open_store(path, create=create)
+    for one in store.left:
+        text = f"{str(one)!r} is left of an earlier store of the same name. Remove it if you miss no results."
+        echo(f"Note: {text}", err=True)
+    return store
 
 
 def spell_store(path: Path) -> str:

@@ -32,8 +32,8 @@ def open_closed_streams() -> None:
         setattr(sys, name, io.TextIOWrapper(buffer, errors="replace", line_buffering=name == "stderr"))
 
 
-def is_closed(stream: IO[str] | None) -> bool:
-    """Whether this output was closed when the program started.
+def is_closed(stream: IO[str] | None, unusable: int = os.O_RDONLY) -> bool:
+    """Whether this output was closed when the program started; for the input, `unusable` is `os.O_WRONLY`.
 
     >>> is_closed(None), is_closed(io.StringIO())
     (True, False)
@@ -41,7 +41,7 @@ def is_closed(stream: IO[str] | None) -> bool:
     if stream is None:
         return True
     try:
-        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == unusable
     except (OSError, ValueError):  # a stream that is not a file
         return False
 

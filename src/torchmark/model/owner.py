@@ -54,6 +54,15 @@ def read_start(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def name_scratch() -> str:
+    """What the names of this process's scratch folders begin with, so that they can be removed when it is gone.
+
+    It has the same length for every process: a worker that is told it has the same heap then.
+    """
+    pid = os.getpid()
+    return f"torchmark-{pid:010}-{read_start(pid) or 0:020}-{read_namespace() or 0:020}-"
+
+
 def _read_boot() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

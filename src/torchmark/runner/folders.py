@@ -19,7 +19,7 @@ from pathlib import Path
 
 from torchmark.errors import SetupError
 from torchmark.files import find_fault, is_ours
-from torchmark.model.owner import read_namespace, read_start
+from torchmark.model.owner import name_scratch, read_namespace, read_start
 from torchmark.runner.notices import tell_once
 
 # Of Callgrind with all callers of everything, a few hundred megabytes have been seen.
@@ -170,14 +170,9 @@ def lock_folder() -> Path | None:
 
 
 def make_scratch() -> Path:
-    """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell.
-
-    The name has the same length for every owner: a worker that is told it has the same heap then.
-    """
+    """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell."""
     sweep(Path(tempfile.gettempdir()))
-    pid = os.getpid()
-    owner = f"{pid:010}-{read_start(pid) or 0:020}-{read_namespace() or 0:020}"
-    return Path(tempfile.mkdtemp(prefix=f"torchmark-{owner}-"))
+    return Path(tempfile.mkdtemp(prefix=name_scratch()))
 
 
 def read_plain_file(path: Path, most: int | None = None) -> str | None:

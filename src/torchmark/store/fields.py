@@ -11,9 +11,12 @@ from torchmark.errors import StoreError
 from torchmark.model.environment import Environment
 from torchmark.model.task import TaskSpec
 
+# What SQLite, compiled programs and floats can hold. No count comes near it: a processor takes decades to get there.
+MOST = 2**63 - 1
+
 _KINDS = {
     str: "a text",
-    int: "a whole number",
+    int: "a whole number of at most 63 bits",
     float: "a finite number",
     bool: "true or false",
     dict: "a mapping",
@@ -44,7 +47,7 @@ def take(data: Mapping[str, Any], name: str, kind: type, *, optional: bool = Fal
 def check_kind(value: object, name: str, kind: type) -> Any:
     """A value of that kind, for the field of that name."""
     if not _is_a(value, kind):
-        raise StoreError(f"The field {name!r} is {value!r:.40}; expected {_KINDS[kind]}.")
+        raise StoreError(f"The field {name!r} is {_show(value)}; expected {_KINDS[kind]}.")
     return float(value) if kind is float else value  # type: ignore[arg-type]
 
 
@@ -53,7 +56,7 @@ def take_times(data: Mapping[str, Any], name: str) -> list[float]:
     values = take(data, name, list)
     for value in values:
         if not _is_a(value, float):
-            raise StoreError(f"The field {name!r} contains {value!r:.40}; expected finite numbers.")
+            raise StoreError(f"The field {name!r} contains {_show(value)}; expected finite numbers.")
     return [float(value) for value in values]
 
 
@@ -62,7 +65,7 @@ def take_integers(data: Mapping[str, Any], name: str) -> list[int]:
     values: list[int] = take(data, name, list)
     for value in values:
         if not _is_a(value, int):
-            raise StoreError(f"The field {name!r} contains {value!r:.40}; expected whole numbers.")
+            raise StoreError(f"The field {name!r} contains {_show(value)}; expected whole numbers of at most 63 bits.")
     return values
 
 
@@ -93,12 +96,19 @@ def read_environment(data: Mapping[str, Any]) -> Environment:
     )
 
 
+def _show(value: object) -> str:
+    """The beginning of a value. Python refuses to write numbers of thousands of digits."""
+    return "a huge number" if isinstance(value, int) and abs(value) > MOST else f"{value!r:.40}"
+
+
 def _is_a(value: object, kind: type) -> bool:
     # In Python a bool is a number; in a file that is a mistake.
     if isinstance(value, bool) or kind is bool:
         return isinstance(value, bool) and kind is bool
     if kind is float:
         return isinstance(value, (int, float)) and _is_finite(value)
+    if kind is int:
+        return isinstance(value, int) and abs(value) <= MOST
     return isinstance(value, kind)
 
 

@@ -100,6 +100,9 @@ def _check(entry: LedgerEntry) -> None:
     """What types do not tell: a file that was merged by hand may be neither of the two."""
     if entry.depends_on.number < 1:
         raise StoreError(f"The field 'depends_on.number' is {entry.depends_on.number!r:.40}; expected at least 1.")
+    numbers = (entry.total, *entry.totals, entry.allocations, entry.tensor_allocations, entry.rest)
+    if min(*numbers, *(cost for _, cost in entry.functions)) < 0:
+        raise StoreError("A number is negative; expected counts.")
     if entry.total not in entry.totals or len(entry.totals) != len(entry.depends_on.layouts):
         raise StoreError("The field 'totals' does not fit: it has one for each layout, and 'total' is among them.")
     if sum(cost for _, cost in entry.functions) + entry.rest != entry.total:

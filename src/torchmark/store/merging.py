@@ -70,7 +70,9 @@ def merge(paths: Sequence[Path], output: Path, *, force: bool = False) -> tuple[
     except Mismatch as mismatch:
         raise _explain(mismatch) from None
     with new_store(output, force=force) as target:
-        return tuple(_unite(target, group) for group in groups)
+        # The oldest first, as a store gets runs that it measures.
+        merged = [_unite(target, group) for group in reversed(groups)]
+    return tuple(reversed(merged))
 
 
 @contextlib.contextmanager

@@ -1,22 +1,40 @@
 """Opening a file as a store: what is no store is recognised before SQLite touches it, and nothing in it is run.
 
-A new store is made under another name and put in place when it is complete, so that nobody ever sees half of one.
+Reading changes nothing, neither the file nor its folder. A new store is made under another name and put in place when
+it is complete, so that nobody ever sees half of one.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
+import shutil
 import sqlite3
+import stat
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from torchmark.errors import StoreError
-from torchmark.files import WITHOUT_LOCKS
+from torchmark.files import WITHOUT_LOCKS, force_to_disk
+from torchmark.model.owner import name_scratch
 from torchmark.store import schema
-from torchmark.store.database import Database, explaining
+from torchmark.store.database import (
+    BESIDE,
+    JOURNAL,
+    LOG,
+    Database,
+    check_beside,
+    check_unchanged,
+    clear_beside,
+    explaining,
+    look_at,
+)
 
 FOLDER = ".torchmark"
 # How long to wait for other processes that write; each takes some milliseconds for an outcome.
@@ -24,36 +42,154 @@ BUSY_TIMEOUT_S = 30.0
 # Files up to this size are looked through before anything is added to them, which takes some hundredths of a second.
 SMALL_ENOUGH_TO_CHECK = 64 << 20
 
+# SQLite takes paths of up to 512 bytes, and needs room for what it adds to the name of a file.
+LONGEST_PATH = 512 - len(JOURNAL)
+# To copy a store that another process is writing to takes a second try only if that process starts its log anew
+# meanwhile, which it does after some megabytes.
+COPY_ATTEMPTS = 20
+COPY_PAUSE_S = 0.05
+
 _MAGIC = b"SQLite format 3\0"
 _HEADER_SIZE = 100
+# The beginning of a log, which changes whenever SQLite starts to overwrite the log.
+_LOG_HEADER_SIZE = 32
 
 
 def open_database(path: Path, *, create: bool, read_only: bool) -> Database:
     """Open a store. See `open_store`."""
     path = Path(os.path.realpath(path))
-    if create and not read_only:
-        _make_sure_of(path)
+    _check_length(path)
+    if read_only:
+        check_header(path)
+        check_beside(path)
+        return _open_to_read(path)
+    left = _make_sure_of(path) if create else ()
     check_header(path)
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    if not read_only and not writable:
+    check_beside(path)
+    return _open_to_write(path, left)
+
+
+def _check_length(path: Path) -> None:
+    # A store is made under another name in the same folder.
+    needed = max(len(os.fsencode(name)) for name in (path, _name_draft(path)))
+    if needed > LONGEST_PATH:
+        raise StoreError(
+            f"{path}: The path has {needed} bytes, and SQLite takes no more than {LONGEST_PATH}. Choose a file with a "
+            "shorter path with --store."
+        )
+
+
+def _open_to_write(path: Path, left: tuple[Path, ...]) -> Database:
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StoreError(
             f"{path}: It cannot be written. Give yourself the right to write the file and its folder, or choose "
             "another file with --store."
         )
     with explaining(path):
-        connection = _connect(path, _choose_mode(path, writable))
+        connection = _connect(path, "mode=rw")
         try:
-            connection = _prepare(connection, path, read_only=read_only)
+            _check_content(connection, path)
+            _prepare_to_write(connection, path)
         except BaseException:
             connection.close()
             raise
-    return Database(path, connection, writable=not read_only)
+    return Database(path, connection, writable=True, left=left)
+
+
+def _open_to_read(path: Path) -> Database:
+    """Read without writing anything, here or beside it.
+
+    A store that is complete in itself is read as a file that does not change. One with a log is being written, or was
+    left by a process that was killed. SQLite would write to the files beside it, and perhaps to the store, to find
+    out; so it gets a copy of its own.
+    """
+    fixed, log = look_at(path), look_at(path, LOG)
+    with explaining(path), contextlib.ExitStack() as stack:
+        if log is not None and log.st_size:
+            fixed = None
+            folder = stack.enter_context(_scratch(path))
+            connection = _connect(_copy_files(path, folder), "mode=rw")
+            # The files of the copy are removed as soon as they are open: nobody else needs their names.
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        else:
+            connection = _connect(path, "mode=ro&immutable=1")
+        try:
+            _check_content(connection, path)
+            connection = _bring_up_to_date(connection)
+        except BaseException:
+            connection.close()
+            if fixed is not None:
+                check_unchanged(path, fixed)
+            raise
+    return Database(path, connection, writable=False, fixed=fixed)
+
+
+@contextlib.contextmanager
+def _scratch(path: Path) -> Iterator[Path]:
+    """A private folder for a copy of a store, if there is room for one."""
+    try:
+        with tempfile.TemporaryDirectory(prefix=name_scratch()) as folder:
+            needed = sum(state.st_size for state in (look_at(path), look_at(path, LOG)) if state)
+            if needed > shutil.disk_usage(folder).free:
+                raise StoreError(
+                    f"{path}: Reading a store that is in use takes a copy of {needed} bytes, for which {folder} has "
+                    "no room. Name a folder with more room in TMPDIR."
+                )
+            yield Path(folder)
+    except OSError as error:
+        raise StoreError(
+            f"{path}: Reading a store that is in use takes a copy of it, which cannot be made: {error.strerror}. Name "
+            "another folder in TMPDIR."
+        ) from error
+
+
+def _copy_files(path: Path, folder: Path) -> Path:
+    """Copy a store with its log; gives the name of the copy.
+
+    While the log is the same, a store together with its log has all that was saved, whatever was moved from one to the
+    other meanwhile. Where there is no log any more, the store must not change meanwhile.
+    """
+    copy = folder / "results.db"
+    for _ in range(COPY_ATTEMPTS):
+        before = _read_log_header(path), look_at(path)
+        _copy_file(path, copy)
+        _copy_file(Path(f"{path}{LOG}"), Path(f"{copy}{LOG}"))
+        after = _read_log_header(path), look_at(path)
+        if before[0] == after[0] and (before[0] or before[1] == after[1]):
+            return copy
+        time.sleep(COPY_PAUSE_S)
+    raise StoreError(f"{path}: Another process keeps changing the store while it is copied to be read. Try again.")
+
+
+def _copy_file(path: Path, copy: Path) -> None:
+    copy.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError), _open_plain(path) as source, copy.open("xb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _read_log_header(path: Path) -> bytes:
+    try:
+        with _open_plain(Path(f"{path}{LOG}")) as file:
+            return file.read(_LOG_HEADER_SIZE)
+    except FileNotFoundError:
+        return b""
+
+
+def _open_plain(path: Path) -> BinaryIO:
+    """Open an ordinary file. Links are not followed, and nothing else is waited for or read."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, os.strerror(number) if stat.S_ISDIR(mode) else "it is not an ordinary file")
+    return os.fdopen(descriptor, "rb")
 
 
 def check_header(path: Path) -> None:
     """Refuse what is no store of a version that is known here, from its first bytes."""
     try:
-        with path.open("rb") as file:
+        with _open_plain(path) as file:
             header = file.read(_HEADER_SIZE)
     except FileNotFoundError as error:
         raise StoreError(
@@ -87,16 +223,6 @@ def _number(header: bytes, offset: int) -> int:
     return int.from_bytes(header[offset : offset + 4], "big")
 
 
-def _choose_mode(path: Path, writable: bool) -> str:
-    """How to open it. Whoever only reads still has to write beside it, to keep out of the way of those who write."""
-    if writable:
-        return "mode=rw"
-    log = Path(f"{path}-wal")
-    # Nobody is writing: then it may be taken for a file that does not change, and nothing has to be left beside it.
-    unchanging = not log.exists() or log.stat().st_size == 0
-    return "mode=ro&immutable=1" if unchanging else "mode=ro"
-
-
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_S)
     # Before anything is read: nothing that a stranger has put into the schema may be called, and pages are looked at
@@ -106,27 +232,37 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> sqlite3.Connection:
-    """Check what is in it, and bring it up to date: where it is only read, in a copy in memory."""
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what has anything but the tables of its version in it."""
     version = schema.read_version(connection)
     check_version(path, version)
     if schema.read_objects(connection) != schema.expect_objects(schema.STEPS[:version]):
         raise _refuse(path)
-    if read_only:
-        if version < len(schema.STEPS):
-            connection = _copy(connection)
-            schema.migrate(connection, schema.STEPS)
-        connection.execute("PRAGMA query_only = ON")
-        return connection
+
+
+def _bring_up_to_date(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """The connection, or one to a copy in memory if what it has is of an earlier version."""
+    if schema.read_version(connection) < len(schema.STEPS):
+        connection = _copy(connection)
+        schema.migrate(connection, schema.STEPS)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def _prepare_to_write(connection: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size <= SMALL_ENOUGH_TO_CHECK:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
             raise sqlite3.DatabaseError("malformed")
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        # A copy that another program made. A journal on the disk would be left if this process is killed here.
+        connection.execute("PRAGMA journal_mode = MEMORY")
     connection.execute("PRAGMA journal_mode = WAL")
     # What is said to be saved survives a power cut too. An outcome takes longer than this.
     connection.execute("PRAGMA synchronous = FULL")
     schema.migrate(connection, schema.STEPS)
-    return connection
+    # So that the log is there, which it is from the first reading on.
+    schema.read_version(connection)
 
 
 def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -138,18 +274,25 @@ def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
     return copy
 
 
-def _make_sure_of(path: Path) -> None:
-    """Make a new store, in a folder of its own if need be, unless there is a file with something in it."""
+def _make_sure_of(path: Path) -> tuple[Path, ...]:
+    """Make a new store, in a folder of its own if need be, unless there is a file with something in it.
+
+    Gives the files that an earlier store of that name had left beside it, which have other names now.
+    """
+    left: tuple[Path, ...] = ()
     try:
         _make_folder(path.parent)
-        while not path.exists() or path.stat().st_size == 0:
+        while (state := look_at(path)) is None or state.st_size == 0:
+            if state is not None and not stat.S_ISREG(state.st_mode):
+                break
             with _hold(path) as mine:
                 if mine:
-                    _put_new_store(path)
+                    left = _put_new_store(path)
     except OSError as error:
         raise StoreError(
             f"{path}: It cannot be made: {error.strerror}. Choose another file with --store, or make room for it."
         ) from error
+    return left
 
 
 def _make_folder(folder: Path) -> None:
@@ -177,8 +320,8 @@ def _hold(path: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def _put_new_store(path: Path) -> None:
-    new = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
+def _put_new_store(path: Path) -> tuple[Path, ...]:
+    new = _name_draft(path)
     try:
         with explaining(path), contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
             # So that a file can shrink when runs are removed. Once there is anything in a file it is too late for that.
@@ -188,18 +331,17 @@ def _put_new_store(path: Path) -> None:
             # It is written to the disk as a whole, below.
             connection.execute("PRAGMA synchronous = OFF")
             schema.migrate(connection, schema.STEPS)
-        _force_to_disk(new)
+        force_to_disk(new)
+        left = clear_beside(path)
         os.replace(new, path)
-        _force_to_disk(path.parent)
+        force_to_disk(path.parent)
+        return left
     finally:
-        for suffix in ("", "-wal", "-shm", "-journal"):
+        for suffix in ("", *BESIDE):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{new}{suffix}")
 
 
-def _force_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _name_draft(path: Path) -> Path:
+    """A name in the same folder that no other process has chosen."""
+    return path.with_name(f".{secrets.token_hex(8)}.part")

@@ -9,11 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from torchmark.errors import StoreError, UsageError
-from torchmark.store.database import Database
+from torchmark.store.database import BESIDE, Database, clear_beside
 from torchmark.store.opening import open_database
 
-# What SQLite keeps beside a file.
-_BESIDE = ("-wal", "-shm", "-journal")
 # To wait for others, who should not be there.
 _BUSY_MS = 1000
 
@@ -35,7 +33,9 @@ def new_store(path: Path, *, force: bool) -> Iterator[Database]:
             check_free(path, force=force)
             _put_in_place(draft, path)
     finally:
-        _remove(draft, "", *_BESIDE)
+        for suffix in ("", *BESIDE):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(f"{draft}{suffix}")
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -44,6 +44,8 @@ def check_free(path: Path, *, force: bool) -> None:
         raise UsageError(f"{path} is a folder. Name a file in it, such as {path / 'results.db'}.")
     if path.exists() and not force:
         raise UsageError(f"{path} is there already. Choose another name, or replace it with --force.")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not an ordinary file, and is not replaced. Choose another name.")
     if path.exists() and path.stat().st_size:
         open_database(path, create=False, read_only=True).close()
 
@@ -67,10 +69,8 @@ def _naming(path: Path, draft: Path) -> Iterator[None]:
 def _put_in_place(draft: Path, path: Path) -> None:
     if path.exists() and path.stat().st_size:
         _retire(path)
-    else:
-        # Of a store that is gone: SQLite would take it for a part of the new one.
-        _remove(path, *_BESIDE)
     try:
+        clear_beside(path)
         os.replace(draft, path)
     except OSError as error:
         raise StoreError(f"{path}: It cannot be written: {error.strerror}.") from error
@@ -79,14 +79,7 @@ def _put_in_place(draft: Path, path: Path) -> None:
 def _retire(path: Path) -> None:
     """See that nobody uses a store, and that nothing of it is kept beside it."""
     with contextlib.closing(open_database(path, create=False, read_only=False)) as database:
-        database.rows(f"PRAGMA busy_timeout = {_BUSY_MS}")
         try:
-            database.rows("PRAGMA journal_mode = DELETE")
+            database.retire(_BUSY_MS)
         except StoreError as error:
             raise UsageError(f"{path} is in use. Wait until nobody uses it, or choose another name.") from error
-
-
-def _remove(path: Path, *suffixes: str) -> None:
-    for suffix in suffixes:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(f"{path}{suffix}")

@@ -11,11 +11,14 @@ import enum
 import functools
 import json
 import types
+from collections.abc import Iterable
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from torchmark.errors import StoreError
+from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.environment import Environment
+from torchmark.model.outcome import Activity
 from torchmark.model.plan import Sampling
 from torchmark.model.run import RunInfo
 from torchmark.model.times import Times
@@ -101,6 +104,12 @@ def check_seconds(seconds: float, name: str) -> None:
     _demand(abs(seconds) <= MOST_SECONDS, name, f"at most {MOST_SECONDS:.0e} seconds")
 
 
+def check_moment(seconds: float, name: str) -> None:
+    """Refuse what no clock shows. An end before the beginning is possible: clocks are set back."""
+    check_seconds(seconds, name)
+    _demand_counts((seconds,), name)
+
+
 def _read_tuple(kinds: tuple[Any, ...], data: object, name: str) -> tuple[Any, ...]:
     items = check_kind(data, name, list)
     if kinds[-1] is Ellipsis:
@@ -139,16 +148,42 @@ def _check(value: object, name: str) -> None:
     """What types do not tell, as far as something would break on it."""
     if isinstance(value, Times):
         _demand(value.number_per_run > 0, f"{name}.number_per_run", "at least 1")
+        # A coarse clock may give zero.
+        _demand_counts(value.raw_times, f"{name}.raw_times")
+        _demand_counts((value.overhead_s or 0.0,), f"{name}.overhead_s")
+    elif isinstance(value, FirstCall):
+        for field in ("first_s", "steady_s", "graphs", "graph_breaks", "abandoned", "cache_hits", "cache_misses"):
+            _demand_counts((getattr(value, field),), f"{name}.{field}")
     elif isinstance(value, Tally):
-        _demand(value.number > 0, f"{name}.number", "at least 1")
-        _demand(INSTRUCTIONS in dict(value.events), f"{name}.events", f"a number of {INSTRUCTIONS}")
+        _check_tally(value, name)
     elif isinstance(value, Sampling):
         _demand(0 <= value.repeat <= MOST_ROUNDS, f"{name}.repeat", f"at most {MOST_ROUNDS}")
         sizes = [size for size in (value.number, value.blocks) if size is not None]
         _demand(len(sizes) != 1 and all(size > 0 for size in sizes), f"{name}.number", "at least 1, as blocks")
+        for field in ("min_run_time_s", "timeout_s"):
+            _demand_counts((getattr(value, field),), f"{name}.{field}")
     elif isinstance(value, RunInfo):
         proper = len(value.id) == _ID_LENGTH and set(value.id) <= set("0123456789abcdef")
         _demand(proper, f"{name}.id", f"{_ID_LENGTH} hexadecimal digits")
+        _demand_counts((value.created, value.finished or 0.0), f"{name}.created")
+    elif isinstance(value, Activity):
+        _demand_counts((value.began, value.ended), f"{name}.began")
+
+
+def _check_tally(value: Tally, name: str) -> None:
+    _demand(value.number > 0, f"{name}.number", "at least 1")
+    events = dict(value.events)
+    _demand(len(events) == len(value.events), f"{name}.events", "each event once")
+    _demand(INSTRUCTIONS in events, f"{name}.events", f"a number of {INSTRUCTIONS}")
+    _demand(len(value.totals) == len(value.seeds) > 0, f"{name}.totals", "one for each of the seeds")
+    _demand_counts(value.totals, f"{name}.totals")
+    _demand_counts(events.values(), f"{name}.events")
+    for field in ("allocations", "tensor_allocations", "baseline"):
+        _demand_counts((getattr(value, field) or 0,), f"{name}.{field}")
+
+
+def _demand_counts(values: Iterable[float], name: str) -> None:
+    _demand(all(value >= 0 for value in values), name, "no negative number")
 
 
 def _demand(condition: bool, name: str, expected: str) -> None:

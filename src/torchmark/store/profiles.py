@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchmark.errors import StoreError
-from torchmark.model.costs import Call, Costs, Function, Profile, add_calls
+from torchmark.model.costs import INSTRUCTIONS, Call, Costs, Function, Profile, add_calls
 from torchmark.store.definitions import hash_text
 from torchmark.store.fields import check_kind, take, take_integers
 from torchmark.store.plain import dump, parse
 
-# A hundred times what the largest profile has had. A stranger's few kilobytes may claim to be more.
-MOST_BYTES = 256 << 20
+# Costs by function of a case of the standard suite are a text of 0.1 MB, those of a whole training step with
+# torch.compile below 1 MB.
+MOST_BYTES = 32 << 20
+# Such texts are 3 to 13 times as long as what they are compressed to. zlib could claim a thousand, so that a small file
+# could fill the memory: values of JSON take up to 26 times as much of it as their text.
+MOST_RATIO = 50
+# Below this, anything may be as regular as it likes.
+SMALL = 64 << 10
 
 
 def pack(part: object) -> tuple[str, bytes]:
@@ -21,18 +27,26 @@ def pack(part: object) -> tuple[str, bytes]:
     text = dump(part)
     if len(text) > MOST_BYTES:
         raise StoreError(f"A profile of {len(text)} bytes is too large to be kept.")
-    return hash_text(text), zlib.compress(text.encode("ascii"))
+    content = text.encode("ascii")
+    body = zlib.compress(content)
+    # What is more regular than `unpack` believes is kept as it is.
+    return hash_text(text), body if len(content) <= _bound(body) else zlib.compress(content, 0)
+
+
+def _bound(body: bytes) -> int:
+    """How long the text may be that this was compressed from."""
+    return min(MOST_BYTES, SMALL + MOST_RATIO * len(body))
 
 
 def unpack(name: str, body: bytes) -> Any:
     """The plain values that `pack` gave this for, if the bytes are still the same."""
     reader = zlib.decompressobj()
     try:
-        text = reader.decompress(body, MOST_BYTES)
+        text = reader.decompress(body, _bound(body))
     except zlib.error as error:
         raise StoreError(f"It is damaged: what was compressed cannot be read: {error}.") from error
     if not reader.eof:
-        raise StoreError(f"It is damaged: a compressed text is cut off, or longer than {MOST_BYTES} bytes.")
+        raise StoreError(f"It is damaged: a compressed text is cut off, or longer than {_bound(body)} bytes.")
     if not text.isascii() or hash_text(text.decode("ascii")) != name:
         raise StoreError("It is damaged: a compressed text has another content than it had.")
     return parse(text, "blob")
@@ -63,6 +77,8 @@ def read_profile(data: object) -> Profile:
     """The profile that `plain_profile` gave this for."""
     found: Mapping[str, Any] = check_kind(data, "profile", dict)
     events = tuple(check_kind(event, "events", str) for event in take(found, "events", list))
+    if INSTRUCTIONS not in events or len(set(events)) < len(events):
+        raise StoreError(f"The field 'events' is not what it should be; expected {INSTRUCTIONS}, and each event once.")
     texts = [check_kind(text, "texts", str) for text in take(found, "texts", list)]
     rows = _take_rows(found, "functions", width=3, references=3, known=len(texts))
     functions = [Function(*(texts[number] for number in row)) for row in rows]
@@ -104,6 +120,7 @@ def _take_rows(
     rows: list[list[int]] = take(data, name, list)
     for row in rows:
         take_integers({name: row}, name)
-        if len(row) != width or not all(0 <= number < known for number in row[:references]):
+        fits = len(row) == width and all(number < known for number in row[:references])
+        if not fits or any(number < 0 for number in row):
             raise StoreError(f"The field {name!r} has a row {row!r:.40} that does not fit the others.")
     return rows

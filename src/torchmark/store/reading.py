@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,18 +25,32 @@ TYPICAL_OF = 5
 # What counting does before the first layout takes about as long as so many layouts.
 LAYOUTS_AHEAD = 3
 
+# Of two machines whose clocks are set by hand, one is rarely further ahead than time zones differ.
+CLOCK_SLACK_S = 24 * 3600.0
+
 _NUMBER = (int, float)
 
 _INFO = """SELECT number, id, created, finished, info, orders,
     (SELECT count(*) FROM outcomes WHERE run = runs.number AND planned = 1),
     (SELECT count(*) FROM outcomes WHERE run = runs.number AND planned = 1 AND failed = 1)
     FROM runs"""
-_NEWEST_FIRST = "ORDER BY created DESC, id DESC"
 
 
 def read_infos(database: Database) -> tuple[RunInfo, ...]:
-    """All runs, the newest first."""
-    return tuple(_read_info(row) for row in database.rows(f"{_INFO} {_NEWEST_FIRST}"))
+    """All runs, the newest first: by when they began, or if that lies in the future, by when the store got them.
+
+    A clock that was wrong once would otherwise make a run the newest for ever.
+    """
+    latest, newest = time.time() + CLOCK_SLACK_S, 0.0
+    infos = []
+    for row in database.rows(f"{_INFO} ORDER BY number"):
+        info = _read_info(row)
+        if info.created <= latest:
+            newest = max(newest, info.created)
+            infos.append((info.created, 0, info.id, info))
+        else:
+            infos.append((newest, row[0], info.id, info))
+    return tuple(info for *_, info in sorted(infos, key=lambda one: one[:3], reverse=True))
 
 
 def read_info(database: Database, run_id: str) -> RunInfo:
@@ -206,6 +221,8 @@ def read_durations(database: Database, sampling: Sampling) -> dict[tuple[str, st
         TYPICAL_OF,
     ):
         run, subject, name, seconds = check_row(row, int, int, str, _NUMBER)
+        # A clock may have been set back meanwhile.
+        seconds = max(seconds, 0.0)
         metric = from_plain(Metric, name, "metric")
         then = samplings[run]
         if metric is Metric.WALL and (then.number, then.blocks) != (sampling.number, sampling.blocks):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from types import TracebackType
 
@@ -12,7 +11,7 @@ from torchmark.model.outcome import Activity, Failure, FailureKind, Outcome, may
 from torchmark.model.owner import this_process
 from torchmark.model.plan import Order, Plan
 from torchmark.model.run import RunInfo
-from torchmark.store.database import Database
+from torchmark.store.database import Database, StoreLost
 from torchmark.store.fields import plain_environment, read_environment
 from torchmark.store.plain import dump, parse, to_plain
 from torchmark.store.reading import read_info, read_number, read_sampling, read_writer
@@ -43,11 +42,16 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # If this fails, the run counts as left when this process has ended.
-        with contextlib.suppress(StoreError), self._database.transaction():
-            self._database.change(
-                "UPDATE runs SET writer = NULL WHERE id = ? AND writer = ?", self._id, write_owner(self._owner)
-            )
+        try:
+            with self._database.transaction():
+                self._database.change(
+                    "UPDATE runs SET writer = NULL WHERE id = ? AND writer = ?", self._id, write_owner(self._owner)
+                )
+        except StoreLost:
+            raise
+        except StoreError:
+            # The run counts as left when this process has ended.
+            pass
 
     @property
     def info(self) -> RunInfo:

@@ -14,7 +14,7 @@ from torchmark.model.outcome import Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Target
 from torchmark.model.times import Times
 from torchmark.store.fields import check_kind, take, take_integers
-from torchmark.store.plain import check_seconds, from_plain, to_plain
+from torchmark.store.plain import check_moment, from_plain, to_plain
 from torchmark.store.profiles import plain_profile, read_profile
 
 _KINDS: dict[str, type[Times] | type[CompileCosts] | type[Tally] | type[Failure]] = {
@@ -88,7 +88,7 @@ def join_result(body: Mapping[str, Any], parts: Mapping[str, Any]) -> Result:
 def read_outcome(body: Mapping[str, Any], order: Order, parts: Mapping[str, Any], rest: Mapping[str, Any]) -> Outcome:
     """The outcome of an order; `rest` has its moments and its environment."""
     for name in ("began", "ended"):
-        check_seconds(rest[name], name)
+        check_moment(rest[name], name)
     return Outcome(
         order=order,
         result=join_result(body, parts),

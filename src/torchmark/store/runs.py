@@ -40,6 +40,11 @@ class Store:
         """Where it is."""
         return self._database.path
 
+    @property
+    def left(self) -> tuple[Path, ...]:
+        """Files of an earlier store of the same name that were beside it when it was made, by their new names."""
+        return self._database.left
+
     def __enter__(self) -> Store:
         return self
 

@@ -111,13 +111,24 @@ def migrate(connection: sqlite3.Connection, steps: tuple[Step, ...]) -> None:
                 connection.execute("ROLLBACK")
 
 
+# The tables that SQLite makes when it is asked to ANALYZE, as its versions of today and of the past define them.
+_STATISTICS = {
+    "sqlite_stat1": "tbl,idx,stat",
+    "sqlite_stat2": "tbl,idx,sampleno,sample",
+    "sqlite_stat3": "tbl,idx,neq,nlt,ndlt,sample",
+    "sqlite_stat4": "tbl,idx,neq,nlt,ndlt,sample",
+}
+_STATISTICS_OBJECTS = frozenset(
+    ("table", name, name, f"CREATE TABLE {name}({columns})") for name, columns in _STATISTICS.items()
+)
+
+
 def read_objects(connection: sqlite3.Connection) -> frozenset[SchemaObject]:
     """All that is defined in a file: tables, indices, and triggers and views if there are any.
 
-    Statistics that SQLite keeps when it is asked to ANALYZE do no harm.
+    Statistics of SQLite's own do no harm, and are left out.
     """
-    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
-    return frozenset(row for row in rows if not (row[0] == "table" and str(row[1]).startswith("sqlite_stat")))
+    return frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master")) - _STATISTICS_OBJECTS
 
 
 @functools.cache

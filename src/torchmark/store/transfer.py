@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
@@ -13,12 +13,19 @@ from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.store.definitions import content_hash, hash_text
 from torchmark.store.fields import check_kind, check_schema, take
-from torchmark.store.plain import dump, from_plain, to_plain
+from torchmark.store.plain import dump, from_plain, parse, to_plain
 from torchmark.store.results import check_order, read_outcome, read_part, split_outcome
 from torchmark.store.writing import check_plan
 
 SCHEMA = "torchmark.run"
 SCHEMA_VERSION = 1
+
+# Costs by function are most of a document: 0.1 MB for each result of the standard suite, so this is some thousand of
+# its results.
+MOST_BYTES = 1 << 30
+_AT_ONCE = 1 << 20
+# What JSON may begin with; some programs put a byte order mark there.
+_BLANK = b" \t\r\n\xef\xbb\xbf"
 
 # What is written with a case for people and other programs; it follows from the rest.
 _DERIVED = ("key", "content_hash")
@@ -68,6 +75,24 @@ def _plain_outcomes(run: Run, environments: Sequence[Environment], parts: dict[s
             }
         )
     return plain
+
+
+def parse_document(stream: IO[bytes]) -> Any:
+    """The plain values of a document; StoreError if it is none, or without end."""
+    pieces, size = [], 0
+    try:
+        while piece := stream.read(_AT_ONCE):
+            # The first character shows what is something else, such as a device that gives zeros for ever.
+            if not size and not piece.lstrip(_BLANK).startswith((b"{", b"[")):
+                raise StoreError("This is no JSON: it begins with something else. Give a file of torchmark export.")
+            pieces.append(piece)
+            size += len(piece)
+            if size > MOST_BYTES:
+                raise StoreError(f"It has more than {MOST_BYTES} bytes, which no run has that torchmark exported.")
+        return parse(b"".join(pieces), "run")
+    except MemoryError as error:
+        pieces.clear()
+        raise StoreError(f"It is too large for the memory of this machine: it has more than {size} bytes.") from error
 
 
 def import_run(data: object) -> Run:
@@ -143,6 +168,8 @@ class _Outcomes:
         if (role, name) not in self._parts:
             if name not in self._plain_parts:
                 raise StoreError(f"The field 'parts' has no {name:.80}.")
+            if hash_text(dump(self._plain_parts[name])) != name:
+                raise StoreError(f"The field 'parts' has been changed: {name!r:.80} is not the hash of its content.")
             self._parts[role, name] = read_part(role, self._plain_parts[name])
         return self._parts[role, name]
 

@@ -10,7 +10,8 @@ from torchmark.store.fields import check_schema, take, take_times
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"), [("x", str), (5, int), (5.5, float), (5, float), ({}, dict), ([], list), ("", str)]
+    ("value", "kind"),
+    [("x", str), (2**63 - 1, int), (5, int), (5.5, float), (5, float), ({}, dict), ([], list), ("", str)],
 )
 def test_a_field_of_its_kind_is_taken(value: Any, kind: type) -> None:
     assert take({"f": value}, "f", kind) == value
@@ -18,11 +19,29 @@ def test_a_field_of_its_kind_is_taken(value: Any, kind: type) -> None:
 
 @pytest.mark.parametrize(
     ("value", "kind"),
-    [(5, str), ("5", int), (5.0, int), (True, int), (False, float), (math.inf, float), (None, str), ([], dict)],
+    [
+        (2**63, int),
+        (-(2**63), int),
+        (10**400, int),
+        (10**400, float),
+        (5, str),
+        ("5", int),
+        (5.0, int),
+        (True, int),
+        (False, float),
+        (math.inf, float),
+        (None, str),
+        ([], dict),
+    ],
 )
 def test_a_field_of_another_kind_is_named(value: Any, kind: type) -> None:
     with pytest.raises(StoreError, match="The field 'f' is"):
         take({"f": value}, "f", kind)
+
+
+def test_a_number_that_python_does_not_write_out_is_named_too() -> None:
+    with pytest.raises(StoreError, match="The field 'f' is a huge number; expected a whole number of at most 63 bits"):
+        take({"f": 1 << 20_000}, "f", int)
 
 
 def test_none_is_taken_only_where_it_may_be() -> None:

@@ -379,3 +379,15 @@ def test_all_stores_that_are_not_there_are_told_together_and_nothing_is_written(
     with pytest.raises(StoreError, match=message):
         merge(paths, tmp_path / "merged.db")
     assert not (tmp_path / "merged.db").exists()
+
+
+def test_a_run_from_the_future_keeps_its_place_among_the_others(tmp_path: Path) -> None:
+    moments = {"old": BEGAN, "future": 5e10, "new": BEGAN + 100}
+    with open_store(tmp_path / "results.db", create=True) as store:
+        for place, (name, created) in enumerate(moments.items()):
+            info = dataclasses.replace(make_run().info, id=f"{place:032x}", name=name, created=created)
+            store.add(dataclasses.replace(make_run(), info=info))
+    merged = merge([tmp_path / "results.db"], tmp_path / "all.db")
+    with open_store(tmp_path / "all.db", read_only=True) as store:
+        names = [info.name for info in store.list_runs()]
+    assert names == [one.info.name for one in merged] == ["new", "future", "old"]

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.store_writer import write_journal
 from tests.stored_runs import GOLDEN, INFO, make_run
 from torchmark.errors import StoreError
-from torchmark.store import schema
+from torchmark.store import opening, schema
 from torchmark.store.runs import open_store
 
 STORE = GOLDEN / "store_v1.db"
@@ -48,6 +51,12 @@ def make_foreign(path: Path) -> None:
     change(path, "CREATE TABLE t (x)", "PRAGMA user_version = 1")
 
 
+def define(path: Path, name: str, sql: str) -> None:
+    """Put something into the schema as only a program could that means harm."""
+    row = f"INSERT INTO sqlite_master VALUES ('table', '{name}', '{name}', 0, '{sql}')"
+    change(path, "PRAGMA writable_schema = ON", row)
+
+
 TRIGGER = "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END"
 VIEW = "CREATE VIEW v AS SELECT load_extension('x')"
 
@@ -59,6 +68,14 @@ NO_STORES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a newer store": (lambda path: change(path, "PRAGMA user_version = 99"), "newer torchmark: its version is 99"),
     "a store with a trigger": (lambda path: change(path, TRIGGER), "no store of torchmark's"),
     "a store with a view": (lambda path: change(path, VIEW), "no store of torchmark's"),
+    "a store whose statistics are a virtual table": (
+        lambda path: define(path, "sqlite_stat1", "CREATE VIRTUAL TABLE sqlite_stat1 USING fts5(tbl,idx,stat)"),
+        "no store of torchmark's",
+    ),
+    "a store with statistics that SQLite does not make": (
+        lambda path: define(path, "sqlite_stat9", "CREATE VIRTUAL TABLE sqlite_stat9 USING fts5(x)"),
+        "no store of torchmark's",
+    ),
     "a store that lacks an index": (lambda path: change(path, "DROP INDEX parts_by_blob"), "no store of torchmark's"),
     "a store that is cut off": (lambda path: (path.write_bytes(STORE.read_bytes()[:50_000]), None)[1], "damaged"),
     "a store of garbage": (overwrite(200, b"\xff" * 4000), "damaged"),
@@ -190,3 +207,196 @@ def test_a_store_is_made_where_files_cannot_be_locked(tmp_path: Path, monkeypatc
     monkeypatch.setattr(fcntl, "flock", refuse)
     with open_store(tmp_path / "results.db", create=True) as store:
         assert list(store.list_runs()) == []
+
+
+def list_tree(folder: Path) -> dict[str, tuple[bytes, int]]:
+    """All files below a folder with what is in them, and when they were written."""
+    return {
+        str(path): (path.read_bytes() if path.is_file() else b"", path.lstat().st_mtime_ns)
+        for path in (folder, *folder.rglob("*"))
+    }
+
+
+@contextlib.contextmanager
+def left_by_a_kill(path: Path) -> Iterator[None]:
+    """A store whose last run is in its log only, as a process leaves it that is killed."""
+    with open_store(path) as writer:
+        writer.add(make_run())
+        kept = {suffix: Path(f"{path}{suffix}").read_bytes() for suffix in ("", "-wal", "-shm")}
+    for suffix, content in kept.items():
+        Path(f"{path}{suffix}").write_bytes(content)
+    assert kept["-wal"]
+    yield
+
+
+@pytest.mark.parametrize("mode", [{"read_only": True}, {}, {"create": True}])
+def test_a_journal_that_could_delete_other_files_is_refused(mode: dict[str, bool], path: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "thesis.txt"
+    victim.write_text("precious")
+    write_journal(path, victim)
+    before = list_tree(tmp_path)
+    with pytest.raises(StoreError, match=r"results\.db-journal beside it.*move that file away"):
+        open_store(path, **mode)
+    assert list_tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("mode", [{"read_only": True}, {}])
+def test_an_empty_journal_does_no_harm(mode: dict[str, bool], path: Path) -> None:
+    Path(f"{path}-journal").touch()
+    with open_store(path, **mode) as store:
+        assert store.load(INFO.id, profiles=True) == make_run()
+
+
+def test_reading_changes_nothing_not_even_beside_a_store_that_a_kill_has_left(tmp_path: Path) -> None:
+    path = tmp_path / "store" / "results.db"
+    open_store(path, create=True).close()
+    with left_by_a_kill(path):
+        before = list_tree(path.parent)
+        with open_store(path, read_only=True) as store:
+            assert store.load(INFO.id, profiles=True) == make_run()
+        assert list_tree(path.parent) == before
+    with open_store(path) as store:
+        assert store.load(INFO.id, profiles=True) == make_run()
+
+
+def test_a_copy_that_is_read_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with open_store(path) as writer:
+        writer.remove([INFO.id])
+        writer.add(make_run())
+        with open_store(path, read_only=True) as store:
+            # Also if the process is killed now.
+            assert list((tmp_path / "temporary").iterdir()) == []
+            assert store.load(INFO.id, profiles=True) == make_run()
+        with pytest.MonkeyPatch.context() as full:
+            full.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(9, 9, 0))
+            with pytest.raises(StoreError, match=r"no room.*TMPDIR"):
+                open_store(path, read_only=True)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_a_store_is_copied_again_if_its_log_was_begun_anew_meanwhile(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "COPY_PAUSE_S", 0.0)
+    copy_file, changes = opening._copy_file, iter([True])
+
+    def disturb(source: Path, copy: Path) -> None:
+        copy_file(source, copy)
+        if source == path and next(changes, False):
+            # The copy of the store is of before this, its log of after.
+            writer._database._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            writer.add(make_run())
+
+    with open_store(path) as writer:
+        writer.remove([INFO.id])
+        with writer._database.transaction():
+            writer._database.change("INSERT INTO subjects (name) VALUES ('x')")
+        monkeypatch.setattr(opening, "_copy_file", disturb)
+        with open_store(path, read_only=True) as store:
+            assert store.load(INFO.id, profiles=True) == make_run()
+        changes = iter([True] * 1000)
+        monkeypatch.setattr(opening, "_read_log_header", lambda _: os.urandom(32))
+        monkeypatch.setattr(opening, "_copy_file", copy_file)
+        with pytest.raises(StoreError, match=r"keeps changing.*Try again"):
+            open_store(path, read_only=True)
+
+
+def test_what_was_read_of_a_store_that_changed_meanwhile_is_not_given_out(path: Path) -> None:
+    with open_store(path, read_only=True) as store:
+        assert len(store.list_runs()) == 1
+        # Another file of that name is no concern of who reads the old one.
+        shutil.copy(path, path.with_name("new.db"))
+        os.rename(path, path.with_name("old.db"))
+        os.rename(path.with_name("new.db"), path)
+        assert len(store.list_runs()) == 1
+    with open_store(path, read_only=True) as store:
+        with open_store(path) as writer:
+            writer.remove([INFO.id])
+        with pytest.raises(StoreError, match=r"changed the store while it was being read\. Try again"):
+            store.list_runs()
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+@pytest.mark.parametrize("read_only", [True, False])
+def test_what_is_beside_a_store_and_is_not_an_ordinary_file_is_refused(
+    suffix: str, kind: str, read_only: bool, path: Path, tmp_path: Path
+) -> None:
+    beside = Path(f"{path}{suffix}")
+    victim = tmp_path / "victim"
+    if kind == "pipe":
+        os.mkfifo(beside)
+    elif kind == "folder":
+        beside.mkdir()
+    else:
+        beside.symlink_to(victim)
+        if kind == "link":
+            victim.write_text("precious")
+    with pytest.raises(StoreError, match=f"results.db{suffix} is not an ordinary file"):
+        open_store(path, read_only=read_only)
+    assert not victim.exists() or victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("mode", [{"read_only": True}, {}, {"create": True}])
+def test_a_pipe_in_the_place_of_a_store_is_neither_waited_for_nor_replaced(
+    mode: dict[str, bool], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "results.db")
+    with pytest.raises(StoreError, match="not an ordinary file"):
+        open_store(tmp_path / "results.db", **mode)
+    assert [one.name for one in tmp_path.iterdir() if one.is_fifo()] == ["results.db"]
+
+
+def test_what_an_earlier_store_has_left_does_not_get_into_a_new_one(path: Path) -> None:
+    with left_by_a_kill_of_a_removed_store(path):
+        log = Path(f"{path}-wal").read_bytes()
+        Path(f"{path}-journal").write_text("x")
+        with open_store(path, create=True) as store:
+            assert store.list_runs() == ()
+            assert sorted(one.name.rpartition(".left-")[0] for one in store.left) == [
+                "results.db-journal",
+                "results.db-wal",
+            ]
+            assert store.left[0].read_bytes() == log
+            store.add(make_run())
+        with open_store(path, create=True) as store:
+            assert store.left == ()
+            assert store.load(INFO.id, profiles=True) == make_run()
+
+
+@contextlib.contextmanager
+def left_by_a_kill_of_a_removed_store(path: Path) -> Iterator[None]:
+    path.unlink()
+    open_store(path, create=True).close()
+    with left_by_a_kill(path):
+        path.unlink()
+        yield
+
+
+def test_a_path_that_sqlite_cannot_hold_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    room = opening.LONGEST_PATH - len(os.fsencode(tmp_path))
+    folder = tmp_path.joinpath(*["d" * 60] * (room // 61), "e" * (room % 61 - 2 or 1))
+    folder = Path(str(folder)[: opening.LONGEST_PATH - 23].rstrip("/"))
+    longest = folder / "r".ljust(opening.LONGEST_PATH - len(str(folder)) - 1, "r")
+    with open_store(longest, create=True) as store:
+        store.add(make_run())
+    with open_store(longest, read_only=True) as store:
+        assert len(store.list_runs()) == 1
+    before = list_tree(tmp_path)
+    for name in (f"{longest.name}r", f"deeper/{'r' * 100}"):
+        for mode in ({"create": True}, {"read_only": True}):
+            with pytest.raises(StoreError, match=r"path has \d+ bytes.*shorter path"):
+                open_store(folder / name, **mode)
+    assert list_tree(tmp_path) == before
+
+
+def test_a_copy_that_is_not_in_wal_mode_can_be_written_and_is_from_then_on(path: Path) -> None:
+    change(path, "PRAGMA journal_mode = DELETE")
+    assert path.read_bytes()[18:20] == b"\1\1"
+    with open_store(path, read_only=True) as store:
+        assert len(store.list_runs()) == 1
+    with open_store(path) as store:
+        store.remove([INFO.id])
+    assert path.read_bytes()[18:20] == b"\2\2"

@@ -83,16 +83,27 @@ def test_a_store_that_is_in_use_is_not_replaced(path: Path) -> None:
 
 
 def test_what_a_store_that_is_gone_has_left_does_not_get_into_the_new_one(path: Path) -> None:
-    old = open_store(path)
-    with old._database.transaction():
-        old._database.change("DELETE FROM runs")
-    os.rename(f"{path}-wal", path.with_name("wal"))
-    old.close()
+    with open_store(path) as old:
+        with old._database.transaction():
+            old._database.change("DELETE FROM runs")
+        log = Path(f"{path}-wal").read_bytes()
     path.unlink()
-    os.rename(path.with_name("wal"), f"{path}-wal")
+    Path(f"{path}-wal").write_bytes(log)
+    Path(f"{path}-shm").write_bytes(bytes(32768))
     with new_store(path, force=False) as database:
         Store(database).add(make_run())
     assert list_runs(path) == [INFO.id]
+    # It may have somebody's results in it.
+    (left,) = (one for one in path.parent.iterdir() if one != path)
+    assert left.name.startswith("results.db-wal.left-")
+    assert left.read_bytes() == log
+
+
+def test_what_is_not_an_ordinary_file_is_never_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="not an ordinary file"), new_store(tmp_path / "pipe", force=True):
+        raise AssertionError("not reached")
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_file_that_is_read_is_not_written_however_it_is_spelt(path: Path) -> None:

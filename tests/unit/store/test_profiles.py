@@ -53,6 +53,11 @@ def test_inclusive_costs_follow_from_the_others_just_as_for_the_parser(
     ("name", "value"),
     [
         ("events", [1]),
+        ("events", ["Xx", "Dr"]),
+        ("events", ["Ir", "Ir"]),
+        ("exclusive", [[10**400, 1]]),
+        ("exclusive", [[-1, 1]]),
+        ("calls", [[0, 1, -1, 1, 1]]),
         ("trigger", 1),
         ("texts", ["a", None]),
         ("functions", [[0, 1, 99]]),
@@ -87,6 +92,17 @@ def test_what_claims_to_be_huge_is_not_unpacked(monkeypatch: pytest.MonkeyPatch)
         pack(["a" * 2000])
 
 
+def test_a_few_bytes_cannot_claim_to_be_a_text_that_fills_the_memory() -> None:
+    text = "[" + ",".join(['""'] * 1_000_000) + "]"
+    with pytest.raises(StoreError, match=r"longer than \d+ bytes"):
+        unpack(hash_text(text), zlib.compress(text.encode()))
+
+
+def test_whatever_is_packed_can_be_unpacked_however_regular_it_is() -> None:
+    part = ["a" * 3_000_000]
+    assert unpack(*pack(part)) == part
+
+
 def test_what_was_changed_is_not_believed() -> None:
     name, body = pack(["a"])
     assert unpack(name, body) == ["a"]
@@ -96,6 +112,6 @@ def test_what_was_changed_is_not_believed() -> None:
 
 
 def test_what_is_nested_without_end_is_refused() -> None:
-    text = "[" * 200_000
+    text = "[" * 60_000
     with pytest.raises(StoreError, match="no JSON"):
         unpack(hash_text(text), zlib.compress(text.encode()))

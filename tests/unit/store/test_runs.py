@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -225,3 +226,15 @@ def test_what_is_not_planned_cannot_be_added(store: Store) -> None:
     with pytest.raises(UsageError, match="no part of the plan"):
         store.add(dataclasses.replace(make_run(), plan=fewer))
     assert set(count_rows(store).values()) == {0}
+
+
+def test_a_run_from_the_future_is_the_newest_only_until_the_store_gets_another(store: Store) -> None:
+    now = time.time()
+    moments = {"a": now - 300, "future": 5e10, "b": now - 200, "later": 6e10, "imported": now - 400, "soon": now + 60}
+    for place, (name, created) in enumerate(moments.items()):
+        info = dataclasses.replace(INFO, id=f"{place:032x}", name=name, created=created)
+        store.add(dataclasses.replace(make_run(), info=info))
+        if name == "later":
+            assert store.find("@").name == "later"
+    assert [info.name for info in store.list_runs()] == ["soon", "later", "b", "future", "a", "imported"]
+    assert store.find("@").name == "soon"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import io
 import json
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from tests.stored_runs import GOLDEN, make_run
 from torchmark.errors import StoreError
 from torchmark.model.node import Node
-from torchmark.store.transfer import export_run, import_run
+from torchmark.store import transfer
+from torchmark.store.transfer import export_run, import_run, parse_document
 
 
 def test_documents_of_the_first_version_are_read() -> None:
@@ -70,6 +72,25 @@ def test_what_outcomes_have_in_common_is_there_once() -> None:
         (["outcomes", 2, "result", "tally", "profile"], None, "tally.profile"),
         (["outcomes", 2, "case"], 1, "two of the same order"),
         (["activities", 0, "kind"], 1, "'activities.kind'"),
+        (["run", "created"], -1.0, "'run.created'"),
+        (["activities", 0, "began"], -1.0, "'activities.began'"),
+        (["sampling", "timeout_s"], -1.0, "'sampling.timeout_s'"),
+        (["outcomes", 0, "began"], -1.0, "'began'"),
+        (["outcomes", 0, "cores"], [10**400], "'cores'"),
+        (["outcomes", 0, "result", "times", "number_per_run"], 2**70, "number_per_run"),
+        (["outcomes", 0, "result", "times", "raw_times"], [0.5, -0.1], "raw_times"),
+        (["outcomes", 0, "result", "times", "overhead_s"], -0.1, "overhead_s"),
+        (["outcomes", 2, "result", "tally", "totals"], [10**400, 1, 1], "tally.totals"),
+        (["outcomes", 2, "result", "tally", "totals"], [-100, -99, -101], "tally.totals"),
+        (["outcomes", 2, "result", "tally", "totals"], [100], "tally.totals"),
+        (["outcomes", 2, "result", "tally", "events"], [["Ir", 10**400]], "tally.events"),
+        (["outcomes", 2, "result", "tally", "events"], [["Ir", -5]], "tally.events"),
+        (["outcomes", 2, "result", "tally", "events"], [["Ir", 5], ["Ir", 6]], "tally.events"),
+        (["outcomes", 2, "result", "tally", "allocations"], 2**63, "tally.allocations"),
+        (["outcomes", 2, "result", "tally", "tensor_allocations"], -1, "tally.tensor_allocations"),
+        (["outcomes", 2, "result", "tally", "baseline"], -1, "tally.baseline"),
+        (["outcomes", 5, "result", "compile_costs", "cold", "first_s"], -1.0, "cold.first_s"),
+        (["outcomes", 5, "result", "compile_costs", "cold", "graphs"], -1, "cold.graphs"),
     ],
 )
 def test_what_is_wrong_is_named(path: list[Any], value: object, named: str) -> None:
@@ -81,6 +102,65 @@ def test_what_is_wrong_is_named(path: list[Any], value: object, named: str) -> N
     place[last] = value
     with pytest.raises(StoreError, match=named.replace("[0]'", r"\[0\]'").replace("[1].", r"\[1\].")):
         import_run(document)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        # A coarse clock, and one that was set back.
+        (["outcomes", 0, "result", "times", "raw_times"], [0.0, 0.5]),
+        (["outcomes", 0, "ended"], 1.0),
+        (["run", "created"], 5e10),
+        # An empty loop may take more than a statement of which little is left.
+        (["outcomes", 2, "result", "tally", "baseline"], 1000),
+        (["outcomes", 2, "result", "tally", "allocations"], 2**63 - 1),
+    ],
+)
+def test_what_is_odd_and_possible_is_taken(path: list[Any], value: object) -> None:
+    document = json.loads(json.dumps(export_run(make_run())))
+    *way, last = path
+    place: Any = document
+    for step in way:
+        place = place[step]
+    place[last] = value
+    import_run(document)
+
+
+def test_a_part_whose_content_has_another_hash_is_refused() -> None:
+    document = json.loads(json.dumps(export_run(make_run())))
+    name = document["outcomes"][2]["parts"]["profile"]
+    document["parts"][name]["exclusive"][0][0] += 1
+    with pytest.raises(StoreError, match="'parts' has been changed"):
+        import_run(document)
+
+
+def test_a_document_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (GOLDEN / "run_v1.json").read_bytes()
+    assert import_run(parse_document(io.BytesIO(b"\xef\xbb\xbf \n" + text))) == make_run()
+    monkeypatch.setattr(transfer, "_AT_ONCE", 100)
+    monkeypatch.setattr(transfer, "MOST_BYTES", 1000)
+    endless = io.BytesIO(b"[" + b"1," * 10_000)
+    with pytest.raises(StoreError, match="more than 1000 bytes"):
+        parse_document(endless)
+    assert endless.tell() == 1100
+
+
+def test_what_is_no_json_is_known_by_its_first_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "_AT_ONCE", 100)
+    for content in (bytes(10_000), b" " * 10_000, b"text"):
+        stream = io.BytesIO(content)
+        with pytest.raises(StoreError, match="no JSON"):
+            parse_document(stream)
+        assert stream.tell() <= 100
+
+
+def test_a_document_that_does_not_fit_into_the_memory_is_told() -> None:
+    class Full(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise MemoryError
+
+    with pytest.raises(StoreError, match="too large for the memory"):
+        parse_document(Full())
 
 
 def test_whatever_is_missing_is_an_error_of_its_own() -> None:
