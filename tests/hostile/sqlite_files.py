@@ -47,14 +47,17 @@ def split_pages(content: bytes) -> list[bytes]:
 
 def damage(content: bytes, chance: random.Random) -> bytes:
     """A file in which something is not as it was."""
-    return chance.choice((_flip, _flip, _truncate, _hurt_pages, _set_header, _set_header, _hurt_tree, _overwrite))(
-        content, chance
-    )
+    hurt = chance.choice((_flip, _flip, _truncate, _hurt_pages, _set_header, _set_header, _hurt_tree, _overwrite))
+    try:
+        return hurt(content, chance)
+    except (ValueError, IndexError):
+        # It has been damaged before, so that its pages cannot be found.
+        return _flip(content, chance, firsts=(0,))
 
 
-def _flip(content: bytes, chance: random.Random) -> bytes:
+def _flip(content: bytes, chance: random.Random, firsts: tuple[int, ...] = (0, 0, 100, 1024)) -> bytes:
     changed = bytearray(content)
-    first = chance.choice((0, 0, 100, page_size(content)))
+    first = chance.choice(firsts)
     for _ in range(chance.choice((1, 1, 2, 8, 64))):
         changed[chance.randrange(first, len(changed))] ^= 1 << chance.randrange(8)
     return bytes(changed)
@@ -129,7 +132,7 @@ def make_journal(content: bytes, name: str, chance: random.Random) -> bytes:
     for number in chosen:
         page = pages[number - 1]
         if chance.random() < 0.5:
-            page = damage(page, chance)[:size].ljust(size, b"\0") if number > 1 else page
+            page = _flip(page, chance)
         records += struct.pack(">I", number) + page + struct.pack(">I", _journal_checksum(page, nonce))
     count = chance.choice((len(chosen), len(chosen), 0, 0xFFFFFFFF))
     shown = chance.choice((len(pages), len(pages), len(pages), len(pages) - 1, 1, 0))
