@@ -1,17 +1,21 @@
-"""Many hostile inputs, one after the other, and what became of them in a table."""
+"""Many hostile inputs, one after the other, and what became of them in a table.
+
+`python -m tests.hostile.campaign` carries out what runs with the tests; `python -m benchmarks.hostile` all of it.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tests.hostile import stores
-from tests.hostile.inputs import KINDS, READS, STORE, WORK
-from tests.hostile.trials import REFUSALS, Failure, Trial, capturing, carry_out
-from torchmark.cli.main import main
+from tests.hostile.inputs import KINDS, READS, STORE, SURROUNDINGS, WORK, Input, Step
+from tests.hostile.trials import MISDEEDS, REFUSALS, Failure, Trial, capturing, carry_out, try_out
+from torchmark.cli.main import main as torchmark
 
 # Which part of the whole runs with the tests.
 SHARE = 10
@@ -40,18 +44,25 @@ def warm_up() -> None:
         try:
             for name, arguments in READS.items():
                 with capturing() as printed:
-                    code = main(list(arguments))
+                    code = torchmark(list(arguments))
                 refused = name in ("rm of a missing run", "run --resume --dry-run", "compare RUN")
                 assert (code in REFUSALS) == refused, f"{name}: {code}: {printed[0]}"
         finally:
             os.chdir(before)
 
 
-def carry_out_all(
-    trials: Iterable[tuple[str, int]], note: Callable[[Trial], None] = lambda _: None
-) -> list[Trial]:
+def check_watch() -> None:
+    """See that what no command may do is found out, or finding nothing would mean nothing."""
+    for what in MISDEEDS:
+        made = Input(SURROUNDINGS, (Step("a misdeed", ("call", what)),))
+        found = [failure.what for failure in try_out(made, "misdeed", 0).failures]
+        assert found == [what], f"{what}: {found}"
+
+
+def carry_out_all(trials: Iterable[tuple[str, int]], note: Callable[[Trial], None] = lambda _: None) -> list[Trial]:
     """One after the other; `note` hears of each."""
     warm_up()
+    check_watch()
     done = []
     for kind, seed in trials:
         done.append(carry_out(kind, seed))
@@ -86,3 +97,15 @@ def list_failures(trials: Iterable[Trial]) -> str:
         seeds = dict.fromkeys(f"--only {trial.kind!r} --seed {trial.seed}" for trial, _ in cases)
         lines += [f"    {seed}" for seed in list(seeds)[:_SOME]]
     return "\n".join(lines)
+
+
+def main() -> None:
+    """What runs with the tests; ends with 1 if anything was not as it has to be."""
+    trials = carry_out_all(list_trials(share=SHARE))
+    print(tabulate(trials))
+    print(f"{len(trials)} inputs", list_failures(trials), sep="\n")
+    sys.exit(any(trial.failures for trial in trials))
+
+
+if __name__ == "__main__":
+    main()

@@ -257,12 +257,17 @@ def _make_merge(chance: random.Random) -> Input:
 
 
 def _make_resume(chance: random.Random) -> Input:
-    content = stores.make_resumable(chance, read_cpu_model(Path("/")))
-    steps = (
-        Step("run --resume --dry-run", ("run", "--resume", "--dry-run"), _BESIDE),
-        Step("run --resume", ("run", "--resume", "-q"), (*_BESIDE, STORE)),
-    )
-    return Input({STORE: content}, steps)
+    mutated = chance.random() < 0.4
+    content = stores.make_resumable(chance, read_cpu_model(Path("/")), mutated=mutated)
+    resume = ("run", "--resume")
+    steps = [
+        Step("run --resume --dry-run", (*resume, "--dry-run"), _BESIDE),
+        Step("run --resume --name --dry-run", (*resume, "--name", "planted", "--dry-run"), _BESIDE),
+    ]
+    if not mutated:
+        # What is mutated may have nothing of the sender's left, and go on.
+        steps.append(Step("run --resume", (*resume, "-q"), (*_BESIDE, STORE)))
+    return Input({STORE: content}, tuple(steps))
 
 
 # --- exports -------------------------------------------------------------------------------------------
@@ -375,7 +380,16 @@ def _make_entry(chance: random.Random, good: bytes) -> bytes:
         return bytes(changed)
     if kind < 0.5:
         return good[: chance.choice((0, 1, 55, 56, 57, chance.randrange(len(good))))]
-    lists = (b"", b"x", b"a b c", b"1 2", b"1 2 /etc/passwd\0", b"9" * 5000 + b" 1 /etc/passwd", b"\xff 1 2", b"1e9 2 x")
+    lists = (
+        b"",
+        b"x",
+        b"a b c",
+        b"1 2",
+        b"1 2 /etc/passwd\0",
+        b"9" * 5000 + b" 1 /etc/passwd",
+        b"\xff 1 2",
+        b"1e9 2 x",
+    )
     listed = chance.choice((*lists, b"1 1 /dev/zero", b"1 2 a\0" * 1000, b"1 2 " + b"\x1b]0;PWN\x07" + b"/" * 5000))
     length = chance.choice((None, None, None, 0, 1, 1 << 63, 10_000))
     return _make_bomb() if kind < 0.52 else _seal(b"\x7fELF" + bytes(100), listed, length)

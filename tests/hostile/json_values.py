@@ -186,7 +186,7 @@ def _replace(value: Any, chance: random.Random) -> Any:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return Raw(chance.choice(NUMBERS))
         if isinstance(value, list) and value:
-            return chance.choice(([], value * 2, value[:-1], value[::-1], [value], value + [None]))
+            return chance.choice(([], value * 2, value[:-1], value[::-1], [value], [*value, None]))
     kind = chance.random()
     if kind < 0.3:
         return Raw(chance.choice(NUMBERS))

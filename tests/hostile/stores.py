@@ -265,7 +265,8 @@ def _change_definition(connection: sqlite3.Connection, values: dict[str, Any], c
     with contextlib.suppress(Exception):
         key = read_case(json.loads(text), "", ()).key
         for number, old in connection.execute(
-            "SELECT number, name FROM subjects WHERE number IN (SELECT subject FROM cases WHERE definition = ?)", (name,)
+            "SELECT number, name FROM subjects WHERE number IN (SELECT subject FROM cases WHERE definition = ?)",
+            (name,),
         ).fetchall():
             new = json.dumps([json.loads(old)[0], key], separators=(",", ":"))
             connection.execute("UPDATE subjects SET name = ? WHERE number = ?", (new, number))
@@ -312,7 +313,7 @@ def _make_blob(role: str, chance: random.Random) -> tuple[str | None, bytes, byt
                 (None, good, packed + b"more"),
                 (None, good, b""),
                 (None, good, b"\0" * 100),
-                (None, "[\"é\"]".encode(), None),
+                (None, '["é"]'.encode(), None),
                 (None, b"[1,", None),
                 (None, b"", None),
             )
@@ -472,23 +473,23 @@ def make_shards(chance: random.Random) -> list[bytes]:
     return found
 
 
-def make_resumable(chance: random.Random, cpu_model: str | None) -> bytes:
-    """A store whose newest run was begun here, as it says, and that would have something of the sender's run."""
+def make_resumable(chance: random.Random, cpu_model: str | None, *, mutated: bool) -> bytes:
+    """A store whose newest run was begun here, or says so, and would run something of the sender's when it goes on."""
     suite = chance.choice(("bench_planted.py", "./bench_planted.py", "docs/conf_helper.py", "docs", ".", "standard"))
-    # Of the two at least one is the sender's.
     python: str | None = chance.choice(("./tools/check", "tools/check", "check", "python3"))
     if suite != "standard":
+        # One of the two is enough.
         python = chance.choice((python, None))
     run = make_run("planted", 3, suite=suite, python=python)
     host = dataclasses.replace(run.info.host, cpu_model=cpu_model)
-    options = (("names", (suite,)), ("folder", (chance.choice(("..", ".", "../work")),)))
+    options = (("names", (suite,)), ("folder", (chance.choice(("..", "..", ".")),)))
     info = dataclasses.replace(run.info, host=host, options=options, finished=None)
     content = _write_store(make_run("base", 1), dataclasses.replace(run, info=info, outcomes=run.outcomes[:2]))
-    if chance.random() < 0.4:
-        with _altering(content) as (connection, result):
-            for name in chance.sample(("info", "targets", "sampling"), 1):
-                (text,) = connection.execute(f"SELECT {name} FROM runs ORDER BY created DESC").fetchone()
-                new = dump_raw(mutate(json.loads(text), chance))
-                connection.execute(f"UPDATE runs SET {name} = ? WHERE created = (SELECT max(created) FROM runs)", (new,))
-        return result[0]
-    return content
+    if not mutated:
+        return content
+    with _altering(content) as (connection, result):
+        name = chance.choice(("info", "info", "targets", "sampling"))
+        (text,) = connection.execute(f"SELECT {name} FROM runs ORDER BY created DESC").fetchone()
+        new = dump_raw(mutate(json.loads(text), chance))
+        connection.execute(f"UPDATE runs SET {name} = ? WHERE created = (SELECT max(created) FROM runs)", (new,))
+    return result[0]

@@ -1,7 +1,7 @@
 """Carries out one hostile input in a process of its own, and tells what was not as it has to be.
 
-Whatever the input is: no traceback, an end within a bound, no file changed but those that the command was told to write,
-no program started, nothing of the input imported, and no character printed that a terminal or a CI log would obey.
+Whatever the input is: no traceback, an end within a bound, no file changed but those that the command was told to
+write, no program started, nothing of the input imported, and nothing printed that a terminal or a CI log would obey.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ import json
 import os
 import re
 import resource
+import runpy
 import select
 import shutil
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import time
@@ -117,8 +119,12 @@ class Trial:
 
 def carry_out(kind: str, seed: int, keep: Path | None = None) -> Trial:
     """Make the input and run its commands on it; with `keep`, in that folder, which stays."""
+    return try_out(make_input(kind, seed), kind, seed, keep)
+
+
+def try_out(made: Input, kind: str, seed: int, keep: Path | None = None) -> Trial:
+    """Run the commands of an input."""
     begun = time.monotonic()
-    made = make_input(kind, seed)
     trial = Trial(kind, seed, commands={step.name: _name_command(step) for step in made.steps})
     with contextlib.ExitStack() as stack:
         if keep is None:
@@ -217,12 +223,10 @@ def _listen(reading: int, pid: int, trial: Trial) -> str:
 class _Commands:
     """Runs the commands of an input in this process, which is there for nothing else."""
 
-    def __init__(
-        self, made: Input, folder: Path, write: Callable[[str], object], flush: Callable[[], object]
-    ) -> None:
+    def __init__(self, made: Input, folder: Path, write: Callable[[str], object], flush: Callable[[], object]) -> None:
         self._made, self._folder = made, folder
         self._write, self._flush = write, flush
-        self._started: list[str] = []
+        self._tried: list[tuple[str, str, str]] = []
         self._is_watched = False
 
     def run(self) -> None:
@@ -275,18 +279,19 @@ class _Commands:
         if event in _STARTING:
             if event == "ctypes.dlopen" and not str(arguments[0]).startswith(str(self._folder)):
                 return
-            self._forbid(f"{event} {arguments[:2]!r:.200}")
+            what = "a process was to be ended" if event in ("os.kill", "os.killpg") else "a program was to be started"
+            self._forbid(what, f"{event} {arguments[:2]!r:.200}")
         elif event == "exec":
-            file = getattr(arguments[0], "co_filename", "")
-            if str(file).startswith(str(self._folder)):
-                self._forbid(f"the input is executed: {os.path.relpath(file, self._folder)}")
+            file = str(getattr(arguments[0], "co_filename", "<"))
+            if not file.startswith("<") and os.path.abspath(file).startswith(str(self._folder)):
+                self._forbid("the input was to be imported", os.path.relpath(file, self._folder))
 
-    def _forbid(self, what: str) -> None:
-        self._started.append(f"{what} in {_name_place(sys._getframe(2))}")
+    def _forbid(self, what: str, detail: str) -> None:
+        self._tried.append((what, _name_place(sys._getframe(2)), detail))
         raise Forbidden(what)
 
     def _run_step(self, step: Step) -> tuple[Failure | None, int | None]:
-        self._started.clear()
+        self._tried.clear()
         path = list(sys.path)
         problem: Failure | None = None
         code: int | None = None
@@ -304,9 +309,8 @@ class _Commands:
                 with contextlib.suppress(Overdue):
                     signal.setitimer(signal.ITIMER_REAL, 0)
         sys.path[:] = path
-        if self._started:
-            what, _, where = self._started[0].rpartition(" in ")
-            problem = Failure(step.name, "a program was to be started", where, what)
+        if self._tried:
+            problem = Failure(step.name, *self._tried[0])
         return problem or _find_traceback(step, printed[0]) or _check_printed(step, printed[0]), code
 
     def _call(self, step: Step) -> int:
@@ -339,7 +343,7 @@ def _raise_overdue(number: int, frame: FrameType | None) -> None:
 def capturing() -> Iterator[list[str]]:
     """What is printed within this, by whatever means: standard output and error are a file meanwhile."""
     printed: list[str] = []
-    with tempfile.TemporaryFile(dir="/tmp") as file, open(os.devnull) as nothing:
+    with open(os.memfd_create("printed"), "w+b") as file, open(os.devnull) as nothing:
         saved = os.dup(1), os.dup(2), os.dup(0)
         streams = sys.stdout, sys.stderr, sys.stdin
         os.dup2(nothing.fileno(), 0)
@@ -466,10 +470,65 @@ def _close_models(script: Script | None) -> None:
         models.open()
 
 
+# --- commands that do what none may ----------------------------------------------------------------------
+
+
+def _raise(script: Script | None) -> None:
+    raise KeyError("x")
+
+
+def _print_traceback(script: Script | None) -> None:
+    print("Traceback (most recent call last):\nValueError: x", file=sys.stderr)
+
+
+def _start(script: Script | None) -> None:
+    # Whoever catches what is raised for it is found out all the same.
+    with contextlib.suppress(BaseException):
+        subprocess.run(["../bin/check"])
+
+
+def _import(script: Script | None) -> None:
+    runpy.run_path("bench_planted.py")
+
+
+def _end(script: Script | None) -> None:
+    os.killpg(1, signal.SIGKILL)
+
+
+def _remove(script: Script | None) -> None:
+    os.unlink("../home/.bashrc")
+
+
+def _write(script: Script | None) -> None:
+    Path("victim.txt").write_text("precious?")
+
+
+def _die(script: Script | None) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+    while True:
+        pass
+
+
+MISDEEDS: dict[str, Callable[[Script | None], None]] = {
+    "KeyError": _raise,
+    "ValueError": _print_traceback,
+    "a program was to be started": _start,
+    "the input was to be imported": _import,
+    "a process was to be ended": _end,
+    "a file was removed: home/.bashrc": _remove,
+    "a file was changed: work/victim.txt": _write,
+    "U+001B is printed": lambda _: print("a \x1b[31m"),
+    "U+202E is printed": lambda _: print("a \u202eb", file=sys.stderr),
+    "a line that begins with :: is printed": lambda _: print("a\n ::error::b"),
+    "the process was ended by SIGKILL": _die,
+}
+"""By what is to be said of them."""
+
 _CALLS: dict[str, Callable[..., None]] = {
     "worker": _call_worker,
     "find snippet": _find_snippet,
     "find prelude": _find_prelude,
     "read selftest": _read_selftest,
     "close models": _close_models,
+    **MISDEEDS,
 }

@@ -25,7 +25,7 @@ from torchmark.model.case import Artefact, Case, RuntimeMode
 from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.job import CountJob, Place, RaceJob, TimeJob, Way
 from torchmark.model.outcome import Failure, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.sdk import Sdk
 from torchmark.model.times import Times
 from torchmark.runner import link, worker
@@ -99,7 +99,12 @@ ANSWERS: Mapping[str, Message] = {
     "gauge": Gauged(1e-6, 0.1),
     "duel": Dueled(((0.1, 0.1), (0.1, 0.1)), ((0, 0), (0, 0)), ((0, 0), (0, 0))),
 }
-_OTHER_ANSWERS: tuple[Message, ...] = (Separate(3), Failed("raised", "ValueError: no", None), Refused("no", "no"), READY)
+_OTHER_ANSWERS: tuple[Message, ...] = (
+    Separate(3),
+    Failed("raised", "ValueError: no", None),
+    Refused("no", "no"),
+    READY,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,7 +315,7 @@ def run_script(script: Script, store: Path) -> None:
     fake = SimpleNamespace(Popen=start, TimeoutExpired=subprocess.TimeoutExpired)
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(link, "subprocess", fake))
-        stack.enter_context(mock.patch.object(worker, "probe_torch", lambda *_: (None, None)))
+        stack.enter_context(mock.patch.object(worker, "probe_torch", return_value=(None, None)))
         stack.enter_context(mock.patch.object(link, "ANSWER_TIMEOUT_S", PATIENCE_S))
         try:
             result = _JOBS[script.job]()
@@ -415,5 +420,3 @@ def _keep(result: Result, path: Path) -> None:
             recorder.append(Outcome(plan.orders[0], result, BEGAN, BEGAN + 1, ENVIRONMENT))
             recorder.finish()
         store.load(info.id, profiles=True)
-
-
