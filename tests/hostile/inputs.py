@@ -33,6 +33,7 @@ from tests.hostile.worker_answers import Script, make_script
 from torchmark.cli.main import main
 from torchmark.report.formats.registry import FORMATS
 from torchmark.runner.building import open_cache
+from torchmark.runner.folders import cache_folder
 from torchmark.runner.machine import read_cpu_model
 
 # Below one folder: where commands run, the user's own things, the cache, and where commands are told to write.
@@ -342,13 +343,9 @@ def _fit_entry(entry: Any) -> Any:
 _KEY, _OTHER_KEY, _PRELUDE = ("0" * 31 + digit for digit in "123")
 # Headers of an entry, more than any has: sixty megabytes of them.
 _MANY_HEADERS = 10 << 20
-# What users keep in the same folder. Nobody has made it but they.
-_USERS = {
-    f"{CACHE}/models/my_finetuned.pt": b"weights",
-    f"{CACHE}/snippets/mylib.so": b"mine",
-    f"{CACHE}/notes.txt": b"mine",
-    f"{CACHE}/selftest/mine.json": b"{}",
-}
+# What users keep in the same folders, and what shows that the whole folder was theirs before.
+_USERS = {f"{CACHE}/models/my_finetuned.pt": b"weights", f"{CACHE}/snippets/mylib.so": b"mine"}
+_NOTES = {f"{CACHE}/notes.txt": b"mine", f"{CACHE}/selftest/mine.json": b"{}"}
 
 
 @functools.cache
@@ -357,9 +354,9 @@ def _cache() -> Mapping[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "library.so")
         library.write_bytes(b"\x7fELF" + bytes(1000))
-        cache = open_cache({"TORCHMARK_CACHE": f"{folder}/cache"})
-        cache.publish(library, {"/nowhere/header.h": (1, 2)}, [_KEY, _OTHER_KEY])
-        root = Path(folder, "cache")
+        environ = {"TORCHMARK_CACHE": f"{folder}/cache"}
+        root = cache_folder(environ)
+        open_cache(environ).publish(library, {"/nowhere/header.h": (1, 2)}, [_KEY, _OTHER_KEY])
         return {f"{CACHE}/{path.relative_to(root)}": path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
@@ -429,6 +426,7 @@ def _make_cache(chance: random.Random) -> Input:
     files[f"{CACHE}/selftest.json"] = dump_raw(mutate(selftest, chance)).encode()
     if chance.random() < 0.3:
         # A folder that torchmark has not made.
+        files |= _NOTES
         for name in set(_cache()) - {f"{folder}/{_KEY}.so", f"{folder}/{_OTHER_KEY}.so"}:
             files.pop(name, None)
     steps = [
@@ -437,8 +435,8 @@ def _make_cache(chance: random.Random) -> Input:
         Step("finding a snippet", ("call", "find snippet", _KEY)),
         Step("finding a prelude", ("call", "find prelude", _PRELUDE)),
         Step("reading a self-test", ("call", "read selftest")),
-        Step("cache clear", ("cache", "clear"), (f"{CACHE}/",), tuple(_USERS)),
-        Step("models", ("call", "close models"), (f"{CACHE}/",), tuple(_USERS)),
+        Step("cache clear", ("cache", "clear"), (f"{CACHE}/",), (*_USERS, *_NOTES)),
+        Step("models", ("call", "close models"), (f"{CACHE}/",), (*_USERS, *_NOTES)),
     ]
     return Input(files, tuple(steps))
 

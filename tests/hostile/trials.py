@@ -45,11 +45,10 @@ from tests.hostile.inputs import (
     Step,
     make_input,
 )
-from tests.hostile.worker_answers import Script, run_script
+from tests.hostile.worker_answers import JOB_PID, Script, run_script
 from torchmark.cli.main import main
 from torchmark.runner.artefacts import Models
 from torchmark.runner.building import open_cache
-from torchmark.runner.folders import cache_folder
 from torchmark.store.selftests import read_selftest
 
 # Commands on inputs of this size take hundredths of a second; a busy machine may take a hundred times that.
@@ -144,7 +143,8 @@ def _name_command(step: Step) -> str:
 
 
 def lay_out(made: Input, folder: Path) -> None:
-    """Put all files in place."""
+    """Put all files in place. Others must not be able to write to them, or some would not be looked at."""
+    os.umask(0o022)
     for name in (WORK, HOME, CACHE, OUT, TEMPORARY, BIN):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, content in made.files.items():
@@ -279,6 +279,8 @@ class _Commands:
         if event in _STARTING:
             if event == "ctypes.dlopen" and not str(arguments[0]).startswith(str(self._folder)):
                 return
+            if event in ("os.kill", "os.killpg") and arguments[0] == JOB_PID:
+                raise ProcessLookupError
             what = "a process was to be ended" if event in ("os.kill", "os.killpg") else "a program was to be started"
             self._forbid(what, f"{event} {arguments[:2]!r:.200}")
         elif event == "exec":
@@ -462,7 +464,7 @@ def _find_prelude(script: Script | None, name: str) -> None:
 
 
 def _read_selftest(script: Script | None) -> None:
-    read_selftest(cache_folder(os.environ), None)
+    read_selftest(Path(os.environ["TORCHMARK_CACHE"]), None)
 
 
 def _close_models(script: Script | None) -> None:

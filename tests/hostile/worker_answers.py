@@ -131,11 +131,11 @@ def make_script(chance: random.Random) -> Script:
     good = Script(
         job,
         _pack(encode(READY)),
-        _pack(encode(Started(_FORGED_PID))),
+        _pack(encode(Started(JOB_PID))),
         _pack(encode(ANSWERS[job])),
         b"",
         (("callgrind.out.1", PROFILE.encode()),) if job == "count" else (),
-        _pack(encode(Ended(0))),
+        _pack(encode(_KILLED)),
         True,
     )
     kind = chance.random()
@@ -151,13 +151,15 @@ def make_script(chance: random.Random) -> Script:
     if kind < 0.83:
         return dataclasses.replace(hostile, greeting=_make_control(chance.choice((READY, Refused("x", "y"))), chance))
     if kind < 0.92:
-        return dataclasses.replace(hostile, before=_make_control(Started(_FORGED_PID), chance), after=b"")
-    return dataclasses.replace(hostile, after=_make_control(Ended(0), chance), answer=b"")
+        return dataclasses.replace(hostile, before=_make_control(Started(JOB_PID), chance), after=b"")
+    return dataclasses.replace(hostile, after=_make_control(_KILLED, chance), answer=b"")
 
 
-# Nobody has it: the largest that Linux allows, and more.
-_FORGED_PID = (1 << 22) + 7
-_PIDS = (0, 1, -1, 2, -_FORGED_PID, 1 << 31, 1 << 40, "1", None, True, 1.5, [1])
+# What it says that the job is: the largest number that Linux gives, which no process here has.
+JOB_PID = (1 << 22) - 1
+# A job that has answered waits to be killed.
+_KILLED = Ended(signal.SIGKILL)
+_PIDS = (0, 1, -1, 2, -JOB_PID, 1 << 31, 1 << 40, "1", None, True, 1.5, [1])
 
 
 def _pack(message: Any) -> bytes:
@@ -315,6 +317,8 @@ def run_script(script: Script, store: Path) -> None:
     fake = SimpleNamespace(Popen=start, TimeoutExpired=subprocess.TimeoutExpired)
     with contextlib.ExitStack() as stack:
         stack.enter_context(mock.patch.object(link, "subprocess", fake))
+        # There is no process that somebody has to stand by for.
+        stack.enter_context(mock.patch.object(link, "guarded", return_value=contextlib.nullcontext(), create=True))
         stack.enter_context(mock.patch.object(worker, "probe_torch", return_value=(None, None)))
         stack.enter_context(mock.patch.object(link, "ANSWER_TIMEOUT_S", PATIENCE_S))
         try:
