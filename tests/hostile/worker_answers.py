@@ -299,13 +299,23 @@ class FakeProcess:
                     (scratch / name).mkdir(exist_ok=True)
                 else:
                     (scratch / name).write_bytes(content)
-            for descriptor, data in zip(descriptors, (script.answer, script.printed), strict=False):
+            kind = _read_job(descriptors[3])
+            # Some measurements take several jobs, of which those of one kind are hostile.
+            answer = script.answer if kind == script.job else _pack(encode(ANSWERS[kind]))
+            for descriptor, data in zip(descriptors, (answer, script.printed), strict=False):
                 with contextlib.suppress(OSError), open(descriptor, "wb", closefd=False) as stream:
                     stream.write(data)
         self._socket.sendall(script.after)
         if not script.is_answer:
             # Whoever is waited for in vain is gone.
             self._socket.shutdown(socket.SHUT_RDWR)
+
+
+def _read_job(descriptor: int) -> str:
+    """What kind of job it is, from the file that came with it."""
+    content = os.pread(descriptor, 1 << 16, 0)
+    (size,) = frames.HEADER.unpack_from(content)
+    return str(json.loads(content[frames.HEADER.size : frames.HEADER.size + size])["kind"])
 
 
 def run_script(script: Script, store: Path) -> None:
