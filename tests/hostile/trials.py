@@ -51,10 +51,12 @@ from torchmark.runner.artefacts import Models
 from torchmark.runner.building import open_cache
 from torchmark.store.selftests import read_selftest
 
-# Commands on inputs of this size take hundredths of a second; a busy machine may take a hundred times that.
-STEP_BOUND_S = 20.0
+# Seconds of the processor. Commands take hundredths of one for inputs of this size, and most of one for the largest.
+BUSY_BOUND_S = 10.0
+# For what waits. A busy machine may take several times as long as the processor does.
+WAITING_BOUND_S = 60.0
 # For what does not listen to a signal: a call into SQLite or a regular expression that does not come to an end.
-DEAF_BOUND_S = 2 * STEP_BOUND_S
+DEAF_BOUND_S = 1.5 * WAITING_BOUND_S
 # What a command may take besides what this process has when it begins.
 MEMORY_BYTES = 2 << 30
 # What commands print of one input, at most: more is not looked at.
@@ -271,6 +273,7 @@ class _Commands:
         resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY_BYTES, size + MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGALRM, _raise_overdue)
+        signal.signal(signal.SIGPROF, _raise_overdue)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Keep programs from being started and the input from being imported, and remember that it was tried."""
@@ -298,22 +301,27 @@ class _Commands:
         problem: Failure | None = None
         code: int | None = None
         with capturing() as printed:
-            signal.setitimer(signal.ITIMER_REAL, STEP_BOUND_S, 1.0)
+            self._set_timers(BUSY_BOUND_S, WAITING_BOUND_S)
             self._is_watched = True
             try:
                 code = self._call(step)
             except Overdue as error:
-                problem = Failure(step.name, f"no end within {STEP_BOUND_S:.0f} s", _find_place(error), _format(error))
+                problem = Failure(step.name, f"no end within {error} s", _find_place(error), _format(error))
             except BaseException as error:
                 problem = Failure(step.name, type(error).__name__, _find_place(error), _format(error))
             finally:
                 self._is_watched = False
                 with contextlib.suppress(Overdue):
-                    signal.setitimer(signal.ITIMER_REAL, 0)
+                    self._set_timers(0, 0)
         sys.path[:] = path
         if self._tried:
             problem = Failure(step.name, *self._tried[0])
         return problem or _find_traceback(step, printed[0]) or _check_printed(step, printed[0]), code
+
+    def _set_timers(self, busy_s: float, waiting_s: float) -> None:
+        # Again and again: the first may come where exceptions are ignored.
+        signal.setitimer(signal.ITIMER_PROF, busy_s, 1.0 if busy_s else 0.0)
+        signal.setitimer(signal.ITIMER_REAL, waiting_s, 1.0 if waiting_s else 0.0)
 
     def _call(self, step: Step) -> int:
         if step.arguments[0] == "call":
@@ -338,7 +346,7 @@ class _Commands:
 
 
 def _raise_overdue(number: int, frame: FrameType | None) -> None:
-    raise Overdue
+    raise Overdue(f"{BUSY_BOUND_S:.0f} busy" if number == signal.SIGPROF else f"{WAITING_BOUND_S:.0f}")
 
 
 @contextlib.contextmanager
