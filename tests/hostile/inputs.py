@@ -37,7 +37,7 @@ from torchmark.runner.folders import cache_folder
 from torchmark.runner.machine import read_cpu_model
 
 # Below one folder: where commands run, the user's own things, the cache, and where commands are told to write.
-WORK, HOME, CACHE, OUT, TEMPORARY, BIN = "work", "home", "cache", "out", "tmp", "bin"
+WORK, HOME, CACHE, OUT, TEMPORARY, BIN = "clone", "home", "cache", "out", "tmp", "bin"
 STORE = f"{WORK}/.torchmark/results.db"
 LEDGER = "torchmark-ledger"
 WROTE = "../out"
@@ -403,7 +403,7 @@ def _make_cache(chance: random.Random) -> Input:
     folder = next(os.path.dirname(name) for name in _cache() if name.endswith(f"{_KEY}.so"))
     good = _cache()[f"{folder}/{_KEY}.so"]
     files[f"{folder}/{_KEY}.so"] = _make_entry(chance, good)
-    links = (Link("../../work/victim.txt"), Link("../../home"), Link("nowhere"), Link("."), Pipe())
+    links = (Link(f"../../{WORK}/victim.txt"), Link("../../home"), Link("nowhere"), Link("."), Pipe())
     for name in chance.sample(
         [
             f"{folder}/{'0' * 31}4.so",

@@ -335,7 +335,7 @@ def _mutated_profile(chance: random.Random) -> Any:
 
 def _chain(chance: random.Random) -> Any:
     """Functions that call each other, one deeper than the other; or in circles."""
-    functions = [Function("f.c", f"f{i}", "lib.so") for i in range(chance.choice((CHAIN, 600, 3)))]
+    functions = [Function("f.c", f"f{i}", "lib.so") for i in range(chance.choice((CHAIN, 200, 3)))]
     numbers = range(len(functions))
     calls = [[i, i + 1, 1, 100, 10] for i in numbers[:-1]]
     if chance.random() < 0.5:

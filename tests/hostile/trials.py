@@ -526,7 +526,7 @@ MISDEEDS: dict[str, Callable[[Script | None], None]] = {
     "the input was to be imported": _import,
     "a process was to be ended": _end,
     "a file was removed: home/.bashrc": _remove,
-    "a file was changed: work/victim.txt": _write,
+    "a file was changed: clone/victim.txt": _write,
     "U+001B is printed": lambda _: print("a \x1b[31m"),
     "U+202E is printed": lambda _: print("a \u202eb", file=sys.stderr),
     "a line that begins with :: is printed": lambda _: print("a\n ::error::b"),
