@@ -72,7 +72,7 @@ class Step:
     name: str
     arguments: tuple[str, ...]
     may_change: tuple[str, ...] = ()
-    """Files, or beginnings of their names."""
+    """Files; a star at the end stands for anything."""
     never: tuple[str, ...] = ()
     """What it must leave alone all the same."""
     unless_accepted: tuple[str, ...] = ()
@@ -128,7 +128,8 @@ VICTIMS = (
 # --- commands that read a store ------------------------------------------------------------------------
 
 # What SQLite may keep beside a store, even for whoever only reads.
-_BESIDE = (f"{STORE}-shm", f"{STORE}-wal")
+# What a command may change that writes to the store. The log of an earlier store is renamed.
+_WRITTEN = (STORE, f"{STORE}-shm", f"{STORE}-wal", f"{STORE}-wal.left-*", f"{STORE}-journal.left-*")
 
 
 def _reads() -> dict[str, tuple[str, ...]]:
@@ -173,14 +174,12 @@ WRITES = {
 }
 
 
-def _choose_steps(chance: random.Random, number: int, *, store_may_change: bool = False) -> tuple[Step, ...]:
-    """Some commands on the store, the last of which may write to it."""
-    beside = (*_BESIDE, STORE) if store_may_change else _BESIDE
-    names = chance.sample(list(READS), number)
-    steps = [Step(name, READS[name], beside) for name in names]
+def _choose_steps(chance: random.Random, number: int, *, has_log: bool = False) -> tuple[Step, ...]:
+    """Some commands on the store, the last of which may write to it, and bring its log into it."""
+    steps = [Step(name, READS[name]) for name in chance.sample(list(READS), number)]
     if chance.random() < 0.25:
         name = chance.choice(list(WRITES))
-        steps.append(Step(name, WRITES[name], (*beside, STORE), unless_accepted=() if store_may_change else (STORE,)))
+        steps.append(Step(name, WRITES[name], _WRITTEN, unless_accepted=() if has_log else (STORE,)))
     return tuple(steps)
 
 
@@ -200,7 +199,7 @@ def _make_blobs(chance: random.Random) -> Input:
     needing = ("show --functions", "show --functions --inclusive", "report", "report BASE", "compare --force", "accept")
     first = chance.choice(needing)
     rest = chance.sample([name for name in READS if name != first], 2)
-    return Input({STORE: content}, tuple(Step(name, READS[name], _BESIDE) for name in (first, *rest)))
+    return Input({STORE: content}, tuple(Step(name, READS[name]) for name in (first, *rest)))
 
 
 def _make_schema(chance: random.Random) -> Input:
@@ -236,7 +235,7 @@ def _make_wal(chance: random.Random) -> Input:
         files[f"{STORE}-shm"] = chance.choice((bytes(32768), chance.randbytes(32768), b"", Link("../victim.txt")))
     if chance.random() < 0.1:
         del files[STORE]
-    return Input(files, _choose_steps(chance, 2, store_may_change=True))
+    return Input(files, _choose_steps(chance, 2, has_log=True))
 
 
 def _make_merge(chance: random.Random) -> Input:
@@ -247,11 +246,8 @@ def _make_merge(chance: random.Random) -> Input:
         files[f"{names[0]}-journal"] = make_plain_journal(found[0], chance.choice(VICTIMS))
     elif chance.random() < 0.2:
         files[f"{names[0]}-wal"] = make_hostile_wal(found[0], list(found), chance)
-        # A log that is in order may be brought into its store.
-    beside = tuple(f"{name}{suffix}" for name in names for suffix in ("-shm", "-wal"))
-    may_change = (*beside, names[0]) if f"{names[0]}-wal" in files else beside
     merged = f"{WROTE}/merged.db"
-    steps = [Step("merge", ("merge", *(os.path.basename(name) for name in names), "-o", merged), may_change)]
+    steps = [Step("merge", ("merge", *(os.path.basename(name) for name in names), "-o", merged))]
     for name in chance.sample(["show", "runs", "export json", "compare RUN", "history"], 1):
         steps.append(Step(f"{name} of a merged one", (*READS[name], "--store", merged), if_accepted=True))
     return Input(files, tuple(steps))
@@ -262,12 +258,12 @@ def _make_resume(chance: random.Random) -> Input:
     content = stores.make_resumable(chance, read_cpu_model(Path("/")), mutated=mutated)
     resume = ("run", "--resume")
     steps = [
-        Step("run --resume --dry-run", (*resume, "--dry-run"), _BESIDE),
-        Step("run --resume --name --dry-run", (*resume, "--name", "planted", "--dry-run"), _BESIDE),
+        Step("run --resume --dry-run", (*resume, "--dry-run")),
+        Step("run --resume --name --dry-run", (*resume, "--name", "planted", "--dry-run")),
     ]
     if not mutated:
         # What is mutated may have nothing of the sender's left, and go on.
-        steps.append(Step("run --resume", (*resume, "-q"), (*_BESIDE, STORE)))
+        steps.append(Step("run --resume", (*resume, "-q"), _WRITTEN))
     return Input({STORE: content}, tuple(steps))
 
 
@@ -322,10 +318,10 @@ def _make_ledger(chance: random.Random) -> Input:
         "compare --ledger --json": ("compare", "base", "head", "--ledger", LEDGER, "--json", "-"),
         "compare --ledger --summary": ("compare", "base", "head", "--ledger", LEDGER, "--summary", f"{WROTE}/s.md"),
     }
-    steps = [Step(one, commands[one], _BESIDE) for one in chance.sample(list(commands), 1)]
+    steps = [Step(one, commands[one]) for one in chance.sample(list(commands), 1)]
     # It puts new entries in place of these; nothing else.
     accept = ("accept", "--all", "--why", "y", "--run", "head")
-    steps.append(Step("accept over a ledger", accept, (*_BESIDE, f"{WORK}/{LEDGER}/")))
+    steps.append(Step("accept over a ledger", accept, (f"{WORK}/{LEDGER}/*",)))
     return Input(files, tuple(steps))
 
 
@@ -435,8 +431,8 @@ def _make_cache(chance: random.Random) -> Input:
         Step("finding a snippet", ("call", "find snippet", _KEY)),
         Step("finding a prelude", ("call", "find prelude", _PRELUDE)),
         Step("reading a self-test", ("call", "read selftest")),
-        Step("cache clear", ("cache", "clear"), (f"{CACHE}/",), (*_USERS, *_NOTES)),
-        Step("models", ("call", "close models"), (f"{CACHE}/",), (*_USERS, *_NOTES)),
+        Step("cache clear", ("cache", "clear"), (f"{CACHE}/*",), (*_USERS, *_NOTES)),
+        Step("models", ("call", "close models"), (f"{CACHE}/*",), (*_USERS, *_NOTES)),
     ]
     return Input(files, tuple(steps))
 
@@ -448,7 +444,7 @@ def _make_worker(chance: random.Random) -> Input:
     script = make_script(chance)
     shown = ("show", "--failures", "--store", f"{WROTE}/worker.db")
     steps = (
-        Step(f"{script.job} job", ("call", "worker", f"{WROTE}/worker.db"), (f"{CACHE}/",)),
+        Step(f"{script.job} job", ("call", "worker", f"{WROTE}/worker.db"), (f"{CACHE}/*",)),
         Step("show of what was kept", shown, if_accepted=True),
     )
     return Input({}, steps, script)

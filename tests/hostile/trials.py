@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fnmatch
 import hashlib
 import json
 import os
@@ -337,7 +338,7 @@ class _Commands:
         for name in sorted(before.keys() | after.keys()):
             if before.get(name) == after.get(name):
                 continue
-            allowed = any(name == one or (one.endswith("/") and name.startswith(one)) for one in step.may_change)
+            allowed = any(fnmatch.fnmatchcase(name, one) for one in step.may_change)
             spared = (*step.never, *(step.unless_accepted if code in REFUSALS else ()))
             if not allowed or name in spared:
                 what = "removed" if name not in after else "changed" if name in before else "made"

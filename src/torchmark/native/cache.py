@@ -331,7 +331,8 @@ def _holds(content: bytes) -> bool:
             status = os.stat(path)
             if status.st_size != size or status.st_mtime_ns != changed:
                 return False
-    except OSError:
+    except (OSError, ValueError, OverflowError, zlib.error):
+        # A header is gone; or the list was not written by this version.
         return False
     return True
 

@@ -224,7 +224,9 @@ def read_durations(database: Database, sampling: Sampling) -> dict[tuple[str, st
         # A clock may have been set back meanwhile.
         seconds = max(seconds, 0.0)
         metric = from_plain(Metric, name, "metric")
-        then = samplings[run]
+        then = samplings.get(run)
+        if then is None:
+            raise StoreError("It is damaged: a run is missing.")
         if metric is Metric.WALL and (then.number, then.blocks) != (sampling.number, sampling.blocks):
             # Another amount of work.
             continue

@@ -37,7 +37,7 @@ def write_selftest(folder: Path, test: SelfTest) -> Path:
 
 def read_selftest(folder: Path, cpu_model: str | None) -> SelfTest | None:
     """What is known of machines with this processor."""
-    with contextlib.suppress(OSError, ValueError, StoreError):
+    with contextlib.suppress(OSError, ValueError, RecursionError, StoreError):
         test = from_plain(SelfTest, json.loads((folder / FILE).read_text()), "selftest")
         return test if test.cpu_model == cpu_model else None
     return None
