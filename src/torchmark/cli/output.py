@@ -15,6 +15,7 @@ from typing import TextIO
 import click
 
 from torchmark.cli.streams import discard, is_closed
+from torchmark.errors import StoreError
 from torchmark.report.printable import printable_lines
 
 
@@ -23,13 +24,21 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool 
     shown = printable_lines(str(text), styled=styled)
     if not err:
         if not is_closed(sys.stdout):
-            click.echo(shown, nl=nl)
+            # The stream is named for its encoding's sake: otherwise click writes UTF-8 where that is ASCII.
+            click.echo(shown, file=sys.stdout, nl=nl)
         return
     try:
         click.echo(shown, err=True, nl=nl)
     except OSError:
         # The exit code says what happened, also where no message can.
         discard(sys.stderr)
+
+
+def write_data(text: str) -> None:
+    """Write a document to standard output, in UTF-8 where its encoding is ASCII."""
+    if is_closed(sys.stdout):
+        raise StoreError("Cannot write to standard output: it is closed. Name a file to write to.")
+    click.echo(printable_lines(text), nl=False)
 
 
 def echo_click_error(error: click.ClickException) -> None:

@@ -6,11 +6,9 @@ import contextlib
 import os
 import re
 import secrets
-import sys
 from pathlib import Path
 
-from torchmark.cli.output import echo
-from torchmark.cli.streams import is_closed
+from torchmark.cli.output import write_data
 from torchmark.errors import StoreError, UsageError
 
 STANDARD_OUTPUT = "-"
@@ -40,9 +38,7 @@ def write_text(text: str, output: str | None) -> None:
     A file appears under its name when it is complete; until then, what was there stays.
     """
     if output is None or output == STANDARD_OUTPUT:
-        if is_closed(sys.stdout):
-            raise StoreError("Cannot write to standard output: it is closed. Name a file to write to.")
-        echo(text, nl=False)
+        write_data(text)
         return
     # Characters that no encoding has, such as halves of pairs, are no reason to write nothing.
     write_bytes(text.encode(errors="replace"), output)
