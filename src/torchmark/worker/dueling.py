@@ -68,7 +68,12 @@ class Turns:
 
     def wait(self) -> None:
         """Until it is this side's turn."""
-        if not self._end.recv(1):
+        try:
+            turn = self._end.recv(1)
+        except OSError as error:
+            # It had not read all that was sent to it.
+            raise RivalGone from error
+        if not turn:
             raise RivalGone
 
 

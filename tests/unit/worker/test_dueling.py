@@ -15,7 +15,7 @@ from torchmark.measure.steps import Steps, carry_out
 from torchmark.model.job import DuelJob, GaugeJob, Place
 from torchmark.wire.messages import Dueled, Failed, decode, encode
 from torchmark.worker import dueling
-from torchmark.worker.dueling import Blocks, Turns, duel, gauge, list_turns, take_part
+from torchmark.worker.dueling import Blocks, RivalGone, Turns, duel, gauge, list_turns, take_part
 
 
 def job_for(firsts: Sequence[int], side: int = 0, rival: str | None = None, setup: str = "pass") -> DuelJob:
@@ -141,3 +141,13 @@ def test_settling_ends_when_some_blocks_in_a_row_used_no_new_page(monkeypatch: p
     monkeypatch.setattr(dueling, "read_disturbances", lambda: (next(readings), 0))
     monkeypatch.setattr(dueling, "SETTLING_S", 1e9)
     assert list(dueling.settle(5)) == [5] * 6
+
+
+def test_a_rival_that_ends_without_having_read_its_turn_is_gone() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        turns = Turns(ours)
+        turns.hand_over()
+        theirs.close()
+        with pytest.raises(RivalGone):
+            turns.wait()
