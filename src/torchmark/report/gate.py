@@ -140,7 +140,7 @@ def word_gaps(result: GateResult) -> list[str]:
     """A line for each way in which less was compared than was asked for."""
     lines = ["Nothing was compared: no case has results on both sides."] if result.nothing_compared else []
     if result.lost:
-        lines.append(f"Base has results of {_name_some(result.lost)}; head failed there, or was not measured.")
+        lines.append(f"Not all of {_name_some(result.lost)} was compared: head failed there, or was not measured.")
     lines += [
         f"No case could be held to the limit {spell_limit(one)}: {_MISSING[one.witness]}." for one in result.idle_limits
     ]
