@@ -141,7 +141,11 @@ def _took_turns(base: _Results, head: _Results) -> bool:
 
 
 def find_unmeasured(base_run: Run, base_target: Target, head_run: Run, head_target: Target) -> tuple[Case, ...]:
-    """Cases that base has a result of, by a metric that head was to measure too, and head has no outcome of."""
+    """Cases that base has a result of, by a metric, and that head was to measure by it too, but has no outcome of.
+
+    A case that head's run does not have at all is not among them: that is what `missing` is for.
+    """
+    planned = {identify(case) for case in head_run.plan.cases}
     done = {
         (identify(one.order.case), one.order.metric) for one in head_run.outcomes if one.order.target == head_target
     }
@@ -151,6 +155,7 @@ def find_unmeasured(base_run: Run, base_target: Target, head_run: Run, head_targ
         if one.order.target == base_target
         and not isinstance(one.result, Failure)
         and one.order.metric in head_run.plan.sampling.metrics
+        and identify(one.order.case) in planned
         and (identify(one.order.case), one.order.metric) not in done
     }
     return tuple(found.values())

@@ -28,7 +28,6 @@ from torchmark.cli.gating import (
 )
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
-from torchmark.cli.planning import read_selection
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sides import StoredSide, find_sides, name_sides
 from torchmark.cli.storing import spell_store, store_option
@@ -156,11 +155,8 @@ def _compare(
     if contrast.obstacles and not force:
         result = GateResult(exit_code=REFUSED)
     else:
-        selection = read_selection(head.info)
-        lost = find_unmeasured(runs[0], base.target, runs[1], head.target)
-        # What head's run was told to leave out is not missing there.
-        lost = tuple(case for case in lost if selection is None or selection.admits(case))
-        result = apply_gate(contrast.judgements, counts, gate, missing=contrast.missing, unmeasured=lost)
+        unmeasured = find_unmeasured(runs[0], base.target, runs[1], head.target)
+        result = apply_gate(contrast.judgements, counts, gate, missing=contrast.missing, unmeasured=unmeasured)
     return _Compared(base, head, contrast, result, force, _spell_accept(store, head, gate, store_path))
 
 

@@ -18,7 +18,6 @@ from torchmark.cli.sealing import is_sealed, seal
 from torchmark.cli.selecting import DEFAULT_SUITES, Options
 from torchmark.cli.storing import DEFAULT_STORE
 from torchmark.define.discovery import list_suites
-from torchmark.define.selection import Selection
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric, Plan, Sampling, Target
@@ -173,26 +172,16 @@ def _list_named(store: Store, name: str, given: Collection[str]) -> tuple[RunInf
     return tuple(info for info in store.list_runs() if info.name == name)
 
 
-def _read_options(info: RunInfo) -> Options:
-    fields = {field.name for field in dataclasses.fields(Options)}
-    return Options(**{name: values for name, values in info.options if name in fields})
-
-
-def read_selection(info: RunInfo) -> Selection | None:
-    """The cases that a run was told to take; None if that means nothing here."""
-    try:
-        return _read_options(info).select()
-    except (KeyError, ValueError):
-        # It may have been made by another version, or by anybody.
-        return None
-
-
 def _read_wish(info: RunInfo, plan: Plan) -> Wish:
     options = dict(info.options)
+    fields = {field.name for field in dataclasses.fields(Options)}
     sampling = plan.sampling
-    chosen = _read_options(info)
-    if read_selection(info) is None:
-        raise UsageError(f"The run {info.id} cannot be gone on with: its selection means nothing here.")
+    chosen = Options(**{name: values for name, values in options.items() if name in fields})
+    try:
+        chosen.select()
+    except (KeyError, ValueError) as error:
+        # It may have been made by another version, or by anybody.
+        raise UsageError(f"The run {info.id} cannot be resumed: its selection means nothing here.") from error
     return Wish(
         names=options.get(NAMES, ()),
         chosen=chosen,
