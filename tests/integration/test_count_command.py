@@ -95,7 +95,7 @@ def test_json_alone_goes_to_standard_output(program: Program) -> None:
         (["x", "--set-env", "OMP_NUM_THREADS"], "is not a variable with its value"),
         (["x", "--set-env", "=1"], "is not a variable with its value"),
         (["x", "--timeout", "soon"], "is not a number of seconds"),
-        (["x", "--json", "/nowhere/at/all"], "No such file"),
+        (["x", "--json", "/nowhere/at/all"], "There is no folder"),
     ],
 )
 def test_a_call_that_means_nothing_is_told_at_once(program: Program, arguments: list[str], problem: str) -> None:

@@ -49,7 +49,7 @@ def test_data_for_a_closed_standard_output_is_refused(folder: Path, command: str
 def test_a_closed_standard_input_is_told(folder: Path) -> None:
     done = shell(folder, "import - <&-")
     assert done.returncode == 4
-    assert done.stderr == "torchmark: <stdin>: It cannot be read: Bad file descriptor.\n"
+    assert done.stderr == "torchmark: <stdin>: Standard input is closed.\n"
 
 
 def test_all_streams_may_be_closed(folder: Path) -> None:
@@ -68,7 +68,7 @@ def test_the_exit_code_does_not_depend_on_who_can_read_the_message(folder: Path,
 def test_a_full_disk_is_told_once(folder: Path) -> None:
     done = shell(folder, "show --json - >/dev/full")
     assert done.returncode == 4
-    assert done.stderr == "torchmark: Cannot write <stdout>: No space left on device.\n"
+    assert done.stderr == "torchmark: Cannot write JSON to standard output: No space left on device.\n"
 
 
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(folder: Path, tmp_path: Path) -> None:

@@ -127,17 +127,17 @@ def apply_gate(
     return look_for_gaps(result, judgements, unmeasured, standings, options.policy)
 
 
-def decide_exit_code(result: GateResult, *, ended: int = 0, refused: bool = False, must_compare: bool = False) -> int:
+def decide_exit_code(result: GateResult, *, ended: int = 0, refused: bool = False, all_failed: bool = False) -> int:
     """The code that a command ends with which compares, with or without a gate.
 
     Being stopped (`ended`) weighs most, then a regression, then what was refused, then what could not be compared.
-    `must_compare` is for commands that fail without a gate too if nothing was compared.
+    `all_failed` is for commands that measure: they fail without a gate too if every case did.
     """
     if ended or result.regressions:
         return ended or result.exit_code
     if refused:
         return REFUSED
-    return result.exit_code or (INCOMPLETE if must_compare and result.nothing_compared else 0)
+    return result.exit_code or (INCOMPLETE if all_failed else 0)
 
 
 def read_entries(cases: Sequence[Case], options: GateOptions) -> dict[Case, LedgerEntry]:

@@ -55,8 +55,9 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """That of all commands that compare; it is a failure if nothing was compared."""
-        return decide_exit_code(self.result, ended=self.found.exit_code, must_compare=True)
+        """That of all commands that compare; it is a failure if every case failed."""
+        all_failed = all(one.verdict is Verdict.FAILED for one in self.found.judgements)
+        return decide_exit_code(self.result, ended=self.found.exit_code, all_failed=all_failed)
 
     def show(self, *, all_cases: bool, explaining: bool) -> str:
         """For people."""
