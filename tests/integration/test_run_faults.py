@@ -23,8 +23,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import Program
 from tests.victims import CHILD, COMPILER, COUNTER, MARKER, PARENT, TIMER, hunt, list_marked, wait_for
-from torchmark.model.outcome import Failure, Outcome
+from torchmark.model.outcome import Failure, FailureKind, Outcome
 from torchmark.model.plan import Order
 from torchmark.model.run import Run
 from torchmark.store.runs import open_store
@@ -400,3 +401,64 @@ def test_the_trials_have_hit_whatever_they_aimed_at(
     # A moment that was drawn may lie behind the end.
     assert all(hits.values()), hits
     assert len(TRIALS) >= 30
+
+
+# What a statement writes where its answer is expected, and what else it does.
+FORGED = {
+    "nested without end": b"[" * 200_000,
+    "no mapping": b"5",
+    "texts for times": b'{"kind":"timed","number":1,"raw_times":["x"],"overhead_s":null}',
+    "no runs": b'{"kind":"timed","number":0,"raw_times":[1.0],"overhead_s":null}',
+    "no list": b'{"kind":"timed","number":1,"raw_times":5,"overhead_s":null}',
+    "no blocks": b'{"kind":"timed","number":1,"raw_times":[],"overhead_s":null}',
+    "not a number": b'{"kind":"timed","number":1,"raw_times":[NaN],"overhead_s":null}',
+    "endless": b'{"kind":"timed","number":1,"raw_times":[1e999],"overhead_s":null}',
+    "before it began": b'{"kind":"timed","number":1,"raw_times":[-5.0],"overhead_s":null}',
+    "more runs than can be kept": b'{"kind":"timed","number":1' + b"0" * 400 + b',"raw_times":[1.0],"overhead_s":null}',
+    "a count": b'{"kind":"counted"}',
+    "an unknown failure": b'{"kind":"failed","failure":"nosuch","message":"x","traceback":null}',
+    "a failure of no text": b'{"kind":"failed","failure":"raised","message":5,"traceback":null}',
+    "a job": b'{"kind":"time","place":5}',
+    "a greeting": b'{"kind":"ready","sdk":3}',
+    "a process": b'{"kind":"started","pid":1}',
+    "an unknown kind": b'{"kind":["timed"]}',
+}
+FORGE = """
+import os, stat, struct
+answer = {answer!r}
+open_ones = [n for n in range(3, 64) if os.path.exists(f"/proc/self/fd/{{n}}")]
+# The first pipe is for the answer.
+where = next(n for n in open_ones if stat.S_ISFIFO(os.fstat(n).st_mode))
+data = struct.pack("!I", len(answer)) + answer
+while data:
+    data = data[os.write(where, data):]
+{after}
+"""
+TIMED = b'{"kind":"timed","number":1,"raw_times":[1.0],"overhead_s":null}'
+
+
+def test_whatever_arrives_as_an_answer_costs_its_own_case_and_the_run_can_be_used(
+    program: Program, own_stub: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stmts = {name: FORGE.format(answer=answer, after="os._exit(0)") for name, answer in FORGED.items()}
+    stmts["beside the true one"] = FORGE.format(answer=TIMED, after="")
+    stmts["before a crash"] = FORGE.format(answer=TIMED, after="os.abort()")
+    stmts["before the end"] = FORGE.format(answer=TIMED, after="os._exit(0)")
+    Path("bench_forged.py").write_text(
+        f"import torchmark\nstmts = {stmts!r}\n"
+        "BENCHMARKS = {name: torchmark.TimerArgs(stmt) for name, stmt in stmts.items()}\n"
+        "BENCHMARKS['honest'] = torchmark.TimerArgs('x + 1', 'x = 1')\n"
+    )
+    done = program("run", "bench_forged.py", "--metric", "wall")
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == 1
+    with open_store(tmp_path / ".torchmark" / "results.db") as store:
+        outcomes = store.load(store.list_runs()[0].id).outcomes
+    kinds = {outcome.order.case.label[0]: getattr(outcome.result, "kind", None) for outcome in outcomes}
+    crashed = {"before a crash": FailureKind.CRASHED, "honest": None}
+    assert kinds == {**dict.fromkeys([*stmts, "honest"], FailureKind.NO_RESULT), **crashed}
+    for command in (["show"], ["export"], ["report", "-o", "page.html"], ["run", "--resume"]):
+        again = program(*command)
+        assert "Traceback" not in again.stdout + again.stderr, command
+        assert again.returncode == (1 if "run" in command else 0), (command, again.stderr)
