@@ -17,9 +17,9 @@ from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Unit
 
 # What is a smaller share of all is not followed any further: it stays in the function that it was spent in or below.
 SMALLEST_SHARE = 2e-4
-# Nor is what is deeper than this: as many callers as Callgrind is asked for, where it is asked for all. Each frame of a
-# chain has a path of its own, so without a bound they would take room that grows with the square of its length.
-DEEPEST = 1000
+# Nor is what is deeper than this, four times as deep as a call of an operator through two overrides. Each frame
+# of a chain has a path of its own, so without a bound they would take room that grows with the square of its length.
+DEEPEST = 250
 # Cycles of calls are solved by going around them until nothing changes any more; so often at most.
 MOST_ROUNDS = 1000
 PRECISION = 1e-9
