@@ -48,8 +48,9 @@ def test_command_lines_run(program: Program, line: str, folder: Path, monkeypatc
         # Two more workers under Valgrind would take a minute.
         arguments += ["--metric", "wall"]
     if arguments[0] == "ab":
-        # Each layout has processes of its own, which load torch; fresh ones would do so again.
-        arguments += ["--layouts", "2", "--budget", "8"]
+        # Each layout has processes of its own, which load torch; fresh ones would do so again. So coarse a question is
+        # soon decided, and the budget is enough for a slow machine to start them.
+        arguments += ["--layouts", "2", "--equivalence", "40%", "--budget", "300"]
     done = program(*arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout or "-o" in arguments
