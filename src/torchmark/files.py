@@ -16,6 +16,7 @@ import os
 import pwd
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 ROOT = 0
 # What file systems without locks say: NFS without its lock daemon, Lustre without -o flock, some of FUSE.
@@ -120,6 +121,17 @@ def has_checksum(content: bytes) -> bool:
     """
     body, digest = content[: -len(_MAGIC) - _DIGEST_SIZE], content[-len(_MAGIC) - _DIGEST_SIZE : -len(_MAGIC)]
     return content.endswith(_MAGIC) and hashlib.sha256(body).digest() == digest
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open an ordinary file. Links are not followed, and nothing else is waited for or read."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(number, os.strerror(number) if stat.S_ISDIR(mode) else "it is not an ordinary file")
+    return os.fdopen(descriptor, "rb")
 
 
 def force_to_disk(path: str | os.PathLike[str]) -> None:

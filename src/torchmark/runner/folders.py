@@ -12,13 +12,12 @@ import os
 import pwd
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
-from torchmark.files import find_fault, is_ours
+from torchmark.files import find_fault, is_ours, open_plain
 from torchmark.model.owner import name_scratch, read_namespace, read_start
 from torchmark.runner.notices import tell_once
 
@@ -181,14 +180,12 @@ def read_plain_file(path: Path, most: int | None = None) -> str | None:
     Whoever runs a user's code may find anything there: a link to elsewhere, or a pipe that nobody writes to.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_plain(path) as file:
+            if most is None and os.fstat(file.fileno()).st_size > LARGEST_FILE_BYTES:
+                return None
+            return file.read(LARGEST_FILE_BYTES if most is None else most).decode(errors="replace")
     except OSError:
         return None
-    with open(descriptor, errors="replace") as file:
-        state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode) or (most is None and state.st_size > LARGEST_FILE_BYTES):
-            return None
-        return file.read(LARGEST_FILE_BYTES if most is None else most)
 
 
 def sweep(parent: Path) -> None:

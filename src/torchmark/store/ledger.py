@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torchmark.errors import StoreError
+from torchmark.files import open_plain
 from torchmark.model.case import Case
 from torchmark.model.ledger import LedgerEntry
 from torchmark.store.fields import check_schema, take
@@ -49,7 +50,7 @@ def read_entry(folder: Path, case: Case) -> LedgerEntry | None:
     """What was accepted of a case, if anything was."""
     path = find_path(folder, case)
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             content = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         return None

@@ -7,7 +7,6 @@ it is complete, so that nobody ever sees half of one.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import secrets
@@ -18,10 +17,9 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from torchmark.errors import StoreError
-from torchmark.files import WITHOUT_LOCKS, force_to_disk
+from torchmark.files import WITHOUT_LOCKS, force_to_disk, open_plain
 from torchmark.model.owner import name_scratch
 from torchmark.store import schema
 from torchmark.store.database import (
@@ -163,33 +161,22 @@ def _copy_files(path: Path, folder: Path) -> Path:
 
 def _copy_file(path: Path, copy: Path) -> None:
     copy.unlink(missing_ok=True)
-    with contextlib.suppress(FileNotFoundError), _open_plain(path) as source, copy.open("xb") as target:
+    with contextlib.suppress(FileNotFoundError), open_plain(path) as source, copy.open("xb") as target:
         shutil.copyfileobj(source, target, 1 << 20)
 
 
 def _read_log_header(path: Path) -> bytes:
     try:
-        with _open_plain(Path(f"{path}{LOG}")) as file:
+        with open_plain(Path(f"{path}{LOG}")) as file:
             return file.read(_LOG_HEADER_SIZE)
     except FileNotFoundError:
         return b""
 
 
-def _open_plain(path: Path) -> BinaryIO:
-    """Open an ordinary file. Links are not followed, and nothing else is waited for or read."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
-        raise OSError(number, os.strerror(number) if stat.S_ISDIR(mode) else "it is not an ordinary file")
-    return os.fdopen(descriptor, "rb")
-
-
 def check_header(path: Path) -> None:
     """Refuse what is no store of a version that is known here, from its first bytes."""
     try:
-        with _open_plain(path) as file:
+        with open_plain(path) as file:
             header = file.read(_HEADER_SIZE)
     except FileNotFoundError as error:
         raise StoreError(

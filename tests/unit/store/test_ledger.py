@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,12 @@ def test_garbage_is_refused_with_the_name_of_the_file(tmp_path: Path, content: b
     with pytest.raises(StoreError, match=words) as caught:
         read_entry(tmp_path, ADD)
     assert str(path) in str(caught.value)
+
+
+def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(find_path(tmp_path, ADD))
+    with pytest.raises(StoreError, match="not an ordinary file"):
+        read_entry(tmp_path, ADD)
 
 
 def test_a_number_of_runs_below_one_is_refused() -> None:
