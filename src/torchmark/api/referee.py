@@ -35,8 +35,9 @@ NOTABLE_LAYOUT_SD = 0.01
 # Equal code takes up to 1 % more or less time in another file, by where that happens to lie in real memory. Layouts do
 # not show this, for all of them have it; so it takes twice that where native libraries are not the same files.
 UNMATCHED_FLOOR = 0.02
-# What may be spent besides so much for each case: starting fresh layouts takes this long.
-STARTING_S = 30.0
+# What may be spent on turns if no budget is given. Starting layouts comes on top, for it takes four times as long on
+# one machine as on another.
+TURNS_S = 30.0
 CASE_S = 3.0
 
 # A change is looked for in so many visits of each fresh layout at the least, and in as many more with each attempt.
@@ -72,7 +73,7 @@ class Settings:
     equivalence: float = Rule.equivalence
     layouts: int = LAYOUTS
     budget_s: float | None = None
-    """For all cases together; by default `CASE_S` for each, and `STARTING_S`."""
+    """For all cases together, starting included; by default `TURNS_S`, `CASE_S` for each, and what starting takes."""
     self_test_sd: float | None = None
     """How far comparisons of a build with itself spread on this machine, if that is known."""
 
@@ -204,7 +205,7 @@ class Referee:
         """For so many more cases. What was spent on waiting for other places takes nothing from it."""
         now, budget_s = self._now(), self._settings.budget_s
         if self._end is None:
-            self._end = now + (STARTING_S + CASE_S * cases if budget_s is None else budget_s)
+            self._end = now + (TURNS_S + CASE_S * cases if budget_s is None else budget_s)
         elif budget_s is None and self._paused is not None:
             self._end += now - self._paused
             if cases:
@@ -212,7 +213,10 @@ class Referee:
 
     def _start(self, layouts: Sequence[int], note: Note) -> None:
         if layouts:
+            began = self._now()
             self._place.start(layouts, lambda done: note("layouts", done, 2 * len(layouts)))
+            if self._settings.budget_s is None and self._end is not None:
+                self._end += self._now() - began
         self._match = self._place.match
 
     def _gauge_all(self, contests: Sequence[Contest]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 import pytest
 
@@ -64,6 +64,20 @@ def test_a_change_is_not_called_one_if_there_is_no_time_to_see_it_again() -> Non
     assert timing.evidence is not None
     assert timing.evidence.confirmed is None
     assert place.layouts == tuple(range(6))
+
+
+class SluggishPlace(FakePlace):
+    """It takes five minutes to start layouts."""
+
+    def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
+        super().start(layouts, note)
+        self.now += 300
+
+
+@pytest.mark.parametrize(("budget_s", "expected"), [(None, Verdict.SLOWER), (320.0, Verdict.UNDECIDED)])
+def test_starting_takes_nothing_but_from_a_budget_that_was_given(budget_s: float | None, expected: Verdict) -> None:
+    place = SluggishPlace({"changed": shifted(0.03)})
+    assert verdict(decide(place, Settings(budget_s=budget_s))["changed"]) is expected
 
 
 def test_all_are_looked_at_once_before_any_is_looked_at_again() -> None:
