@@ -8,8 +8,6 @@ import re
 from torchmark.analysis.stacks import STATEMENT
 from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Unit
 
-# A Python frame has a file and a line in brackets, a compiled one a library.
-_FRAME = re.compile(r"(?P<name>.*) \((?P<origin>[^()]*|.*\))\)$")
 _COUNT = re.compile(r"[0-9]{1,18}$", re.ASCII)
 _LINE = re.compile(r":\d+$")
 # What runs the loop, and what the loop is; a setup runs in the latter alone.
@@ -43,13 +41,16 @@ def _within(frame: Frame) -> Frame:
 
 
 def _read_frame(part: str) -> Frame:
-    """A frame as py-spy writes it.
+    """A frame as py-spy writes it: a Python frame has a file and a line in brackets, a compiled one a library.
 
     >>> _read_frame("add (torch/_tensor.py:12)").kind, _read_frame("at::add (libtorch_cpu.so)").origin
     (<FrameKind.PYTHON: 'python'>, 'libtorch_cpu.so')
     """
-    found = _FRAME.match(part)
-    if found is None:
+    name, opening, rest = part.rpartition(" (")
+    origin = rest.removesuffix(")")
+    # A bracket within it that is not closed at its end belongs to the name: `operator()(int)`.
+    is_name = origin == rest or (not origin.endswith(")") and ("(" in origin or ")" in origin))
+    if not opening or is_name:
         return Frame(part, FrameKind.NATIVE)
-    kind = FrameKind.PYTHON if _LINE.search(found["origin"]) else FrameKind.NATIVE
-    return Frame(found["name"], kind, found["origin"])
+    kind = FrameKind.PYTHON if _LINE.search(origin) else FrameKind.NATIVE
+    return Frame(name, kind, origin)

@@ -37,7 +37,7 @@ DEEP = 900
 # next there are eight, with overrides some twenty.
 LONGEST_ROUND = 24
 
-_INSTALLED = re.compile(r".*/(?:site|dist)-packages/|.*/lib/python3\.\d+/(?=\w)")
+_INSTALLED = re.compile(r"\A.*/(?:(?:site|dist)-packages/|lib/python3\.\d+/(?=\w))")
 
 
 class Read(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any
 from torchmark.analysis.arrange import Grid, Row, has_several_envs, name_env
 from torchmark.model.caveat import Caveat
 from torchmark.model.summary import Summary
+from torchmark.report.formats.spreadsheet import guard
 from torchmark.report.markdown import escape_markdown, markdown_row
 from torchmark.report.table import Rank, Style, explain, format_columns, rank_cells
 
@@ -49,12 +50,16 @@ def _markdown_table(grid: Grid, style: Style) -> str:
 
 
 def export_csv(grids: Sequence[Grid]) -> str:
-    """A line for each cell that was measured; times in seconds, written so that they read back exactly."""
+    """A line for each cell that was measured; times in seconds, written so that they read back exactly.
+
+    A text that a spreadsheet would take for a formula is guarded, as in the CSV of a run.
+    """
     out = io.StringIO()
     writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()
     for grid, row, column, cell in _cells(grids):
-        writer.writerow({"label": grid.label, **_plain(row, column, cell)})
+        values = {"label": grid.label, **_plain(row, column, cell)}
+        writer.writerow({name: guard(value) if isinstance(value, str) else value for name, value in values.items()})
     return out.getvalue()
 
 

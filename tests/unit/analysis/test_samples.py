@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from torchmark.analysis.samples import read_samples
 from torchmark.analysis.stacks import STATEMENT
 from torchmark.model.flame import Frame, FrameKind, Method, Stack, Unit
@@ -32,6 +34,24 @@ def test_names_with_blanks_and_brackets_stay_whole() -> None:
     name = "at::(anonymous namespace)::f<int (int)>"
     ((frames, _),) = read_samples(f"{LOOP};{name} (libtorch_cpu.so) 1", 1.0).stacks
     assert frames[-1] == Frame(name, FrameKind.NATIVE, "libtorch_cpu.so")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "origin"),
+    [
+        ("f (a (b))", "f (a", "b)"),
+        ("f (a)", "f", "a"),
+        ("f ()", "f", ""),
+        ("f (g(int)", "f (g(int)", ""),
+        ("f (a", "f (a", ""),
+        ("f(a)", "f(a)", ""),
+        # Would take hours if every bracket were tried with every end.
+        (" (" * 500_000, " (" * 500_000, ""),
+    ],
+)
+def test_the_last_brackets_are_the_place(text: str, name: str, origin: str) -> None:
+    ((frames, _),) = read_samples(f"{LOOP};{text} 1", 1.0).stacks
+    assert frames[-1] == Frame(name, FrameKind.NATIVE, origin)
 
 
 def test_what_a_setup_defines_is_told_by_its_own_name() -> None:

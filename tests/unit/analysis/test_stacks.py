@@ -44,6 +44,23 @@ def test_frames_of_python_tell_their_file_without_its_folders() -> None:
     assert frames[-1] == Frame("Tensor.__torch_function__", FrameKind.PYTHON, "torch/_tensor.py:1508")
 
 
+@pytest.mark.parametrize(
+    ("file", "short"),
+    [
+        ("/usr/lib/python3.11/functools.py", "functools.py"),
+        ("/usr/lib/python3/dist-packages/torch/x.py", "torch/x.py"),
+        ("/a/site-packages/b/lib/python3.11/c.py", "c.py"),
+        ("/home/me/x.py", "/home/me/x.py"),
+        # Would take hours if it were searched from each of its letters on.
+        ("/" * 500_000, "/" * 500_000),
+    ],
+)
+def test_folders_that_are_left_out(file: str, short: str) -> None:
+    inner = f"_PyEval_EvalFrameDefault'torchmark_python_0001'torchmark_eval'{ENTRY}"
+    ((frames, _),) = read_stacks(make_trace({inner: 1}, PythonFunction("f", file, 1))).stacks.stacks
+    assert frames[-1].origin == f"{short}:1"
+
+
 def test_what_a_setup_defines_is_named_as_its_author_named_it() -> None:
     inner = f"_PyEval_EvalFrameDefault'torchmark_python_0001'torchmark_eval'{ENTRY}"
     assert list(read({inner: 1}, LOCAL)) == [("statement", "Sub.__torch_function__")]

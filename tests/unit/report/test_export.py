@@ -66,6 +66,12 @@ def test_csv_reads_back_exactly() -> None:
     assert (first["samples"], rows[1]["std_s"]) == ("3", "")
 
 
+def test_no_name_is_a_formula_in_a_csv() -> None:
+    formulas = Measurement(1, [1e-6], TaskSpec("=1+1", "", label="-x"))
+    (row,) = csv.DictReader(io.StringIO(Compare([formulas]).to_csv()))
+    assert (row["label"], row["name"], row["median_s"]) == ("'-x", "'=1+1", "1e-06")
+
+
 def test_dict_survives_json() -> None:
     data = Compare(RESULTS).to_dict()
     assert json.loads(json.dumps(data)) == data
