@@ -109,7 +109,7 @@ def test_a_child_that_dies_before_it_has_streams_still_says_why(tmp_path: Path, 
 def test_an_interpreter_that_cannot_count_is_refused_with_a_reason(tmp_path: Path, pretence: str, reason: str) -> None:
     python = make_stub_python(tmp_path / "python")
     (site,) = tmp_path.glob("python/lib/python3.*/site-packages")
-    # Not in sitecustomize.py: a Python of Debian's has one of its own, which hides it.
+    # Not in sitecustomize.py: Debian's Python has its own, which comes first on the path.
     (site / "pretence.pth").write_text(f"import sys; {pretence}\n")
     with pytest.raises(SetupError, match=reason):
         Worker(other_worker(python, os.environ, {})).start()

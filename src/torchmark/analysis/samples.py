@@ -48,9 +48,9 @@ def _read_frame(part: str) -> Frame:
     """
     name, opening, rest = part.rpartition(" (")
     origin = rest.removesuffix(")")
-    # A bracket within it that is not closed at its end belongs to the name: `operator()(int)`.
-    is_name = origin == rest or (not origin.endswith(")") and ("(" in origin or ")" in origin))
-    if not opening or is_name:
+    # Without a library, the last brackets may be part of the name: `int (anonymous namespace)::f(int)`.
+    is_name = not origin.endswith(")") and ("(" in origin or ")" in origin)
+    if not opening or origin == rest or is_name:
         return Frame(part, FrameKind.NATIVE)
     kind = FrameKind.PYTHON if _LINE.search(origin) else FrameKind.NATIVE
     return Frame(name, kind, origin)

@@ -35,8 +35,8 @@ NOTABLE_LAYOUT_SD = 0.01
 # Equal code takes up to 1 % more or less time in another file, by where that happens to lie in real memory. Layouts do
 # not show this, for all of them have it; so it takes twice that where native libraries are not the same files.
 UNMATCHED_FLOOR = 0.02
-# What may be spent on turns if no budget is given. Starting layouts comes on top, for it takes four times as long on
-# one machine as on another.
+# How long turns may take if no budget is given. Starting layouts is not limited: on a slow machine it takes longer than
+# the turns.
 TURNS_S = 30.0
 CASE_S = 3.0
 
@@ -73,7 +73,7 @@ class Settings:
     equivalence: float = Rule.equivalence
     layouts: int = LAYOUTS
     budget_s: float | None = None
-    """For all cases together, starting included; by default `TURNS_S`, `CASE_S` for each, and what starting takes."""
+    """For all cases together, including starting layouts; by default `TURNS_S` plus `CASE_S` per case, without it."""
     self_test_sd: float | None = None
     """How far comparisons of a build with itself spread on this machine, if that is known."""
 

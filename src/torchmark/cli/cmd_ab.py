@@ -69,7 +69,9 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
     help="Layouts of memory to take turns in (6).",
 )
 @click.option(
-    "--budget", type=Seconds(), help="Seconds to time for, starting included (30, 3 for each case, and starting)."
+    "--budget",
+    type=Seconds(),
+    help="Limit in seconds for timing all cases, start-up included (30, plus 3 per case, plus start-up).",
 )
 @click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a process is given up (600).")
 @click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")

@@ -61,7 +61,7 @@ def say_failures(judgement: Judgement) -> str:
     for failed in judgement.failures:
         reasons.setdefault(sum_up(failed.failure), {})[failed.side] = None
     texts = [f"on {' and '.join(side.value for side in sides)}: {reason}" for reason, sides in reasons.items()]
-    return "; ".join(texts) or "Nothing was measured: no time was left."
+    return "; ".join(texts) or "Neither times nor counts exist for both sides."
 
 
 def tell_bound(time: TimeEvidence) -> str:

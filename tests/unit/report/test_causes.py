@@ -104,7 +104,7 @@ def test_what_failed_is_told_once_for_both_sides() -> None:
     assert explain_cause(both) == f"on base and head: {reason}"
     other = dataclasses.replace(judgement, failures=fail(Side.BASE) + fail(Side.HEAD, failure=CRASHED))
     assert explain_cause(other) == f"on base: {reason}; on head: The process was ended by SIGSEGV."
-    assert explain_cause(make_judgement("f")) == "Nothing was measured: no time was left."
+    assert explain_cause(make_judgement("f")) == "Neither times nor counts exist for both sides."
 
 
 def test_every_cause_has_a_few_words_too() -> None:
