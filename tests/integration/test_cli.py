@@ -48,6 +48,36 @@ def test_help_loads_neither_torch_nor_numpy_nor_click() -> None:
     assert not loaded & {"torch", "numpy", "click", "rich"}
 
 
+def test_bash_completes_commands_options_and_suites() -> None:
+    words = ("torchmark self", "torchmark time --thr", "torchmark list mod")
+    lines = [
+        'eval "$(_TORCHMARK_COMPLETE=bash_source torchmark)"',
+        # Where bash runs no terminal, it refuses to say what to do with files.
+        "compopt() { :; }",
+        *(
+            f"COMP_WORDS=({text}); COMP_CWORD={text.count(' ')}; _torchmark_completion torchmark; "
+            'echo "${COMPREPLY[@]}"; COMPREPLY=()'
+            for text in words
+        ),
+        "complete -p torchmark",
+    ]
+    path = f"{CONSOLE_SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "--norc", "-c", "\n".join(lines)], capture_output=True, text=True, env={**os.environ, "PATH": path}
+    )
+    assert done.stdout.splitlines()[:3] == ["selftest", "--threads", "modern"], done.stderr
+    assert "_torchmark_completion" in done.stdout.splitlines()[3]
+
+
+def test_completing_loads_neither_torch_nor_numpy() -> None:
+    variables = {"_TORCHMARK_COMPLETE": "bash_complete", "COMP_WORDS": "torchmark time --", "COMP_CWORD": "2"}
+    done = run(**variables, PYTHONPROFILEIMPORTTIME="1")
+    assert "plain,--threads" in done.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "torchmark.cli.timing" in loaded
+    assert not loaded & {"torch", "numpy"}
+
+
 @pytest.mark.parametrize("command", ["time", "list", "doctor"])
 def test_the_help_of_a_command_loads_neither_torch_nor_numpy(command: str) -> None:
     done = subprocess.run(

@@ -10,7 +10,7 @@ from torchmark.cli.exporting import ALL_FORMATS, choose_format, choose_part, tel
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
-from torchmark.cli.storing import store_option
+from torchmark.cli.storing import complete_run, store_option
 from torchmark.cli.writing import write_text
 from torchmark.define.selection import Selection
 from torchmark.model.plan import Metric
@@ -34,7 +34,7 @@ _FORMATS = "\n".join(f"{kind.name:<16}  {kind.description}" for kind in ALL_FORM
     torchmark export nightly --format csv -k "nn and not c++" --metric wall
     """,
 )
-@click.argument("reference", metavar="[RUN]", default="@")
+@click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
 @click.option(
     "--format",
     "name",

@@ -10,7 +10,7 @@ from torchmark.cli.dossiers import Wanted, load_dossier
 from torchmark.cli.output import echo
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sides import StoredSide, find_side, find_sides, has_two_targets
-from torchmark.cli.storing import spell_store, store_option
+from torchmark.cli.storing import complete_run, spell_store, store_option
 from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
 from torchmark.define.selection import Selection
 from torchmark.report.pages.report import render_report
@@ -23,8 +23,8 @@ DEFAULT_OUTPUT = "report.html"
 
 
 @click.command("report")
-@click.argument("reference", metavar="[RUN]", default="@")
-@click.argument("base", metavar="[BASE]", required=False)
+@click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
+@click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_run)
 @click.option("-o", "--output", metavar="FILE", default=DEFAULT_OUTPUT, help=f"Where to write ({DEFAULT_OUTPUT}).")
 @click.option("--title", metavar="TEXT", help="What stands above the page (the names of the runs).")
 @click.option("--no-flames", is_flag=True, help="Without flame graphs: a smaller page, sooner.")

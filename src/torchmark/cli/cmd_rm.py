@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from torchmark.cli.output import echo
-from torchmark.cli.storing import store_option
+from torchmark.cli.storing import complete_run, store_option
 from torchmark.errors import UsageError
 from torchmark.report.runs import render_runs
 from torchmark.report.text import count
@@ -18,7 +18,7 @@ KEPT = 1
 
 
 @click.command("rm")
-@click.argument("references", metavar="RUN...", nargs=-1, required=True)
+@click.argument("references", metavar="RUN...", nargs=-1, required=True, shell_complete=complete_run)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
 def command(references: tuple[str, ...], yes: bool, store_path: Path) -> int:

@@ -17,7 +17,7 @@ from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sharding import find_own_cases
-from torchmark.cli.storing import spell_store, store_option
+from torchmark.cli.storing import complete_run, spell_store, store_option
 from torchmark.define.selection import Selection
 from torchmark.errors import UsageError
 from torchmark.model.plan import Metric
@@ -38,7 +38,7 @@ FEW_FAILURES = 3
 
 
 @click.command("show")
-@click.argument("reference", metavar="[RUN]", default="@")
+@click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
 @selection_options
 @click.option("--metric", "metrics", type=Metrics(), help="Only times or only counts.")
 @click.option("--failures", "with_failures", is_flag=True, help="All that is known of what failed.")

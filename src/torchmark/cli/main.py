@@ -5,11 +5,14 @@ Importing click takes three times as long as starting Python; it happens only wh
 
 from __future__ import annotations
 
+import os
 import sys
 
 from torchmark.cli.overview import overview
 from torchmark.cli.streams import discard, flush, is_closed, open_closed_streams
 
+# A shell that completes a command line sets this, and gives no arguments.
+COMPLETION_VARIABLE = "_TORCHMARK_COMPLETE"
 HELP_ARGUMENTS: tuple[list[str], ...] = ([], ["--help"], ["-h"])
 FAILED = 1
 INTERRUPTED = 130
@@ -45,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments in HELP_ARGUMENTS:
+    if arguments in HELP_ARGUMENTS and not os.environ.get(COMPLETION_VARIABLE):
         if not is_closed(sys.stdout):
             print(overview())
         return 0

@@ -45,6 +45,7 @@ def overview() -> str:
             "  --version  Show the version and exit.",
             "  --help     Show this text and exit.",
             "",
-            "'torchmark COMMAND --help' tells more of each command.",
+            "'torchmark COMMAND --help' tells more of each command. For completion in bash:",
+            '  eval "$(_TORCHMARK_COMPLETE=bash_source torchmark)"    (or zsh_source)',
         ]
     )

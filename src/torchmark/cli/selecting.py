@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import ThreadCounts, check_language, output_aside
-from torchmark.define.discovery import discover
+from torchmark.define.discovery import discover, list_suites
 from torchmark.define.expression import parse
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, Selection, missing_words, nearby, select
 from torchmark.errors import UsageError
@@ -30,7 +31,14 @@ FAULTY = 2
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-cases_argument = click.argument("names", metavar="[SUITE|PATH]...", nargs=-1)
+
+def complete_suite(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of suites, and of files."""
+    suites = [CompletionItem(name) for name in list_suites() if name.startswith(incomplete)]
+    return [CompletionItem(incomplete, type="file"), *suites]
+
+
+cases_argument = click.argument("names", metavar="[SUITE|PATH]...", nargs=-1, shell_complete=complete_suite)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from torchmark.cli.output import echo
+from torchmark.errors import TorchmarkError
+from torchmark.report.printable import printable
 from torchmark.store.runs import Store, open_store
 
 DEFAULT_STORE = Path(".torchmark/results.db")
@@ -25,6 +29,18 @@ def spell_store(path: Path) -> str:
     """What commands that are proposed to the user have to say of the store: nothing if they would find it anyway."""
     source = click.get_current_context().get_parameter_source("store_path")
     return str(path) if source is click.core.ParameterSource.COMMANDLINE else ""
+
+
+def complete_run(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of runs of the store; none where there is no store. A name that a shell cannot be trusted with is left out."""
+    path = ctx.params.get("store_path") or os.environ.get("TORCHMARK_STORE") or DEFAULT_STORE
+    try:
+        with open_store(Path(path), read_only=True) as store:
+            names = [entry.info.name for entry in store.list_entries()]
+    except (TorchmarkError, OSError):
+        return []
+    known = dict.fromkeys(name for name in names if name and name == printable(name))
+    return [CompletionItem(name) for name in known if name.startswith(incomplete)]
 
 
 store_option = click.option(
