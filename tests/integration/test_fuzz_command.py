@@ -73,7 +73,7 @@ def test_a_fuzzer_of_the_users_and_several_types(program: Program, tmp_path: Pat
         (["x", "--fuzzer", "json:nothing"], "json has no 'nothing'"),
         (["x", "--dtype", "float31"], "torch has no dtype 'float31'"),
         (["x", "--dtype", "quint8"], "torchmark: torch.quint8 cannot be filled with random values"),
-        (["x", "--device", "toaster"], "'toaster' is no device of torch's"),
+        (["x", "--device", "toaster"], "'toaster' is not a device of torch, such as 'cpu'"),
         (["x", "--only", "3", "-n", "4"], "--only says which inputs"),
         (["x", "--only", "3;4"], "is not a list of inputs"),
         (["x", "--preset", "huge"], "huge"),

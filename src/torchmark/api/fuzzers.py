@@ -25,6 +25,9 @@ from torchmark.model.inputs import FuzzedInput
 
 T = TypeVar("T")
 
+# As many names of a module as an error lists.
+MOST_NAMES = 10
+
 # Folders whose lines say nothing about a mistake in a file of the user's.
 NOT_THEIRS = (os.path.dirname(importlib.__file__), os.path.dirname(os.path.dirname(__file__)))
 
@@ -118,7 +121,8 @@ def _look_up(name: str) -> Any:
         lambda: _load_file(Path(where)) if where.endswith(".py") else importlib.import_module(where),
     )
     if not hasattr(module, attribute):
-        raise UsageError(f"{where} has no {attribute!r}.")
+        named = [one for one in vars(module) if not one.startswith("_")][:MOST_NAMES]
+        raise UsageError(f"{where} has no {attribute!r}. It has: {', '.join(named) or 'no names'}.")
     return getattr(module, attribute)
 
 

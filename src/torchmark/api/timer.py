@@ -325,7 +325,9 @@ class Timer:
 def _is_cpp(language: Language | str) -> bool:
     known = _LANGUAGES.get(language)
     if known is None:
-        raise UsageError(f"Invalid language `{language}`.")
+        raise UsageError(
+            f"Invalid language `{language}`. The choices are Language.PYTHON or 'python', and Language.CPP or 'cpp'."
+        )
     return known is Language.CPP
 
 

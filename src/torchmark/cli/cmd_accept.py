@@ -75,6 +75,7 @@ def command(
     for case in meant:
         path = _write(ledger, case, counts[identify(case)], reason)
         echo(f"Accepted {name_case(case)}: {_word(counts, case)}, in {path}")
+    echo(f"Commit the folder {ledger}, so that others and continuous integration compare with these counts.")
     return 0
 
 

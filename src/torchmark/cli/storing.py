@@ -32,7 +32,7 @@ def spell_store(path: Path) -> str:
 
 
 def complete_run(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of runs of the store; none where there is no store. A name that a shell cannot be trusted with is left out."""
+    """Names of runs of the store, where there is one; not those that could steer a terminal."""
     path = ctx.params.get("store_path") or os.environ.get("TORCHMARK_STORE") or DEFAULT_STORE
     try:
         with open_store(Path(path), read_only=True) as store:

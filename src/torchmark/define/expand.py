@@ -60,7 +60,7 @@ def _explicit(label: Label, args: TimerArgs, suite: str) -> Case:
     if args.language == Language.PYTHON and args.global_setup:
         raise DefinitionError("Python has no `global_setup`: only C++ has a file scope. Move it to `setup`.")
     if not isinstance(args.language, Language):
-        raise DefinitionError(f"`language` of TimerArgs is a Language, not {args.language!r}.")
+        raise DefinitionError(f"`language` of TimerArgs is Language.PYTHON or Language.CPP, not {args.language!r}.")
     if type(args.num_threads) is not int or args.num_threads < 1:
         raise DefinitionError(f"`num_threads` of TimerArgs is a whole number from 1 on, not {args.num_threads!r}.")
     return Case(label, AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language), args, suite=suite)

@@ -238,7 +238,9 @@ def choose_device(name: str, cuda: bool, device: torch.device | str | None) -> t
     try:
         chosen = torch.device(device)
     except (RuntimeError, TypeError):
-        raise DefinitionError(f"{device!r} is no device of torch's: tensor {name!r}.") from None
+        raise DefinitionError(
+            f"{device!r} is not a device of torch, such as 'cpu', 'cuda:0' or 'meta': tensor {name!r}."
+        ) from None
     if cuda and chosen.type != "cuda":
         raise DefinitionError(f"cuda=True and device={str(device)!r} contradict each other: tensor {name!r}.")
     return chosen

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchmark.model.case import AutogradMode, Case
+from torchmark.report.cells import measure, pad, wrap
 from torchmark.report.printable import printable
 from torchmark.report.text import count
 
@@ -46,7 +47,8 @@ def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
             rows.append(_Row(0, printable(suite), ()))
         rows += root.rows(int(len(suites) > 1))
     # Few long names are no reason to push all variants to the right.
-    longest = max((len(row.text) for row in rows if row.cases and len(row.text) <= width * 2 // 5), default=width // 4)
+    widths = (measure(row.text) for row in rows if row.cases)
+    longest = max((taken for taken in widths if taken <= width * 2 // 5), default=width // 4)
     return "\n".join(line for row in rows for line in _lay_out(row, longest + len(GAP), width))
 
 
@@ -88,17 +90,17 @@ class _Node:
 def _lay_out(row: _Row, column: int, width: int) -> Iterator[str]:
     """A name, and to the right of it the variants; below it where it is too long."""
     indent = min(INDENT * row.depth, width // 2)
-    names = textwrap.wrap(row.name, width - indent - INDENT) or [""]
+    names = wrap(row.name, width - indent - INDENT) or [""]
     lines = [" " * indent + names[0], *(" " * (indent + INDENT) + line for line in names[1:])]
     if not row.cases:
         yield from lines
         return
     texts = list(_fold(_describe_variants(row.cases), width - column))
-    if len(lines[-1]) + len(GAP) > column:
+    if measure(lines[-1]) + len(GAP) > column:
         yield from lines
     else:
         yield from lines[:-1]
-        yield lines[-1].ljust(column) + texts.pop(0)
+        yield pad(lines[-1], column) + texts.pop(0)
     yield from (" " * column + text for text in texts)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from torchmark.model.run import RunEntry
 from torchmark.model.shard import name_shard
+from torchmark.report.cells import cut, measure, pad
 from torchmark.report.printable import printable
 
 DEFAULT_WIDTH = 80
@@ -42,7 +43,7 @@ def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
         del columns["cases"]
     for heading in ("torch", "name"):
         longest = max(_measure(columns[heading]) - _exceed(columns, width), SHORTEST_TEXT)
-        columns[heading] = tuple(_cut(text, longest) for text in columns[heading])
+        columns[heading] = tuple(cut(text, longest) for text in columns[heading])
     lines = zip(*(_pad(column) for column in columns.values()), strict=True)
     return "\n".join(_GAP.join(line).rstrip() for line in lines)
 
@@ -92,13 +93,9 @@ def _show_moment(moment: float) -> str:
 
 
 def _measure(column: Sequence[str]) -> int:
-    return max(map(len, column))
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return max(map(measure, column))
 
 
 def _pad(column: Sequence[str]) -> list[str]:
     width = _measure(column)
-    return [text.rjust(width) if column[0] in _NUMBERS else text.ljust(width) for text in column]
+    return [pad(text, width, right=column[0] in _NUMBERS) for text in column]

@@ -283,7 +283,7 @@ def test_a_cpp_statement_is_a_text() -> None:
 
 
 def test_an_unknown_language_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"Invalid language `fortran`\."):
+    with pytest.raises(ValueError, match=r"Invalid language `fortran`\. The choices are Language.PYTHON or 'python'"):
         Timer(language="fortran")
 
 

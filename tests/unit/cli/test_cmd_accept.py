@@ -32,7 +32,9 @@ def test_the_newest_count_of_a_case_is_accepted_with_the_reason(capsys: pytest.C
     entry = read_entry(LEDGER, ADD)
     assert entry is not None
     assert (entry.total, entry.why) == (2400, "It does more.")
-    assert "Accepted Pointwise / add, Python: 24 instructions, in torchmark-ledger/" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "Accepted Pointwise / add, Python: 24 instructions, in torchmark-ledger/" in out
+    assert "Commit the folder torchmark-ledger, so that" in out
 
 
 def test_another_run_can_be_named() -> None:

@@ -303,7 +303,7 @@ def test_timers_stay_as_they_are() -> None:
         ({"stmt": "x ="}, "`TimerArgs.stmt` is not Python"),
         ({"setup": "x ="}, "`TimerArgs.setup` is not Python"),
         ({"global_setup": "import os"}, "Python has no `global_setup`"),
-        ({"language": "cpp"}, "`language` of TimerArgs is a Language, not 'cpp'."),
+        ({"language": "cpp"}, "`language` of TimerArgs is Language.PYTHON or Language.CPP, not 'cpp'."),
         ({"num_threads": 0}, "`num_threads` of TimerArgs is a whole number from 1 on, not 0."),
         ({"num_threads": "1"}, "not '1'."),
         ({"num_threads": True}, "not True."),

@@ -144,8 +144,8 @@ def test_products_do_not_overflow() -> None:
         ({"dtype": torch.bits8}, r"torch\.bits8 cannot be filled with random values"),
         ({"dtype": "float32"}, "A dtype is one of torch's"),
         ({"dtype": "float32", "tensor_constructor": torch.empty}, "A dtype is one of torch's"),
-        ({"device": "nowhere"}, r"'nowhere' is no device of torch's: tensor 'x'\."),
-        ({"device": 3.5}, r"3\.5 is no device"),
+        ({"device": "nowhere"}, r"'nowhere' is not a device of torch, such as 'cpu', 'cuda:0' or 'meta': tensor 'x'\."),
+        ({"device": 3.5}, r"3\.5 is not a device"),
         ({"device": "cpu", "cuda": True}, r"cuda=True and device='cpu' contradict each other: tensor 'x'\."),
     ],
 )

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 from torchmark.report.cases import LEAST_WIDTH, render_cases, summarise_cases
+from torchmark.report.cells import measure
 
 EAGER, JIT, BOTH = (RuntimeMode.EAGER,), (RuntimeMode.JIT,), (RuntimeMode.EAGER, RuntimeMode.JIT)
 FORWARD, TRAINING = (AutogradMode.FORWARD,), (AutogradMode.FORWARD, AutogradMode.FORWARD_BACKWARD)
@@ -104,3 +105,10 @@ def test_the_summary_counts_by_kind_and_names_what_is_unusual() -> None:
         "2 of 40 cases: 1 Python, 1 C++; 2 Eager\nTags: 2 quick, 2 core"
     )
     assert summarise_cases(cases("a", languages=PYTHON, runtimes=(RuntimeMode.EXPLICIT,)), of=1) == "1 case: 1 Python"
+
+
+def test_variants_stand_below_each_other_whatever_script_a_label_is_written_in() -> None:
+    named = [case for name in ("add", "加算", "e\u0301te\u0301", "🔥") for case in cases("ops", name)]
+    lines = render_cases(named).splitlines()[1:]
+    assert {measure(line.partition("Eager")[0]) for line in lines} == {8}
+    assert max(map(measure, render_cases(cases("ops", "長" * 200), 40).splitlines())) <= 40

@@ -6,6 +6,7 @@ import pytest
 
 from tests.stored_runs import BEGAN, INFO
 from torchmark.model.run import RunEntry
+from torchmark.report.cells import measure
 from torchmark.report.runs import render_runs, tell_state
 
 STOPPED = RunEntry(dataclasses.replace(INFO, orders=12, outcomes=6, failures=2), 3, ("",), ("2.2.0",), None)
@@ -80,3 +81,14 @@ def test_a_strangers_name_cannot_command_the_terminal() -> None:
     assert "\x1b" not in text
     assert " [2J " in text
     assert len(text.splitlines()) == 2
+
+
+def test_columns_stand_below_each_other_whatever_script_a_name_is_written_in() -> None:
+    names = ("before", "夜間ビルド", "e\u0301te\u0301", "🔥 hot", "長" * 60)
+    entries = [
+        dataclasses.replace(STOPPED, info=dataclasses.replace(STOPPED.info, name=name, id=f"{number:x}" * 32))
+        for number, name in enumerate(names)
+    ]
+    heading, *lines = render_runs(entries, 80).splitlines()
+    assert {measure(line.partition("2023-11-14")[0]) for line in lines} == {heading.index("when")}
+    assert max(map(measure, lines)) <= 80
