@@ -30,7 +30,11 @@ from tests.hostile.sqlite_files import (
     replace_by_wal,
 )
 from tests.hostile.worker_answers import Script, make_script
+from torchmark.api.functions import FunctionCount, FunctionCounts
+from torchmark.api.measurement import Measurement
+from torchmark.api.stats import CallgrindStats
 from torchmark.cli.main import main
+from torchmark.model.task import TaskSpec
 from torchmark.report.formats.registry import FORMATS
 from torchmark.runner.building import open_cache
 from torchmark.runner.folders import cache_folder
@@ -283,6 +287,42 @@ def _make_export(chance: random.Random) -> Input:
     return Input(files, tuple(steps))
 
 
+# --- files of results ------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _result_files() -> tuple[bytes, bytes]:
+    """What `torchmark time --json` and `torchmark count --json` write."""
+    task = TaskSpec("x + y", "x, y = torch.ones(8), torch.ones(8)")
+    times = Measurement(100, [1e-4, 1.1e-4, 1.2e-4, 1.3e-4], task).to_dict()
+    table = FunctionCounts((FunctionCount(900, "a.cpp:add(int) [/lib/a.so]"), FunctionCount(100, "b.c:run")), False)
+    empty = FunctionCounts((), False)
+    fields = {"layouts": (1000,), "events": (("Ir", 1000),), "allocations": 1, "tensor_allocations": 1}
+    counts = CallgrindStats(task, 100, True, empty, empty, table, table, None, **fields).to_dict()  # type: ignore[arg-type]
+    documents = (
+        {"schema": "torchmark.time", "schema_version": 1, "measurements": [times], "failures": []},
+        {"schema": "torchmark.count", "schema_version": 1, "counts": [counts], "failures": []},
+    )
+    first, second = (json.dumps(document).encode() for document in documents)
+    return first, second
+
+
+def _make_result_file(chance: random.Random) -> Input:
+    good = chance.choice(_result_files())
+    value = mutate(json.loads(good), chance)
+    bad: Content = dump_raw(settle(value) if chance.random() < 0.7 else value).encode()
+    if chance.random() < 0.1:
+        bad = chance.choice((b"", b"\xff", b"[" * 100_000, b"{}", b"null", Link("/dev/zero"), Link("."), Pipe()))
+    files: dict[str, Content] = {f"{WORK}/one.json": good, f"{WORK}/other.json": bad}
+    commands = {
+        "compare FILE FILE": ("compare", "one.json", "other.json", "--force"),
+        "compare FILE FILE, swapped": ("compare", "other.json", "one.json", "--fail-on", "slower,undecided"),
+        "compare FILE FILE --json": ("compare", "one.json", "other.json", "--json", "-"),
+        "compare FILE FILE --summary": ("compare", "one.json", "other.json", "--summary", f"{WROTE}/summary.md"),
+    }
+    return Input(files, tuple(Step(name, commands[name]) for name in chance.sample(list(commands), 2)))
+
+
 # --- ledgers -------------------------------------------------------------------------------------------
 
 
@@ -469,6 +509,7 @@ KINDS: Mapping[str, Kind] = {
     "shards": Kind(_make_merge, 200),
     "resume": Kind(_make_resume, 100),
     "export": Kind(_make_export, 1000),
+    "result file": Kind(_make_result_file, 400),
     "ledger": Kind(_make_ledger, 400),
     "cache": Kind(_make_cache, 150),
     "worker": Kind(_make_worker, 600),

@@ -1,7 +1,8 @@
-"""`torchmark compare`: two stored runs, or two environments of one, case by case; and a gate for what became slower."""
+"""`torchmark compare`: two runs, two environments of one or two files, case by case; a gate for what became slower."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
 import shutil
@@ -11,7 +12,13 @@ from typing import Any
 
 import click
 
-from torchmark.analysis.contrast import Contrast, compare_runs, find_unmeasured, leave_out_incomparable
+from torchmark.analysis.contrast import (
+    Contrast,
+    choose_counts,
+    compare_runs,
+    find_unmeasured,
+    leave_out_incomparable,
+)
 from torchmark.analysis.judge import is_instruction_change
 from torchmark.analysis.narrow import narrow_run
 from torchmark.callgrind.symbols import standardise
@@ -28,6 +35,7 @@ from torchmark.cli.gating import (
 )
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import Metrics, is_standard_output, json_option, use_colour, write_json
+from torchmark.cli.result_files import names_file, read_sides
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.sides import StoredSide, find_sides, name_sides
 from torchmark.cli.storing import spell_store, store_option
@@ -63,8 +71,8 @@ class _Compared:
     contrast: Contrast
     result: GateResult
     forced: bool
-    accept: str
-    """What a command has to say that accepts counts of head."""
+    accept: str | None
+    """What a command has to say that accepts counts of head; None where they are not in a store."""
 
     @property
     def exit_code(self) -> int:
@@ -98,28 +106,38 @@ def command(
     json_file: str | None,
     store_path: Path,
 ) -> int:
-    """Compare two runs case by case: exactly in what was counted, with intervals in what was timed.
+    """Compare two runs or two files case by case: exactly in what was counted, with intervals in what was timed.
 
     BASE and HEAD are runs as for 'torchmark show', or RUN:ENV for one environment of a run. Of a single run with two
-    environments, the second is held against the first. What is not comparable is refused, with the reasons and exit
-    code 4. With --fail-on, --limit or --ledger the exit code is 3 if a case stops at the gate, and 1 if nothing was
-    compared, or if head failed or has no result where base has one.
+    environments, the second is held against the first. They can also be two files that 'torchmark time --json' or
+    'torchmark count --json' wrote, whose names end with .json. What is not comparable is refused, with the reasons and
+    exit code 4. With --fail-on, --limit or --ledger the exit code is 3 if a case stops at the gate, and 1 if nothing
+    was compared, or if head failed or has no result where base has one.
 
     \b
     torchmark compare before after
     torchmark compare before after --fail-on slower --limit Ir:0.3% --limit "time:2%@training/*"
     torchmark compare nightly:base nightly:branch -k linear --explain linear
+    torchmark compare before.json after.json
     """
     if explain is not None and no_explain:
         raise UsageError("--explain and --no-explain exclude each other.")
     meant = None if explain is None else Selection(expression=parse(explain)).admits
-    with open_store(store_path, read_only=True) as store:
-        sides = find_sides(store, base, head)
-        runs = [_load(store, side, selection, metrics) for side in sides]
+    with contextlib.ExitStack() as stack:
+        if names_file(base) or (head is not None and names_file(head)):
+            store = None
+            sides, whole = read_sides(base, head)
+            runs = [narrow_run(run, cases=[*filter(selection.admits, run.plan.cases)]) for run in whole]
+        else:
+            store = stack.enter_context(open_store(store_path, read_only=True))
+            sides = find_sides(store, base, head)
+            runs = [store.load(side.info.id, select=selection.admits) for side in sides]
         if not any(run.plan.cases for run in runs):
-            found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)
+            whole = whole if store is None else [store.load(side.info.id) for side in sides]
+            found = tuple(case for run in whole for case in run.plan.cases)
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
+        runs = [_narrow(run, side, metrics) for run, side in zip(runs, sides, strict=True)]
         compared = _compare(store, sides, runs, gate, store_path, force=force)
     if json_file is not None:
         write_json(_as_json(compared), json_file)
@@ -129,8 +147,7 @@ def command(
     return compared.exit_code
 
 
-def _load(store: Store, side: StoredSide, selection: Selection, metrics: tuple[Metric, ...] | None) -> Run:
-    run = store.load(side.info.id, select=selection.admits)
+def _narrow(run: Run, side: StoredSide, metrics: tuple[Metric, ...] | None) -> Run:
     there = run.plan.sampling.metrics
     if metrics is not None and not set(metrics) & set(there):
         measured = " and ".join(metric.value for metric in there)
@@ -139,7 +156,7 @@ def _load(store: Store, side: StoredSide, selection: Selection, metrics: tuple[M
 
 
 def _compare(
-    store: Store,
+    store: Store | None,
     sides: tuple[StoredSide, StoredSide],
     runs: list[Run],
     gate: GateOptions,
@@ -151,13 +168,17 @@ def _compare(
     contrast = compare_runs(runs[0], base.target, runs[1], head.target, standardise)
     if not force:
         contrast = leave_out_incomparable(contrast)
-    contrast, counts = load_functions(store, sides, contrast, runs[1], gate)
+    if store is None:
+        counts = choose_counts(runs[1], head.target)
+    else:
+        contrast, counts = load_functions(store, sides, contrast, runs[1], gate)
+    accept = None if store is None else _spell_accept(store, head, gate, store_path)
     if contrast.obstacles and not force:
         result = GateResult(exit_code=REFUSED)
     else:
         unmeasured = find_unmeasured(runs[0], base.target, runs[1], head.target)
         result = apply_gate(contrast.judgements, counts, gate, missing=contrast.missing, unmeasured=unmeasured)
-    return _Compared(base, head, contrast, result, force, _spell_accept(store, head, gate, store_path))
+    return _Compared(base, head, contrast, result, force, accept)
 
 
 def _spell_accept(store: Store, head: StoredSide, gate: GateOptions, store_path: Path) -> str:

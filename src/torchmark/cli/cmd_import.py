@@ -33,7 +33,7 @@ def command(file: str, store_path: Path) -> int:
     """
     name = "<stdin>" if file == STANDARD_INPUT else file
     try:
-        with _open(file) as stream:
+        with open_document(file) as stream:
             run = import_run(parse_document(stream))
     except StoreError as error:
         raise StoreError(f"{name}: {error}") from error
@@ -45,7 +45,7 @@ def command(file: str, store_path: Path) -> int:
     return 0
 
 
-def _open(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+def open_document(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     """What to read from. A pipe that nobody may ever write to, or a device, is not waited for."""
     if file == STANDARD_INPUT:
         if is_closed(sys.stdin, os.O_WRONLY):
@@ -63,4 +63,4 @@ def _open(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise StoreError("It cannot be read: it is a folder.")
-    raise StoreError("It is not an ordinary file. If you mean it, give it as standard input: torchmark import - < FILE")
+    raise StoreError("It is not an ordinary file. If you mean it, copy it into one first")

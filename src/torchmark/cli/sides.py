@@ -27,6 +27,8 @@ class StoredSide:
     target: Target
     alone: bool
     """Whether the run has no other."""
+    is_file: bool = False
+    """Whether it was read from a file of results, whose name the run has."""
 
     @property
     def name(self) -> str:
@@ -39,6 +41,8 @@ class StoredSide:
         """With what tells it from others of its name."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.info.created))
         where = "" if self.alone else f", {name_target(self.target)}"
+        if self.is_file:
+            return printable(f"{self.info.name}, {when}")
         return printable(f"{self.info.name or 'run'} ({self.info.id[:SHORT_ID]}), {when}{where}")
 
 
