@@ -70,8 +70,12 @@ def test_bash_completes_commands_options_and_suites() -> None:
 
 
 def test_completing_loads_neither_torch_nor_numpy() -> None:
-    variables = {"_TORCHMARK_COMPLETE": "bash_complete", "COMP_WORDS": "torchmark time --", "COMP_CWORD": "2"}
-    done = run(**variables, PYTHONPROFILEIMPORTTIME="1")
+    done = run(
+        _TORCHMARK_COMPLETE="bash_complete",
+        COMP_WORDS="torchmark time --",
+        COMP_CWORD="2",
+        PYTHONPROFILEIMPORTTIME="1",
+    )
     assert "plain,--threads" in done.stdout
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "torchmark.cli.timing" in loaded

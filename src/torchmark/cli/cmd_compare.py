@@ -133,8 +133,8 @@ def command(
             sides = find_sides(store, base, head)
             runs = [store.load(side.info.id, select=selection.admits) for side in sides]
         if not any(run.plan.cases for run in runs):
-            whole = whole if store is None else [store.load(side.info.id) for side in sides]
-            found = tuple(case for run in whole for case in run.plan.cases)
+            all_of = whole if store is None else [store.load(side.info.id) for side in sides]
+            found = tuple(case for run in all_of for case in run.plan.cases)
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
         runs = [_narrow(run, side, metrics) for run, side in zip(runs, sides, strict=True)]

@@ -84,7 +84,7 @@ def parse_document(stream: IO[bytes]) -> Any:
         while piece := stream.read(_AT_ONCE):
             # The first character shows what is something else, such as a device that gives zeros for ever.
             if not size and not piece.lstrip(_BLANK).startswith((b"{", b"[")):
-                raise StoreError("This is no JSON: it begins with something else. Give a file of torchmark export.")
+                raise StoreError("This is no JSON: it begins with something else. Give a file that torchmark wrote.")
             pieces.append(piece)
             size += len(piece)
             if size > MOST_BYTES:
