@@ -19,6 +19,7 @@ from torchmark.define.options import (
     choose_modes,
     dedent,
     dedent_stmt,
+    find_unassigned,
 )
 from torchmark.define.setups import GroupedSetup, check_setup
 from torchmark.define.signature import Signature, parse_signature
@@ -90,6 +91,21 @@ class GroupedBenchmark:
             ("py_model_setup", self.py_model_setup),
         ):
             check_python(name, code)
+        self._check_outputs()
+
+    def _check_outputs(self) -> None:
+        """What the signature names as an output has to come from somewhere."""
+        stmt, setup = self.py_fwd_stmt, self.setup.py_setup or ""
+        if stmt is None:
+            return
+        wanted = [name for name in self.outputs if name not in (self.signature_args or ())]
+        for name in find_unassigned(wanted, stmt, setup):
+            raise DefinitionError(
+                f"The signature has the output `{name}`, and nothing assigns it in `py_stmt`.",
+                text=stmt,
+                position=0,
+                advice=f"Assign `{name}` there, or name another output in the signature.",
+            )
 
     def _check_names(self) -> None:
         """What is generated around a model must not hide an argument or an output."""

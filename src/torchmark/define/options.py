@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import symtable
 import textwrap
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from torchmark.define.faults import BrokenText
@@ -55,6 +56,29 @@ def check_python(name: str, code: str | None) -> None:
         position = sum(len(earlier) + 1 for earlier in lines[: line - 1]) + column - 1
         position = max(0, min(position, len(code or "")))
         raise DefinitionError(problem, text=code, position=position) from None
+
+
+# Code that has one of these may assign names that it does not spell.
+_MAY_ASSIGN = re.compile(r"\b(exec|eval|globals|locals|vars|setattr)\b|import\s*\*")
+
+
+def find_unassigned(names: Sequence[str], *codes: str) -> tuple[str, ...]:
+    """Those names that certainly nothing in these pieces of Python assigns.
+
+    >>> find_unassigned(("y", "z"), "y = x * 2")
+    ('z',)
+    """
+    if any(map(_MAY_ASSIGN.search, codes)):
+        return ()
+    assigned = {name for code in codes for name in _list_assigned(symtable.symtable(code, "<definition>", "exec"))}
+    return tuple(name for name in names if name not in assigned)
+
+
+def _list_assigned(table: symtable.SymbolTable) -> Iterator[str]:
+    """Names that are assigned or imported in any scope: a function may assign a global."""
+    yield from (one.get_name() for one in table.get_symbols() if one.is_assigned() or one.is_imported())
+    for child in table.get_children():
+        yield from _list_assigned(child)
 
 
 def check_line(code: str | None) -> None:

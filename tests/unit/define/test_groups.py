@@ -89,7 +89,7 @@ def test_new_options_reach_the_group() -> None:
             "An output variable must be specified when `autograd=True`.",
         ),
         (
-            {"signature": "f(x) -> a, b", "torchscript": True},
+            {"signature": "f(x) -> a, b", "torchscript": True, "py_stmt": "a = b = x"},
             {"signature": "f(x) -> a, b", "autograd": True},
             "Multiple return values are not currently allowed: `a, b`",
         ),
@@ -233,3 +233,15 @@ def test_anything_is_a_block_of_variants_or_a_definition_error(python: Any, cpp:
     except DefinitionError:
         return
     assert all(group.languages for group in groups.values())
+
+
+@pytest.mark.parametrize(
+    "stmt", ["z = x", "x += 1\n(z := x)", "for z in x: pass", "import torch as z", "exec('z = 1')", "x, (z, *_) = x"]
+)
+def test_an_output_that_something_may_assign_is_accepted(stmt: str) -> None:
+    GroupedStmts(stmt, signature="f(x) -> z")
+
+
+def test_an_output_that_nothing_assigns_is_a_fault() -> None:
+    with pytest.raises(DefinitionError, match="the output `z`, and nothing assigns it"):
+        GroupedStmts("y = x * 2", signature="f(x) -> z")
