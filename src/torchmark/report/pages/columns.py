@@ -55,6 +55,8 @@ def find_main_stage(entry: Entry) -> StageChange | None:
     stages = entry.breakdown.stages
     if len(entry.exhibits) == 1:
         return max(stages, key=lambda stage: stage.head)
+    if entry.breakdown.only is not None:
+        return None
     most = max(stages, key=lambda stage: abs(stage.delta))
     return most if abs(most.delta) >= SMALLEST_STAGE else None
 

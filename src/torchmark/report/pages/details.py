@@ -10,6 +10,7 @@ from typing import Any
 
 from torchmark.model.case import Case
 from torchmark.model.dossier import Breakdown, Dossier, Drawing, Entry
+from torchmark.model.judgement import FunctionChange, StageChange
 from torchmark.report.failed import VERBS
 from torchmark.report.failures import describe_failure
 from torchmark.report.judgement_facts import say_verdict, tell_facts
@@ -65,19 +66,18 @@ def _list_drawings(entry: Entry) -> Iterator[Drawing]:
 
 
 def _pack_breakdown(breakdown: Breakdown, texts: Texts) -> dict[str, Any]:
-    """Functions and stages with base's and head's instructions."""
+    """Functions and stages with base's and head's instructions; null for a side that was not counted."""
+
+    def pack(change: FunctionChange | StageChange) -> list[float | int | None]:
+        return [None if cost is None else shorten_number(cost) for cost in breakdown.list_costs(change)]
+
     functions = [
-        [texts.number(printable(one.function)), texts.number(one.stage), *map(shorten_number, (one.base, one.head))]
-        for one in breakdown.functions
+        [texts.number(printable(one.function)), texts.number(one.stage), *pack(one)] for one in breakdown.functions
     ]
-    stages = [
-        [texts.number(one.stage), *map(shorten_number, (one.base, one.head))]
-        for one in breakdown.stages
-        if one.base or one.head
-    ]
+    stages = [[texts.number(one.stage), *pack(one)] for one in breakdown.stages if one.base or one.head]
     packed: dict[str, Any] = {"functions": functions, "stages": stages}
     if breakdown.rest is not None:
-        packed["rest"] = [breakdown.others, shorten_number(breakdown.rest.base), shorten_number(breakdown.rest.head)]
+        packed["rest"] = [breakdown.others, *pack(breakdown.rest)]
     return packed
 
 
