@@ -83,7 +83,9 @@
       const { drawSamples, unpack } = window.torchmarkDrawings;
       const groups = [];
       about.samples.forEach((packed, i) => {
-        if (packed) groups.push({ name: this.page.parties[i], head: i === this.page.parties.length - 1, ...unpack(packed) });
+        if (!packed) return;
+        const [median, most, mostSeconds] = about.extremes[i];
+        groups.push({ name: this.page.parties[i], head: i === this.page.parties.length - 1, median, most, mostSeconds, ...unpack(packed) });
       });
       const figure = make("figure", { class: "plot" });
       const thinned = groups.some((group) => group.number > group.values.length);
