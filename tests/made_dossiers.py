@@ -51,7 +51,7 @@ HOSTILE = (
 VICTIMS = ("x" * 400, "w i d e " * 40, "加算" * 60)
 
 
-def make_breakdown(base: float, delta: float) -> Breakdown:
+def make_breakdown(base: float, delta: float, only: Side | None = None) -> Breakdown:
     """Three stages, of which the second takes so much more, and fifteen functions."""
     rest = base - 400
     functions = [FunctionChange(f"at::native::f{i}<int>", "kernel", rest / 14, rest / 14) for i in range(14)]
@@ -61,7 +61,7 @@ def make_breakdown(base: float, delta: float) -> Breakdown:
         StageChange("argument parsing", 400, 400 + delta),
         StageChange("kernel", rest, rest),
     )
-    return shorten(Explanation(tuple(sorted(functions, key=lambda one: -abs(one.delta))), stages))
+    return shorten(Explanation(tuple(sorted(functions, key=lambda one: -abs(one.delta))), stages), only)
 
 
 def make_flame(title: str = "a case", *, compared: bool = False, name: str = "at::add") -> Flame:
@@ -87,7 +87,11 @@ def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame:
         case,
         (base, head) if compared else (head,),
         judgement if compared else None,
-        make_breakdown(10_000 if compared else 10_000 * (1 + change), 10_000 * change if compared else 0),
+        make_breakdown(
+            10_000 if compared else 10_000 * (1 + change),
+            10_000 * change if compared else 0,
+            None if compared else Side.HEAD,
+        ),
         (make_flame(compared=compared),) if flame else (),
         commands=(Command("Measure it again:", "torchmark run standard -k 'a b'"),),
     )

@@ -10,6 +10,7 @@ from torchmark.analysis.flame import grow, grow_difference, prune
 from torchmark.analysis.unfold import unfold
 from torchmark.model.costs import Tally
 from torchmark.model.flame import Flame, Node, Stacks
+from torchmark.model.judgement import Side
 
 # Frames on a page, all graphs together: some 300 kB. A graph of more than the most is drawn no better on a
 # screen, and one of fewer than the least tells nothing, however many cases there are.
@@ -18,6 +19,7 @@ MOST_FRAMES = 500
 LEAST_FRAMES = 60
 
 STRIPPED = "One side has no names for functions of {}: they are part of their callers"
+ONE_SIDE = "Only {} was counted: this is not a difference"
 
 
 def share_out_frames(cases: int) -> int:
@@ -34,9 +36,12 @@ def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = 
     found = [unfold(one.profile, one.number) for one in tallies if one is not None and one.profile is not None]
     if not found:
         return None
-    base, head = found[0], found[-1]
-    flame = draw_one(head, title, note) if len(found) == 1 else draw_difference(base, head, title, note)
-    return abridge(flame, most)
+    if len(found) == 2:
+        return abridge(draw_difference(found[0], found[1], title, note), most)
+    if len(tallies) == 2:
+        side = Side.BASE if tallies[-1] is None or tallies[-1].profile is None else Side.HEAD
+        note = f"{note}. {ONE_SIDE.format(side.value)}".removeprefix(". ")
+    return abridge(draw_one(found[0], title, note), most)
 
 
 def draw_one(stacks: Stacks, title: str, note: str = "") -> Flame:

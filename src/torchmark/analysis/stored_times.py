@@ -69,13 +69,16 @@ def _bound(base: Rounds, head: Rounds) -> TimeEvidence:
     """
     ours, theirs = _enclose(base), _enclose(head)
     base_s, head_s = _typical(base), _typical(head)
+    # Both have to hold.
+    confidence = max(0.0, ours.confidence + theirs.confidence - 1)
+    low, high = math.log(theirs.low / ours.high), math.log(theirs.high / ours.low)
     return TimeEvidence(
         Verdict.UNDECIDED,
         math.log(head_s / base_s),
-        math.log(theirs.low / ours.high),
-        math.log(theirs.high / ours.low),
-        # Both have to hold.
-        max(0.0, ours.confidence + theirs.confidence - 1),
+        # One or two samples of each side exclude nothing.
+        low if confidence > 0 else -math.inf,
+        high if confidence > 0 else math.inf,
+        confidence,
         base_s,
         head_s,
         FLOOR,

@@ -35,7 +35,7 @@ class Judgement(Value):
         return plain_judgement(self)
 
     def __repr__(self) -> str:
-        return describe_judgement(self, WIDTH)
+        return describe_judgement(self, WIDTH, "python")
 
     __str__ = __repr__
 

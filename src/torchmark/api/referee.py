@@ -351,8 +351,10 @@ class Referee:
         match, layered = self._match, contest.look.layered
         if not match.alike:
             found.append(Unmatched("personality" if match.refused else "libraries", match.libraries))
-        if self._settings.layouts < FEWEST_LAYOUTS:
-            found.append(FewLayouts(self._settings.layouts, FEWEST_LAYOUTS))
+        # Those that the interval is of: fresh ones may have been added.
+        layouts = self._settings.layouts if layered is None else layered.layouts
+        if layouts < FEWEST_LAYOUTS:
+            found.append(FewLayouts(layouts, FEWEST_LAYOUTS))
         if layered is not None and (layered.layout_sd or 0.0) > NOTABLE_LAYOUT_SD:
             found.append(LayoutSensitive(layered.layout_sd or 0.0))
         return tuple(found)

@@ -10,7 +10,7 @@ import dataclasses
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.flame import Flame
-from torchmark.model.judgement import FunctionChange, Judgement, StageChange
+from torchmark.model.judgement import FunctionChange, Judgement, Side, StageChange
 from torchmark.model.node import Node, NodeKind
 from torchmark.model.run import Host, Source
 from torchmark.model.summary import CaseSummary
@@ -36,7 +36,7 @@ class Party:
 
 @dataclasses.dataclass(frozen=True)
 class Breakdown:
-    """Where the instructions of a run go. For a single party, base's numbers are head's."""
+    """Where the instructions of a run go. `list_costs` gives those of each side."""
 
     functions: tuple[FunctionChange, ...]
     """Those that matter: what changed most, then what costs most."""
@@ -46,6 +46,12 @@ class Breakdown:
     """How many those are."""
     stages: tuple[StageChange, ...]
     """All of them, in the order in which a call passes through them."""
+    only: Side | None = None
+    """The only side that was counted, HEAD for a single party; None where both were. The other side has no numbers."""
+
+    def list_costs(self, change: FunctionChange | StageChange) -> tuple[float | None, float | None]:
+        """The instructions of base and of head; None for a side that was not counted."""
+        return (None if self.only is Side.HEAD else change.base, None if self.only is Side.BASE else change.head)
 
 
 @dataclasses.dataclass(frozen=True)

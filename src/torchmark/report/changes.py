@@ -14,6 +14,10 @@ ENDLESS = "∞"
 NOTHING = 5e-5
 # What is larger, as a share, has more digits than anybody reads: a hundred thousand per cent.
 ENORMOUS = 1e3
+# The level of intervals of one side.
+USUAL_LEVEL = 0.95
+# From this percentage on, a decimal of a level matters.
+LEAST_WITH_DECIMALS = 98
 # Counts below this are shown with a decimal if they are not whole.
 FEW = 10
 
@@ -33,6 +37,63 @@ def to_share(log_ratio: float) -> float:
 def find_bound(time: TimeEvidence) -> float:
     """The largest change, as a share, that the interval leaves room for in either direction."""
     return max(abs(to_share(time.low)), abs(to_share(time.high)))
+
+
+def show_interval(time: TimeEvidence) -> str:
+    """The interval of a change, for a column: as ± if that gives the same ends as are shown elsewhere, or as its ends.
+
+    Empty where too little was measured for an interval.
+    """
+    if not has_interval(time):
+        return ""
+    share, low, high = to_share(time.log_ratio), to_share(time.low), to_share(time.high)
+    margin = show_magnitude(max(high - share, share - low))
+    middle, reach, least, most = map(_read, (show_change(share), margin, show_change(low), show_change(high)))
+    if math.isclose(middle - reach, least, abs_tol=1e-9) and math.isclose(middle + reach, most, abs_tol=1e-9):
+        return f"±{margin}"
+    return f"{show_change(low)} to {show_change(high)}"
+
+
+def word_interval(time: TimeEvidence) -> str:
+    """The ends of the interval of a change, for a sentence."""
+    if not has_interval(time):
+        return "no interval: too few samples"
+    return f"{word_change(to_share(time.low))} to {word_change(to_share(time.high))}"
+
+
+def has_interval(time: TimeEvidence) -> bool:
+    """Whether enough was measured to exclude anything."""
+    return math.isfinite(time.low) or math.isfinite(time.high)
+
+
+def _read(text: str) -> float:
+    """The number that is shown; NaN where it is none."""
+    try:
+        return float(text.removesuffix("%"))
+    except ValueError:
+        return math.nan
+
+
+def word_level(confidence: float) -> str:
+    """How sure an interval is.
+
+    >>> word_level(0.911302), word_level(0.95), word_level(0.9875)
+    ('91 %', '95 %', '98.8 %')
+    """
+    percent = confidence * 100
+    return f"{percent:.0f} %" if percent < LEAST_WITH_DECIMALS else f"{percent:.1f}".removesuffix(".0") + " %"
+
+
+def explain_level(time: TimeEvidence) -> str:
+    """Why an interval is less sure than 95 %; empty where it is not.
+
+    Runs that were timed one after the other have an interval for each side, and both have to hold.
+    """
+    if time.layouts or time.confidence >= USUAL_LEVEL or not has_interval(time):
+        return ""
+    if time.confidence < 2 * USUAL_LEVEL - 1:
+        return "there are too few samples for 95 %"
+    return "it takes the 95 % interval of each side, and both have to hold"
 
 
 def find_seconds(time: TimeEvidence) -> float:

@@ -27,8 +27,9 @@ from torchmark.report.changes import word_share
 from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.units import format_time
-from torchmark.report.wording import METRIC_WORDS
+from torchmark.report.wording import METRIC_WORDS, Face
 
+LAYOUTS_OPTION: dict[Face, str] = {"shell": "--layouts", "python": "layouts="}
 # What was seen. In braces are the fields of the caveat, as `_word_field` puts them.
 _DOUBTS: dict[type[ComparisonCaveat], str] = {
     FewLayouts: "It ran in {layouts} of memory; an interval that can be relied on takes {wanted}.",
@@ -46,8 +47,8 @@ _DOUBTS: dict[type[ComparisonCaveat], str] = {
     Interrupted: "Other programs interrupted {share} of the blocks.",
 }
 _ADVICE: dict[type[ComparisonCaveat], str] = {
-    FewLayouts: "Give it more layouts (--layouts) or more time.",
-    LayoutSensitive: "More layouts (--layouts) make it firmer.",
+    FewLayouts: "Give it more layouts ({layouts_option}) or more time.",
+    LayoutSensitive: "More layouts ({layouts_option}) make it firmer.",
     NotInTurns: "Let them take turns with `torchmark ab` to be sure of a small change.",
     NotTimed: "Time both with `torchmark run`, and hold the runs against each other with `torchmark compare`.",
     FewRounds: "Take more with `torchmark run --repeat {wanted}`.",
@@ -107,7 +108,7 @@ def _say_unmatched(caveat: Unmatched) -> str:
     return "Base and head load different native libraries" + (f" ({names})" if names else "")
 
 
-def advise(caveat: ComparisonCaveat) -> str:
+def advise(caveat: ComparisonCaveat, face: Face = "shell") -> str:
     """What to do; the same for many caveats of a kind.
 
     >>> advise(FewRounds(1, 3))
@@ -117,18 +118,18 @@ def advise(caveat: ComparisonCaveat) -> str:
         return _MEASURE_AGAIN.get(caveat.what, "Measure both alike.")
     if isinstance(caveat, Unmatched):
         allow = " A container may allow it with another seccomp profile." if caveat.reason == "personality" else ""
-        return f"More layouts (--layouts) make it narrower.{allow}"
-    return _ADVICE[type(caveat)].format_map(_word_fields(caveat))
+        return f"More layouts ({LAYOUTS_OPTION[face]}) make it narrower.{allow}"
+    return _ADVICE[type(caveat)].format_map({**_word_fields(caveat), "layouts_option": LAYOUTS_OPTION[face]})
 
 
-def word_doubt(caveat: ComparisonCaveat) -> str:
-    """Both.
+def word_doubt(caveat: ComparisonCaveat, face: Face = "shell") -> str:
+    """Both. `face` says how options are spelt.
 
     >>> word_doubt(TooShort(2e-8))
     'A run takes 20.0 ns: the loop around it is a large part of what was timed. Let the statement do its work several \
 times.'
     """
-    return f"{state_doubt(caveat)} {advise(caveat)}"
+    return f"{state_doubt(caveat)} {advise(caveat, face)}"
 
 
 def _word_fields(caveat: ComparisonCaveat) -> dict[str, str]:

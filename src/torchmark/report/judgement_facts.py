@@ -5,12 +5,16 @@ from __future__ import annotations
 from torchmark.model.judgement import CountEvidence, Judgement, Spread, TimeEvidence, Verdict
 from torchmark.report.causes import explain_cause, say_failures
 from torchmark.report.changes import (
+    explain_level,
     find_seconds,
+    has_interval,
     show_allocation_delta,
     show_delta,
     show_seconds,
     to_share,
     word_change,
+    word_interval,
+    word_level,
 )
 from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.planning import format_duration
@@ -18,6 +22,7 @@ from torchmark.report.printable import printable
 from torchmark.report.rows import show_allocations
 from torchmark.report.text import count, one_line
 from torchmark.report.units import format_time
+from torchmark.report.wording import Face
 
 _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAILED: "failed"}
 
@@ -67,14 +72,14 @@ def tell_facts(judgement: Judgement) -> list[tuple[str, str]]:
     return facts
 
 
-def tell_notes(judgement: Judgement) -> list[str]:
+def tell_notes(judgement: Judgement, face: Face = "shell") -> list[str]:
     """What is to be doubted, and what to do about it."""
-    return [word_doubt(caveat) for caveat in judgement.caveats]
+    return [word_doubt(caveat, face) for caveat in judgement.caveats]
 
 
 def _tell_time(time: TimeEvidence) -> str:
-    low, change, high = (word_change(to_share(value)) for value in (time.low, time.log_ratio, time.high))
-    return f"{change} ({low} to {high}), about {show_seconds(find_seconds(time))} on {format_time(time.base_s)}"
+    change = word_change(to_share(time.log_ratio))
+    return f"{change} ({word_interval(time)}), about {show_seconds(find_seconds(time))} on {format_time(time.base_s)}"
 
 
 def _tell_counts(counted: CountEvidence) -> list[tuple[str, str]]:
@@ -113,4 +118,7 @@ def _tell_effort(time: TimeEvidence) -> str:
         text += f", {time.seconds:.2g} s" if time.seconds < 10 else f", {format_duration(time.seconds)}"
     if time.confirmed is not None:
         text += f"; {'seen' if time.confirmed else 'not seen'} again on fresh layouts"
-    return f"{text}; {time.confidence * 100:g} % confidence"
+    if not has_interval(time):
+        return text
+    reason = explain_level(time)
+    return f"{text}; {word_level(time.confidence)} confidence{f': {reason}' if reason else ''}"

@@ -14,9 +14,10 @@ from torchmark.report.plots.stages import draw_stages, stack_sides
 from torchmark.report.plots.strips import Strip
 from torchmark.report.plots.svg import Markup
 from torchmark.report.variants import name_case
+from torchmark.report.wording import Face
 
 
-def render_judgement(judgement: Judgement) -> str:
+def render_judgement(judgement: Judgement, face: Face = "python") -> str:
     """The verdict, what it rests on in words and as drawings, and what is to be doubted."""
     html: str = (
         load_templates()
@@ -27,7 +28,7 @@ def render_judgement(judgement: Judgement) -> str:
             colour=colour(judgement.verdict),
             facts=tell_facts(judgement),
             drawings=tuple(draw_evidence(judgement)),
-            notes=tell_notes(judgement),
+            notes=tell_notes(judgement, face),
         )
     )
     return html

@@ -14,6 +14,7 @@ from torchmark.report.changes import (
     show_allocation_delta,
     show_change,
     show_delta,
+    show_interval,
     show_magnitude,
     show_seconds,
     to_share,
@@ -75,11 +76,9 @@ def fill_cells(judgement: Judgement, marks: str = "") -> dict[str, str]:
 
 
 def _show_time(time: TimeEvidence) -> dict[str, str]:
-    share = to_share(time.log_ratio)
-    farther = max(to_share(time.high) - share, share - to_share(time.low))
     return {
-        "time": show_change(share),
-        "±": "±" + show_magnitude(farther),
+        "time": show_change(to_share(time.log_ratio)),
+        "±": show_interval(time) or MISSING,
         "per run": show_seconds(find_seconds(time)),
     }
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from torchmark.model.judgement import Judgement, Side, Verdict
+from torchmark.model.judgement import Judgement, Side, TimeEvidence, Verdict
 from torchmark.report.cells import measure, pad, wrap
+from torchmark.report.changes import explain_level, has_interval, word_level
 from torchmark.report.comparison_marks import explain_doubts
 from torchmark.report.failed import sum_up
 from torchmark.report.judgement_facts import say_change, say_verdict, tell_facts, tell_notes
@@ -15,6 +16,7 @@ from torchmark.report.judgement_table import render_table
 from torchmark.report.printable import printable
 from torchmark.report.text import count
 from torchmark.report.variants import Variants, name_case
+from torchmark.report.wording import Face
 
 LEAST_WIDTH = 40
 # In the order in which they are counted, with the word for the most extreme of them where there is one.
@@ -40,9 +42,8 @@ def render_judgements(
         return closing
     table, left_out = render_table(judgements, width, colour=colour, all_cases=all_cases)
     meaning = f"Changes are of {printable(head)} against {printable(base)}, for one run."
-    confidences = {judgement.time.confidence for judgement in judgements if judgement.time is not None}
-    if confidences and "±" not in left_out:
-        meaning += f" ± is the {min(confidences) * 100:g} % interval of the change in time."
+    if "±" not in left_out:
+        meaning += _explain_interval([one.time for one in judgements if one.time is not None])
     legend = _wrap(meaning, width)
     for mark, text in explain_doubts(judgements):
         legend += _wrap(f"{mark}  {text}" if mark else f"Note: {text}", width, 3 if mark else 2)
@@ -53,12 +54,26 @@ def render_judgements(
     return "\n\n".join(["\n".join(table), "\n".join(legend), closing])
 
 
+def _explain_interval(times: Sequence[TimeEvidence]) -> str:
+    """How sure the intervals are, and why that is not 95 %; empty where there are none."""
+    found = [time for time in times if has_interval(time)]
+    if not found:
+        return ""
+    least = min(found, key=lambda time: time.confidence)
+    level = word_level(least.confidence)
+    which = (
+        f"the {level} interval" if len({one.confidence for one in found}) == 1 else f"an interval of at least {level}"
+    )
+    reason = explain_level(least)
+    return f" ± is {which} of the change in time{f': {reason}' if reason else ''}."
+
+
 def _wrap(text: str, width: int, hanging: int = 0) -> list[str]:
     """A text on several lines, none of which begins with the sign of the number before."""
     return [line.replace("\xa0", " ") for line in wrap(text.replace(" %", "\xa0%"), width, hanging)]
 
 
-def describe_judgement(judgement: Judgement, width: int = 80) -> str:
+def describe_judgement(judgement: Judgement, width: int = 80, face: Face = "shell") -> str:
     """The verdict, what was measured, how and why, and what is to be doubted."""
     width = max(width, LEAST_WIDTH)
     lines = _wrap(f"{name_case(judgement.case)}: {say_verdict(judgement)}", width, 2)
@@ -66,7 +81,7 @@ def describe_judgement(judgement: Judgement, width: int = 80) -> str:
     room = max(measure(name) for name, _ in facts)
     for name, text in facts:
         lines += _wrap(f"  {pad(name, room)}  {text}", width, room + 4)
-    for note in tell_notes(judgement):
+    for note in tell_notes(judgement, face):
         lines += _wrap(f"  Note: {note}", width, 4)
     return "\n".join(lines)
 

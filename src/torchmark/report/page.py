@@ -15,7 +15,7 @@ from torchmark.model.times import Times
 from torchmark.report.embedding import clean_text
 from torchmark.report.table import Style, explain, format_columns, rank_cells
 from torchmark.report.text import count
-from torchmark.report.units import choose_scale, select_unit
+from torchmark.report.units import choose_scale, format_deviation, format_range, select_unit
 from torchmark.report.wording import word_caveat
 from torchmark.stats.shape import histogram
 
@@ -76,13 +76,12 @@ def render_measurement(spec: TaskSpec, times: Times) -> str:
 
 def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
     scale = choose_scale(summary.median)
-    unit, show = scale.unit, scale.show
-    facts = [("median", f"{show(summary.median)} {unit}")]
+    facts = [("median", f"{scale.show(summary.median)} {scale.unit}")]
     if interval := find_median_interval(per_run, 0.95):
-        facts.append(("95 % interval", f"{show(interval.low)} to {show(interval.high)} {unit}"))
+        facts.append(("95 % interval", format_range(interval.low, interval.high)))
     if summary.std is not None:
-        facts.append(("mean ± std", f"{show(summary.mean)} ± {show(summary.std)} {unit}"))
-        facts.append(("range", f"{show(summary.minimum)} to {show(summary.maximum)} {unit}"))
+        facts.append(("mean ± std", format_deviation(summary.mean, summary.std)))
+        facts.append(("range", format_range(summary.minimum, summary.maximum)))
     return facts
 
 

@@ -140,7 +140,7 @@ def _explain(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> Iterat
     texts = []
     if any(summary.wall for summary in summaries):
         rounds = ", widened to how far rounds differ" if plan.sampling.repeat > 1 else ""
-        texts.append(f"Time is the median, ± its 95 % interval{rounds}.")
+        texts.append(f"Time is the median, ± the farther end of its 95 % interval{rounds}.")
     if any(summary.count for summary in summaries):
         layouts = len(plan.sampling.layouts)
         how = f", in the median of {layouts} memory layouts" if layouts > 1 else ""

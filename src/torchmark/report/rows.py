@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from torchmark.model.case import AutogradMode
 from torchmark.model.plan import Metric, Target
-from torchmark.model.summary import CaseSummary
+from torchmark.model.summary import CaseSummary, WallSummary
 from torchmark.report.cells import cut, cut_middle, measure, pad
 from torchmark.report.marks import find_marks
 from torchmark.report.printable import printable
@@ -65,6 +65,14 @@ def show_allocations(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}".removesuffix(".00")
 
 
+def find_margin(wall: WallSummary) -> float | None:
+    """How far the farther end of the interval is from the median, as a share of it; None where there is none."""
+    median = wall.times.median
+    if wall.interval is None or median <= 0:
+        return None
+    return max(wall.interval.high - median, median - wall.interval.low) / median
+
+
 def fill_cells(summary: CaseSummary) -> dict[str, str]:
     """The text of each column."""
     failed = {metric for metric, _ in summary.failures}
@@ -72,11 +80,9 @@ def fill_cells(summary: CaseSummary) -> dict[str, str]:
     for column, metric in (("time", Metric.WALL), ("instructions", Metric.COUNT)):
         cells[column] = FAILED if metric in failed else MISSING if metric in summary.missing else ""
     if (wall := summary.wall) is not None:
-        median = wall.times.median
-        cells["time"] = show_time(median)
-        if wall.interval is not None and median > 0:
-            farther = max(wall.interval.high - median, median - wall.interval.low)
-            cells["±"] = "±" + show_share(farther / median)
+        cells["time"] = show_time(wall.times.median)
+        if (margin := find_margin(wall)) is not None:
+            cells["±"] = "±" + show_share(margin)
     if (counted := summary.count) is not None:
         cells["instructions"] = f"{counted.instructions:,.0f}"
         cells["spread"] = "" if counted.spread is None else show_share(counted.spread)

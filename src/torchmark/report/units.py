@@ -11,6 +11,8 @@ _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 HAIR = 5e-8
 # Figures of a quotient that its own rounding, in the sixteenth, does not touch.
 SAFE_FIGURES = 12
+# Figures beyond three that a narrow range is shown with: clocks tell no more.
+MOST_MORE_FIGURES = 3
 
 _ENGLISH = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 
@@ -81,6 +83,44 @@ def format_time(t: float) -> str:
     value = t / scale
     figures_before_point = len(str(int(abs(value))))
     return f"{value:.{max(3 - figures_before_point, 0)}f} {unit}"
+
+
+def format_edges(low: float, high: float) -> tuple[str, str]:
+    """Both ends of a range, with as many figures as it takes to see how far they are apart.
+
+    >>> format_edges(1.1902e-6, 1.2013e-6), format_edges(9e-8, 6.17e-6)
+    (('1.190 us', '1.201 us'), ('90.0 ns', '6.17 us'))
+    """
+    if not 0 < low < high < 10 * low:
+        return format_time(low), format_time(high)
+    unit, scale = select_unit(high)
+    least = max(3 - len(str(int(high / scale))), 0)
+    decimals = min(max(1 - math.floor(math.log10((high - low) / scale)), least), least + MOST_MORE_FIGURES)
+    return f"{low / scale:.{decimals}f} {unit}", f"{high / scale:.{decimals}f} {unit}"
+
+
+def format_range(low: float, high: float) -> str:
+    """A range of times.
+
+    >>> format_range(1.1902e-6, 1.2013e-6), format_range(9e-8, 6.17e-6)
+    ('1.190 to 1.201 us', '90.0 ns to 6.17 us')
+    """
+    first, last = format_edges(low, high)
+    number, unit = first.split(" ")
+    return f"{number if last.endswith(f' {unit}') else first} to {last}"
+
+
+def format_deviation(mean: float, std: float) -> str:
+    """A mean and how far samples are from it, to two figures of the latter.
+
+    >>> format_deviation(1193.76e-9, 738.24e-9), format_deviation(12.3456e-6, 0.0123e-6)
+    ('1.19 ± 0.74 us', '12.346 ± 0.012 us')
+    """
+    unit, scale = select_unit(mean)
+    least = max(3 - len(str(int(abs(mean) / scale))), 0)
+    digits = 1 - math.floor(math.log10(std / scale)) if std > 0 else least
+    decimals = max(min(digits, least + MOST_MORE_FIGURES), 0)
+    return f"{mean / scale:.{decimals}f} ± {std / scale:.{decimals}f} {unit}"
 
 
 class Scale(NamedTuple):

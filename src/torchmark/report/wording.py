@@ -24,6 +24,8 @@ from torchmark.report.units import format_time
 
 Face = Literal["python", "shell"]
 
+# Of groups this close to half of the samples, another measurement may have its median in the other one.
+NEARLY_HALF = 0.1
 METRIC_WORDS = {"wall": "times", "count": "counts"}
 _OTHERS = {
     "cpu": "another processor",
@@ -93,7 +95,9 @@ def give_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
     if isinstance(caveat, Drift):
         return "Does it depend on what earlier runs left behind, or does the machine heat up or slow down?"
     if isinstance(caveat, TwoModes):
-        return "The median may lie in either group: look at the quantiles, and at what else the machine does."
+        near = abs(caveat.slow_share - 0.5) <= NEARLY_HALF
+        group = "may lie in either" if near else f"lies in the {'slow' if caveat.slow_share > 0.5 else 'fast'}"
+        return f"The median {group} group: look at the quantiles, and at what else the machine does."
     if isinstance(caveat, OptimisedAway):
         return "Use what it computes, or keep it with torchmark::keep(...)."
     if isinstance(caveat, UnstableCount):

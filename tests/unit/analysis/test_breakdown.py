@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.made_contrasts import count_functions
 from torchmark.analysis.breakdown import MOST_CHANGED, MOST_COSTLY, break_down, shorten
-from torchmark.model.judgement import Explanation, FunctionChange
+from torchmark.model.judgement import Explanation, FunctionChange, Side
 
 _costs = st.floats(0, 1e6)
 
@@ -35,17 +35,25 @@ def test_a_small_function_that_changed_is_shown_before_costly_ones_that_did_not(
     assert found.functions[0] == changed
 
 
-def test_a_single_side_is_its_own_base() -> None:
+def test_a_single_party_has_numbers_of_head_alone() -> None:
     found = break_down([count_functions(100, 300)], lambda label: label)
     assert found is not None
-    assert {(one.base, one.head) for one in found.functions} == {(1.0, 1.0), (3.0, 3.0)}
+    assert {found.list_costs(one) for one in found.functions} == {(None, 1.0), (None, 3.0)}
     assert sum(stage.head for stage in found.stages) == 4.0
 
 
-def test_of_two_sides_one_of_which_was_not_counted_the_other_stands_alone() -> None:
-    found = break_down([None, count_functions(100, 300)], lambda label: label)
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize("side", list(Side))
+def test_a_side_without_costs_by_function_has_no_numbers(side: Side, bare: bool) -> None:
+    counted = count_functions(100, 300)
+    absent = dataclasses.replace(counted, profile=None) if bare else None
+    found = break_down([counted, absent] if side is Side.BASE else [absent, counted], lambda label: label)
     assert found is not None
-    assert {one.delta for one in found.functions} == {0.0}
+    assert found.only is side
+    there, missing = (0, 1) if side is Side.BASE else (1, 0)
+    costs = [found.list_costs(one) for one in (*found.functions, *found.stages)]
+    assert {one[missing] for one in costs} == {None}
+    assert {one[there] for one in costs} >= {1.0, 3.0}
 
 
 def test_without_costs_by_function_there_is_nothing() -> None:

@@ -70,6 +70,7 @@ def test_single_samples_bound_nothing() -> None:
     found = weigh_times([[1.0]], [[2.0]])
     assert found is not None
     assert (found.verdict, found.confidence) == (Verdict.UNDECIDED, 0.0)
+    assert (found.low, found.high) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("nothing", [[], [[]], [[0.0]], [[0.0, -1.0]]])

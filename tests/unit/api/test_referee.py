@@ -170,6 +170,15 @@ def test_few_layouts_are_told() -> None:
     assert FewLayouts(2, FEWEST_LAYOUTS) in decide(place, Settings(layouts=2))["calm"].caveats
 
 
+def test_layouts_that_were_added_count_too() -> None:
+    place = FakePlace({"slower": shifted(0.2)})
+    timing = decide(place, Settings(layouts=3))["slower"]
+    assert timing.evidence is not None
+    told = [one.layouts for one in timing.caveats if isinstance(one, FewLayouts)]
+    assert told == ([timing.evidence.layouts] if timing.evidence.layouts < FEWEST_LAYOUTS else [])
+    assert timing.evidence.layouts == 6
+
+
 def test_the_self_test_raises_the_floor() -> None:
     place = FakePlace({"small": shifted(0.02)})
     timing = decide(place, Settings(self_test_sd=0.02))["small"]

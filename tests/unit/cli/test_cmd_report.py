@@ -151,3 +151,25 @@ def test_the_page_goes_to_standard_output_if_it_is_asked_to(report: Program) -> 
     done = report("-o", "-")
     assert done.stdout.startswith("<!DOCTYPE html>")
     assert "Written" not in done.stdout
+
+
+@pytest.mark.parametrize("head_is_counted", [False, True])
+def test_a_side_that_was_not_counted_has_no_instructions_anywhere(
+    program: Program, tmp_path: Path, head_is_counted: bool
+) -> None:
+    path = tmp_path / "runs.db"
+    timed = run_of({(ADD, WALL, 0): times(1000, *STEADY)}, "timed")
+    with open_store(path, create=True) as opened:
+        opened.add(make_run("counted", 10_000, number=1))
+        opened.add(timed)
+    sides = ("counted", "timed") if head_is_counted else ("timed", "counted")
+    done = program("report", *sides, "--store", str(path), "-o", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    page = read(str(tmp_path / "page.html"))
+    details = next(one for one in page["details"] if "functions" in one)
+    absent = 0 if head_is_counted else 1
+    for row in (*details["functions"], *details["stages"]):
+        assert row[len(row) - 2 + absent] is None
+        assert row[len(row) - 1 - absent] is not None
+    assert ["counted, the only side that was counted"] in page["flames"]
+    assert not [row for row in page["keys"] if "stage" in [key for key, _ in page["columns"]]]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -8,15 +9,19 @@ from hypothesis import strategies as st
 
 from tests.made_judgements import make_time
 from torchmark.report.changes import (
+    explain_level,
     find_bound,
     find_seconds,
     show_allocation_delta,
     show_change,
     show_delta,
+    show_interval,
     show_magnitude,
     show_seconds,
     to_share,
     word_change,
+    word_interval,
+    word_level,
     word_seconds,
     word_share,
 )
@@ -70,3 +75,39 @@ def test_a_log_ratio_and_its_share_are_the_same_ratio(log_ratio: float) -> None:
 def test_no_number_is_too_large_for_a_column(number: float) -> None:
     for show in (show_magnitude, show_change, word_share, word_change):
         assert len(show(number)) <= 9
+
+
+@pytest.mark.parametrize(
+    ("low", "change", "high", "column", "sentence"),
+    [
+        (0.015, 0.02, 0.025, "±0.5%", "+1.5 % to +2.5 %"),
+        (-0.046, -0.021, -0.008, "-4.6% to -0.8%", "-4.6 % to -0.8 %"),
+        (0.0154, 0.0204, 0.0254, "±0.5%", "+1.5 % to +2.5 %"),
+        (0.0146, 0.0204, 0.0262, "+1.5% to +2.6%", "+1.5 % to +2.6 %"),
+    ],
+)
+def test_a_row_and_a_sentence_give_the_same_ends(
+    low: float, change: float, high: float, column: str, sentence: str
+) -> None:
+    logs = (math.log1p(one) for one in (low, change, high))
+    time = dataclasses.replace(make_time(0.0), **dict(zip(("low", "log_ratio", "high"), logs, strict=True)))
+    assert (show_interval(time), word_interval(time)) == (column, sentence)
+
+
+def test_no_interval_is_shown_as_none() -> None:
+    time = dataclasses.replace(make_time(0.02), low=-math.inf, high=math.inf, confidence=0.0)
+    assert (show_interval(time), explain_level(time)) == ("", "")
+    assert word_interval(time) == "no interval: too few samples"
+
+
+@pytest.mark.parametrize(
+    ("confidence", "level", "reason"),
+    [
+        (0.99, "99 %", ""),
+        (0.933422, "93 %", "it takes the 95 % interval of each side, and both have to hold"),
+        (0.5, "50 %", "there are too few samples for 95 %"),
+    ],
+)
+def test_a_level_is_round_and_says_why_it_is_not_95_per_cent(confidence: float, level: str, reason: str) -> None:
+    time = dataclasses.replace(make_time(0.02), confidence=confidence, layouts=0)
+    assert (word_level(time.confidence), explain_level(time)) == (level, reason)

@@ -53,3 +53,10 @@ def test_what_to_do_about_other_places_depends_on_whether_there_are_nodes() -> N
     assert "nodes of one kind" in word_caveat(OtherPlaces("wall", 1, 2, ("cpu",), ("n-3",)))
     assert "--resume" in word_caveat(OtherPlaces("wall", 1, 2, ("torch",)))
     assert word_caveat(OtherPlaces("wall", 1, 2, ("cpu",), ("\x1b[31m",))).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("slow_share", "where"), [(0.19, "lies in the fast"), (0.45, "may lie in either"), (0.8, "lies in the slow")]
+)
+def test_the_median_of_two_groups_is_said_to_lie_where_it_lies(slow_share: float, where: str) -> None:
+    assert f"The median {where} group" in word_caveat(TwoModes(1.23e-6, 5.86e-6, slow_share))

@@ -11,7 +11,9 @@
   }
 
   const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
-  const show = (number) => grouped.format(number);
+  // A side that was not counted has null for a number.
+  const show = (number) => (number === null ? "–" : grouped.format(number));
+  const addUp = (numbers) => (numbers.includes(null) ? null : numbers.reduce((sum, one) => sum + one, 0));
   const signed = (number) => (Math.abs(number) < 0.05 ? "0" : (number > 0 ? "+" : "-") + show(Math.abs(number)));
 
   function makeSection(title, className, ...children) {
@@ -81,7 +83,9 @@
       const { drawSamples, unpack } = window.torchmarkDrawings;
       const groups = [];
       about.samples.forEach((packed, i) => {
-        if (packed) groups.push({ name: this.page.parties[i], head: i === this.page.parties.length - 1, ...unpack(packed) });
+        if (!packed) return;
+        const [median, most, mostSeconds] = about.extremes[i];
+        groups.push({ name: this.page.parties[i], head: i === this.page.parties.length - 1, median, most, mostSeconds, ...unpack(packed) });
       });
       const figure = make("figure", { class: "plot" });
       const thinned = groups.some((group) => group.number > group.values.length);
@@ -118,9 +122,9 @@
     makeStages(about) {
       if (!about.stages || !about.stages.length) return null;
       const bars = make("div", { class: "stacks", "aria-hidden": "true" });
-      const totals = [1, 2].map((side) => about.stages.reduce((sum, stage) => sum + stage[side], 0));
+      const totals = [1, 2].map((side) => addUp(about.stages.map((stage) => stage[side])));
       const widest = Math.max(...totals) || 1;
-      for (const side of this.compared ? [1, 2] : [2]) {
+      for (const side of [1, 2].filter((one) => totals[one - 1] !== null)) {
         const bar = make("div", { class: "stack" });
         for (const stage of about.stages) {
           const piece = make("span", { title: `${this.text(stage[0])}: ${show(stage[side])}` });
@@ -148,6 +152,7 @@
 
     showBoth(base, head, total) {
       if (!this.compared) return [show(head), total ? `${show((head / total) * 100)}%` : ""];
+      if (base === null || head === null) return [show(base), show(head), "–"];
       const change = head - base;
       const tone = Math.abs(change) < 0.05 ? "" : change > 0 ? "slower" : "faster";
       return [show(base), show(head), make("td", { class: tone }, signed(change))];
@@ -155,8 +160,7 @@
 
     makeFunctions(about) {
       if (!about.functions || !about.functions.length) return null;
-      const total = about.functions.reduce((sum, one) => sum + one[3], about.rest ? about.rest[2] : 0);
-      const before = about.functions.reduce((sum, one) => sum + one[2], about.rest ? about.rest[1] : 0);
+      const [before, total] = [1, 2].map((side) => addUp([...about.functions.map((one) => one[side + 1]), about.rest ? about.rest[side] : 0]));
       const rows = about.functions.map(([name, stage, base, head]) => {
         const code = make("code", {}, this.text(name));
         return [code, make("td", { class: "words" }, this.nameStage(this.text(stage))), ...this.showBoth(base, head, total)];

@@ -12,7 +12,7 @@ from torchmark.report.formats.entries import list_entries
 from torchmark.report.formats.texts import plain_nodes
 from torchmark.report.markdown import escape_markdown, markdown_row
 from torchmark.report.text import one_line
-from torchmark.report.units import choose_scale, format_time
+from torchmark.report.units import format_range, format_time
 
 NOTHING = "–"
 
@@ -69,8 +69,7 @@ def _show_interval(summary: CaseSummary) -> str | None:
     if summary.wall is None or summary.wall.interval is None:
         return None
     interval = summary.wall.interval
-    scale = choose_scale(summary.wall.times.median)
-    return f"{scale.show(interval.low)} to {scale.show(interval.high)} {scale.unit}"
+    return format_range(interval.low, interval.high)
 
 
 def _show_compiling(summary: CaseSummary) -> str | None:

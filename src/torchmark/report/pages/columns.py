@@ -9,10 +9,10 @@ from typing import NamedTuple
 from torchmark.model.dossier import Entry
 from torchmark.model.judgement import StageChange
 from torchmark.model.summary import CaseSummary
-from torchmark.report.changes import show_allocation_delta, show_change, show_delta, show_magnitude, to_share
+from torchmark.report.changes import show_allocation_delta, show_change, show_delta, show_interval, to_share
 from torchmark.report.judgement_rows import find_magnitude
 from torchmark.report.pages.status import SIGNS, Status, find_status
-from torchmark.report.rows import FAILED, fill_cells, show_allocations, show_share
+from torchmark.report.rows import FAILED, fill_cells, find_margin, show_allocations, show_share
 from torchmark.report.units import format_time
 
 # A change of a stage that is smaller is not told.
@@ -55,6 +55,8 @@ def find_main_stage(entry: Entry) -> StageChange | None:
     stages = entry.breakdown.stages
     if len(entry.exhibits) == 1:
         return max(stages, key=lambda stage: stage.head)
+    if entry.breakdown.only is not None:
+        return None
     most = max(stages, key=lambda stage: abs(stage.delta))
     return most if abs(most.delta) >= SMALLEST_STAGE else None
 
@@ -73,8 +75,7 @@ def _fill_change(entry: Entry) -> Cell:
     if time is None:
         return Cell()
     share = to_share(time.log_ratio)
-    farther = max(to_share(time.high) - share, share - to_share(time.low))
-    return Cell(show_change(share), _finite(share), f"±{show_magnitude(farther)}", _tone(entry))
+    return Cell(show_change(share), _finite(share), show_interval(time), _tone(entry))
 
 
 def _fill_time(entry: Entry) -> Cell:
@@ -141,11 +142,8 @@ def _fill_stage(entry: Entry) -> Cell:
 
 def _fill_interval(entry: Entry) -> Cell:
     head = entry.exhibits[-1]
-    if head is None or head.wall is None or head.wall.interval is None or head.wall.times.median <= 0:
-        return Cell()
-    interval, median = head.wall.interval, head.wall.times.median
-    share = max(interval.high - median, median - interval.low) / median
-    return Cell(f"±{show_share(share)}", share)
+    share = None if head is None or head.wall is None else find_margin(head.wall)
+    return Cell() if share is None else Cell(f"±{show_share(share)}", share)
 
 
 def _fill_spread(entry: Entry) -> Cell:
@@ -190,7 +188,7 @@ COMPARED = (
 SINGLE = (
     _STATUS._replace(title="Result", about="Whether it was measured, and what is to be doubted"),
     Column("time", "Time", "Median time of a run", 1, _fill_time),
-    Column("interval", "±", "The 95 % interval of the median", 3, _fill_interval),
+    Column("interval", "±", "The farther end of the 95 % interval of the median, as a share of it", 3, _fill_interval),
     Column("instructions", "Instructions", "Instructions of a run", 2, _fill_instructions),
     Column("spread", "Spread", "How far layouts of memory move the count", 3, _fill_spread),
     Column("mallocs", "Mallocs", "Calls into the malloc family in a run", 3, _fill_mallocs),

@@ -5,11 +5,13 @@ Texts are numbers in a table that all cases share. What the keys mean is between
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from torchmark.model.case import Case
 from torchmark.model.dossier import Breakdown, Dossier, Drawing, Entry
+from torchmark.model.judgement import FunctionChange, StageChange
 from torchmark.report.failed import VERBS
 from torchmark.report.failures import describe_failure
 from torchmark.report.judgement_facts import say_verdict, tell_facts
@@ -17,6 +19,8 @@ from torchmark.report.pages.figures import list_numbers
 from torchmark.report.pages.packing import Texts, pack_samples, shorten_number
 from torchmark.report.plots.differences import draw_differences
 from torchmark.report.printable import printable, show_lines
+from torchmark.report.units import format_edges, format_time
+from torchmark.stats.order import quantile
 
 
 def pack_details(entry: Entry, dossier: Dossier, doubts: list[str], texts: Texts) -> dict[str, Any]:
@@ -32,6 +36,7 @@ def pack_details(entry: Entry, dossier: Dossier, doubts: list[str], texts: Texts
         "failures": [[number(title), number(text)] for title, text in _list_failures(entry, dossier)],
         "drawings": [[number(printable(one.caption)), number(one.svg)] for one in _list_drawings(entry)],
         "samples": _pack_all_samples(entry),
+        "extremes": _list_extremes(entry),
     }
     if entry.judgement is not None:
         found["verdict"] = number(say_verdict(entry.judgement))
@@ -44,6 +49,16 @@ def pack_details(entry: Entry, dossier: Dossier, doubts: list[str], texts: Texts
 def _pack_all_samples(entry: Entry) -> list[list[float] | None]:
     packed = [pack_samples(samples) for samples in _list_samples(entry)]
     return packed if any(packed) else []
+
+
+def _list_extremes(entry: Entry) -> list[tuple[str, str, float] | None]:
+    """The median and the maximum as texts, and the maximum in seconds: samples may be reduced to quantiles."""
+    ordered = [sorted(t for t in samples if math.isfinite(t)) for samples in _list_samples(entry)]
+    found = [
+        (format_time(quantile(times, 0.5)), format_edges(times[0], times[-1])[1], times[-1]) if times else None
+        for times in ordered
+    ]
+    return found if any(found) else []
 
 
 def _list_samples(entry: Entry) -> list[tuple[float, ...]]:
@@ -65,19 +80,18 @@ def _list_drawings(entry: Entry) -> Iterator[Drawing]:
 
 
 def _pack_breakdown(breakdown: Breakdown, texts: Texts) -> dict[str, Any]:
-    """Functions and stages with base's and head's instructions."""
+    """Functions and stages with base's and head's instructions; null for a side that was not counted."""
+
+    def pack(change: FunctionChange | StageChange) -> list[float | int | None]:
+        return [None if cost is None else shorten_number(cost) for cost in breakdown.list_costs(change)]
+
     functions = [
-        [texts.number(printable(one.function)), texts.number(one.stage), *map(shorten_number, (one.base, one.head))]
-        for one in breakdown.functions
+        [texts.number(printable(one.function)), texts.number(one.stage), *pack(one)] for one in breakdown.functions
     ]
-    stages = [
-        [texts.number(one.stage), *map(shorten_number, (one.base, one.head))]
-        for one in breakdown.stages
-        if one.base or one.head
-    ]
+    stages = [[texts.number(one.stage), *pack(one)] for one in breakdown.stages if one.base or one.head]
     packed: dict[str, Any] = {"functions": functions, "stages": stages}
     if breakdown.rest is not None:
-        packed["rest"] = [breakdown.others, shorten_number(breakdown.rest.base), shorten_number(breakdown.rest.head)]
+        packed["rest"] = [breakdown.others, *pack(breakdown.rest)]
     return packed
 
 

@@ -9,7 +9,7 @@ from torchmark.model.dossier import Entry
 from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
 from torchmark.report.rows import show_allocations, show_share
 from torchmark.report.text import count
-from torchmark.report.units import choose_scale, format_time
+from torchmark.report.units import format_deviation, format_range, format_time
 from torchmark.stats.order import quantile
 
 NOTHING = "–"
@@ -37,22 +37,14 @@ def _of_compiling(field: Callable[[CompileCosts], str]) -> Callable[[CaseSummary
     return _of_times(lambda wall: "" if wall.compiling is None else field(wall.compiling))
 
 
-def _show_range(low: float, high: float, of: float) -> str:
-    scale = choose_scale(of)
-    return f"{scale.show(low)} to {scale.show(high)} {scale.unit}"
-
-
 def _show_interval(wall: WallSummary) -> str:
     interval = wall.interval
-    return "" if interval is None else _show_range(interval.low, interval.high, wall.times.median)
+    return "" if interval is None else format_range(interval.low, interval.high)
 
 
 def _show_deviation(wall: WallSummary) -> str:
     times = wall.times
-    if times.std is None:
-        return ""
-    scale = choose_scale(times.median)
-    return f"{scale.show(times.mean)} ± {scale.show(times.std)} {scale.unit}"
+    return "" if times.std is None else format_deviation(times.mean, times.std)
 
 
 def _show_median(times: Sequence[float]) -> str:
@@ -62,8 +54,8 @@ def _show_median(times: Sequence[float]) -> str:
 _ROWS: tuple[tuple[str, Callable[[CaseSummary], str]], ...] = (
     ("Median", _of_times(lambda wall: format_time(wall.times.median))),
     ("95 % interval", _of_times(_show_interval)),
-    ("Middle half", _of_times(lambda wall: _show_range(wall.times.p25, wall.times.p75, wall.times.median))),
-    ("Range", _of_times(lambda wall: _show_range(wall.times.minimum, wall.times.maximum, wall.times.median))),
+    ("Middle half", _of_times(lambda wall: format_range(wall.times.p25, wall.times.p75))),
+    ("Range", _of_times(lambda wall: format_range(wall.times.minimum, wall.times.maximum))),
     ("Mean ± std", _of_times(_show_deviation)),
     ("Samples", _of_times(lambda wall: f"{wall.times.samples:,}")),
     ("Instructions", _of_counts(lambda one: f"{one.instructions:,.0f}")),

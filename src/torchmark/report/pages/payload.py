@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from torchmark.model.dossier import Dossier, Entry
+from torchmark.model.dossier import Dossier, Entry, Party
+from torchmark.model.flame import Flame
+from torchmark.model.judgement import Side
 from torchmark.report.embedding import script_json
 from torchmark.report.flame_packing import NameTable, pack_flame
 from torchmark.report.pages.details import pack_details
@@ -46,7 +48,7 @@ def pack_page(dossier: Dossier, table: Table, doubts: Sequence[Sequence[Doubt]])
         "facets": [list(facet) for facet in facets],
         "colours": {stage: stage_colour(stage) for stage in stages},
         "details": details,
-        "flames": _title_flames(entries),
+        "flames": _title_flames(dossier),
         "texts": texts.entries,
     }
 
@@ -58,9 +60,21 @@ def _shorten(key: float | None) -> float | int | None:
     return int(short) if short == int(short) else short
 
 
-def _title_flames(entries: Sequence[Entry]) -> list[list[str]]:
-    """For each case the titles of its flame graphs; a single one needs none."""
-    return [[printable(flame.title) if len(entry.flames) > 1 else "" for flame in entry.flames] for entry in entries]
+def _title_flames(dossier: Dossier) -> list[list[str]]:
+    """For each case the titles of its flame graphs; a single one needs none, unless it is of one side of two."""
+    return [
+        [printable(flame.title) for flame in entry.flames]
+        if len(entry.flames) > 1
+        else [_title_only(entry, flame, dossier.parties) for flame in entry.flames]
+        for entry in dossier.entries
+    ]
+
+
+def _title_only(entry: Entry, flame: Flame, parties: Sequence[Party]) -> str:
+    if len(parties) == 1 or flame.root.base_value is not None:
+        return ""
+    only = None if entry.breakdown is None else entry.breakdown.only
+    return f"{printable(parties[0 if only is Side.BASE else -1].name)}, the only side that was counted"
 
 
 def pack_flames(entries: Sequence[Entry]) -> str:

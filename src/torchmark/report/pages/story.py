@@ -165,8 +165,10 @@ def add_up_shares(entries: Sequence[Entry]) -> dict[str, float]:
 def add_up_changes(entries: Sequence[Entry]) -> dict[str, float]:
     """How many instructions more each stage takes, in all of these cases together."""
     deltas: dict[str, float] = {}
-    for entry in entries:
-        for stage in entry.breakdown.stages if entry.breakdown is not None else ():
+    # A side that was not counted gives no difference.
+    told = [one.breakdown for one in entries if one.breakdown is not None and one.breakdown.only is None]
+    for breakdown in told:
+        for stage in breakdown.stages:
             deltas[stage.stage] = deltas.get(stage.stage, 0.0) + stage.delta
     return {stage: delta for stage, delta in deltas.items() if round(delta)}
 

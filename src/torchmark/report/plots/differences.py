@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from torchmark.model.judgement import LayoutVisits, TimeEvidence, Verdict
-from torchmark.report.changes import find_seconds, show_seconds, to_share, word_share
+from torchmark.report.changes import find_seconds, has_interval, show_seconds, to_share, word_level, word_share
 from torchmark.report.changes import word_change as word_plainly
 from torchmark.report.plots.axes import AXIS_HEIGHT, Span, draw_axis, find_limits, mark_ticks, scale_times, widen
 from torchmark.report.plots.legend import MARK, Mark, draw_legend
@@ -147,10 +147,9 @@ class _Drawing:
             scale = scale_times(base_s * span.low, base_s * span.high)
             marks = mark_ticks(span, scale.length_s / base_s, scale.unit, signed=True)
             parts.append(draw_axis(span, TOP, marks, self._width, above=True))
-        low, high = (word_change(one) for one in (self._low, self._high))
         heading = f"{VERDICT_WORDS[self._time.verdict]}, {word_change(self._estimate)}"
         parts.append(label(8, 14, heading, weight="600", fill=self._ink))
-        parts.append(label(self._width - 8, 14, f"{low} to {high}", size=SMALL, anchor="end", opacity=0.8))
+        parts.append(label(self._width - 8, 14, self._tell_interval(), size=SMALL, anchor="end", opacity=0.8))
         return join(parts)
 
     def _explain(self) -> Iterator[tuple[Mark, str]]:
@@ -160,19 +159,22 @@ class _Drawing:
             yield lambda x, y: draw_centre(x + MARK / 2, y), "centre of a layout"
         yield (
             lambda x, y: element("rect", x=x, y=y - 5, width=MARK, height=10, fill=ink, fill_opacity=0.3),
-            f"{100 * time.confidence:g} % interval",
+            f"{word_level(time.confidence)} interval",
         )
         yield (
             lambda x, y: draw_region(Span(-1.0, 1.0, x, x + MARK), 0.5, y - 6, 12),
             f"the same: up to {word_share(to_share(time.equivalence))}",
         )
 
+    def _tell_interval(self) -> str:
+        if not has_interval(self._time):
+            return "no interval"
+        return f"{word_change(self._low)} to {word_change(self._high)}"
+
     def _tell_estimate(self) -> str:
-        low, high = (word_change(one) for one in (self._low, self._high))
-        return (
-            f"{word_change(self._estimate)}, {100 * self._time.confidence:g} % interval {low} to {high}, about "
-            f"{show_seconds(find_seconds(self._time))} a run"
-        )
+        level = f"{word_level(self._time.confidence)} interval " if has_interval(self._time) else ""
+        about = f"about {show_seconds(find_seconds(self._time))} a run"
+        return f"{word_change(self._estimate)}, {level}{self._tell_interval()}, {about}"
 
     def _describe(self) -> str:
         text = f"{VERDICT_WORDS[self._time.verdict].capitalize()}: {self._tell_estimate()}."

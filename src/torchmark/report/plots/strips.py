@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from torchmark.analysis.summarise import find_median_interval
 from torchmark.model.summary import Interval
+from torchmark.report.changes import word_level
 from torchmark.report.plots.axes import Span
 from torchmark.report.plots.svg import (
     SIZE,
@@ -21,7 +22,7 @@ from torchmark.report.plots.svg import (
     title,
 )
 from torchmark.report.text import count
-from torchmark.report.units import format_time
+from torchmark.report.units import format_edges, format_range, format_time
 from torchmark.stats.order import quantile
 
 # Fewer samples than this are shown one by one: their histogram would look like more than is known.
@@ -66,9 +67,9 @@ class Drawer:
         facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
         found = self._interval
         if found is not None:
-            ends = f"{format_time(found.low)} to {format_time(found.high)}"
-            facts.append(f"{100 * found.confidence:.0f} % interval {ends}")
-        facts += [f"minimum {format_time(self._ordered[0])}", f"maximum {format_time(self._ordered[-1])}"]
+            facts.append(f"{word_level(found.confidence)} interval {format_range(found.low, found.high)}")
+        least, most = format_edges(self._ordered[0], self._ordered[-1])
+        facts += [f"minimum {least}", f"maximum {most}"]
         facts.append(count(len(self._ordered), "sample"))
         if self._before or self._behind:
             facts.append(f"{self._before + self._behind} of them not on the axis")

@@ -15,7 +15,7 @@ def test_markdown_is_a_table_of_the_columns_that_tell_something() -> None:
         "| instructions | spread | notes |"
     )
     assert len(lines) == 2 + len(CASES)
-    assert lines[2].startswith("| Pointwise / add | Eager | Python | 1 | 1.55 us | 1.50 to 1.60 us | – | 5,000 |")
+    assert lines[2].startswith("| Pointwise / add | Eager | Python | 1 | 1.55 us | 1.500 to 1.600 us | – | 5,000 |")
     assert lines[3].startswith('| =cmd()\\|"x" / naïve, <br>\\*new\\* line | Eager | C++ | 2 | 250 ms |')
     assert lines[4].endswith(
         "| wall failed: -1 is no size ...<br>count failed: -1 is no size ...<br>count incomplete |"
