@@ -63,6 +63,7 @@ THIRD_PARTY = {
         "suites/overrides/loop.py",
     },
     "numpy": {"fuzz/*", "analysis/candidates.py", "analysis/conjunctions.py", "analysis/gaps.py", "analysis/rules.py"},
+    "resvg_py": {"report/flame_png.py"},
     "scipy": {"analysis/candidates.py", "analysis/rules.py", "stats/binomial.py", "stats/student.py"},
     "click": {"cli/*"},
     "rich": {"cli/*", "report/cells.py", "report/findings.py", "report/waiting.py"},

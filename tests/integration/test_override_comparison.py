@@ -55,6 +55,8 @@ def test_graphs_are_of_exactly_what_became_slower(bundle: Path) -> None:
     drawn = {path.name for path in (bundle / "overrides/flames").glob("*.svg")}
     # A property of a subclass takes a third more instructions in torch 2.13 than in 1.13.
     assert slower
+    pictures = {path.stem for path in (bundle / "overrides/flames").glob("*.png")}
+    assert pictures == {name.removesuffix(".svg") for name in drawn}
     assert drawn == {f"{side}-shape-{name}.svg" for side in ("base", "branch", "difference") for name in slower}
 
 

@@ -24,7 +24,7 @@ from torchmark.cli.selecting import (
     say_why_nothing,
     show_faults,
 )
-from torchmark.cli.writing import check_output, write_text
+from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_bytes, write_text
 from torchmark.define.discovery import list_suites
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
@@ -35,6 +35,7 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import Target
 from torchmark.report.failures import describe_failure
 from torchmark.report.file_names import name_files
+from torchmark.report.flame_png import Renderer, open_renderer, render_png
 from torchmark.report.flame_summary import sum_up_flame
 from torchmark.report.variants import name_case
 from torchmark.report.waiting import show_waiting
@@ -84,6 +85,7 @@ def command(
 
     \b
     torchmark flame "x + y" --setup "x, y = torch.ones(4), torch.ones(4)" -o add.svg
+    torchmark flame "torch.ones(4)" -o ones.png
     torchmark flame overrides -k "add and SubTensor" --base /path/to/python -o difference.html
     torchmark flame standard -k "linear and not cpp" -o graphs/ --format speedscope
     """
@@ -97,6 +99,7 @@ def command(
     if sampled and not seconds:
         raise UsageError("--seconds 0 would look at nothing.")
     kind = choose_format(kind, output)
+    renderer = _prepare_png(output) if kind == "png" else None
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     cases, faults = _choose(texts, setup, global_setup, chosen)
@@ -111,7 +114,7 @@ def command(
         found = _compare(cases, Target("base", base), Target("head", head), number, native=native)
     else:
         found = _trace(cases, Target("", python), number, native=native)
-    failed = sum(_write(case, graph, places[case], kind) for case, graph in found)
+    failed = sum(_write(case, graph, places[case], kind, renderer) for case, graph in found)
     show_faults(faults)
     return CASE_FAILED if failed else FAULTY if faults else 0
 
@@ -197,12 +200,22 @@ def _sample(cases: Sequence[Case], target: Target, *, seconds: float, rate: int,
         yield case, stacks if isinstance(stacks, Failure) else Graph(stacks, name_case(case), note, native=native)
 
 
-def _write(case: Case, graph: Graph | Failure, file: str, kind: str) -> bool:
+def _prepare_png(output: str | None) -> Renderer:
+    """What draws the pictures; an error before anything is measured if there is nothing that does."""
+    if output == STANDARD_OUTPUT:
+        raise UsageError("A PNG is not written to standard output. Name a file, such as -o flame.png.")
+    return open_renderer()
+
+
+def _write(case: Case, graph: Graph | Failure, file: str, kind: str, renderer: Renderer | None) -> bool:
     """Whether it failed."""
     if isinstance(graph, Failure):
         echo(f"Failed: {name_case(case)}\n{describe_failure(graph)}", err=True)
         return True
-    write_text(graph.render(kind), file)
+    if renderer is not None:
+        write_bytes(render_png(graph.flame, renderer), file)
+    else:
+        write_text(graph.render(kind), file)
     if file != "-":
         echo(f"{name_case(case)}: {file}")
         for line in sum_up_flame(graph.flame):

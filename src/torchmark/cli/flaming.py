@@ -18,6 +18,7 @@ from torchmark.report.formats.texts import dump_json
 # The formats, and what names of their files end with; the first is what is added to a name.
 FORMATS = {
     "svg": (".svg",),
+    "png": (".png",),
     "html": (".html", ".htm"),
     "speedscope": (".speedscope.json", ".json"),
     "collapsed": (".collapsed.txt", ".txt", ".folded", ".collapsed"),
@@ -39,7 +40,7 @@ def choose_format(wanted: str | None, output: str | None) -> str:
         if output.lower().endswith(endings):
             return name
     raise UsageError(
-        f"The name {output!r} does not tell the format: end it with .svg, .html, .json or .txt, or say --format."
+        f"The name {output!r} does not tell the format: end it with .svg, .png, .html, .json or .txt, or say --format."
     )
 
 
@@ -67,7 +68,7 @@ class Graph:
         return draw_difference(base, head, self.title, self.note)
 
     def render(self, kind: str) -> str:
-        """As a text of this format."""
+        """As a text of this format; a PNG is not text."""
         if kind == "svg":
             return render_svg(self.flame)
         if kind == "html":

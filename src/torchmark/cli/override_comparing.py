@@ -43,6 +43,7 @@ from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
 from torchmark.report.bundles import pack_bundle
 from torchmark.report.failures import sum_up_failure
 from torchmark.report.file_names import name_files
+from torchmark.report.flame_png import Renderer, open_renderer, render_png
 from torchmark.report.flame_svg import render_svg
 from torchmark.report.override_bundle import BASE as BASE_FILE
 from torchmark.report.override_bundle import BRANCH, DIFFERENCE, TITLE, write_guide, write_tables
@@ -117,6 +118,7 @@ def compare_overrides(
 ) -> int:
     """Compare, trace what became slower, put it together, and say what came of it."""
     comparison = question.comparison
+    pictures = find_pictures()
     try:
         found = carry_out(comparison, cores, wish, store_path, quiet=quiet, name=RUN_NAME)
     except SetupError as error:
@@ -133,11 +135,33 @@ def compare_overrides(
         echo(report.show(all_cases=all_cases, explaining=True), styled=use_colour())
     append_summary(report.summarise(), question.gate)
     # Last: whatever goes wrong with it, the verdicts have been told.
-    files = make_files(question, comparison, found, traced, report, store_path)
+    files = make_files(question, comparison, found, traced, report, store_path, pictures)
     write_bytes(pack_bundle(Path(question.output).stem or "overrides", files), question.output)
     if not is_standard_output(question.json_file):
         _tell_files(question.output, traced, len(slower))
     return report.exit_code
+
+
+@dataclasses.dataclass(frozen=True)
+class Pictures:
+    """What draws PNG files, or why nothing does."""
+
+    renderer: Renderer | None = None
+    missing: str = ""
+
+    def draw(self, name: str, flame: Flame) -> dict[str, str | bytes]:
+        """The files of a graph, by name."""
+        files: dict[str, str | bytes] = {f"{name}.svg": render_svg(flame)}
+        return files if self.renderer is None else files | {f"{name}.png": render_png(flame, self.renderer)}
+
+
+def find_pictures() -> Pictures:
+    """Ask for what draws PNG files, and say at once if it is not there: the other files do not need it."""
+    try:
+        return Pictures(open_renderer())
+    except SetupError as error:
+        echo(f"torchmark: flame graphs are written as SVG only: {error}", err=True)
+        return Pictures(missing=str(error))
 
 
 def trace_slower(comparison: Comparison, cases: Sequence[Case]) -> Traced:
@@ -187,8 +211,14 @@ def _note(traced: Traced, case: Case, base: Stacks | Failure, head: Stacks | Fai
 
 
 def make_files(
-    question: Question, comparison: Comparison, found: Found, traced: Traced, report: Report, store_path: Path
-) -> dict[str, str]:
+    question: Question,
+    comparison: Comparison,
+    found: Found,
+    traced: Traced,
+    report: Report,
+    store_path: Path,
+    pictures: Pictures,
+) -> dict[str, str | bytes]:
     """All files of the bundle, by name."""
     again = Command("All of it again:", question.command)
     dossier = make_live_dossier(comparison, found, traced.stacks, title=TITLE, commands=(again,))
@@ -199,8 +229,9 @@ def make_files(
     environments = {name: found.evidence.find_environment(target) for name, target in sides.items()}
     flames = {case: draw_graphs(case, *sides, environments) for case, sides in traced.stacks.items()}
     grown = {case: graphs[DIFFERENCE] for case, graphs in flames.items()}
-    files = {
-        "README.md": write_guide(found.judgements, names, grown, environments, question.command, traced.failed),
+    guide = write_guide(found.judgements, names, grown, environments, question.command, traced.failed, pictures.missing)
+    files: dict[str, str | bytes] = {
+        "README.md": guide,
         "report.html": render_report(dossier),
         "tables.md": write_tables(found.judgements),
         "results.json": json.dumps(report.as_json(), indent=1, sort_keys=True) + "\n",
@@ -209,7 +240,8 @@ def make_files(
         with open_store(store_path, read_only=True) as store:
             files["run.json"] = JSON.write(store.load(found.run_id, profiles=True))
     for case, graphs in flames.items():
-        files |= {f"flames/{kind.format(names[case])}": render_svg(flame) for kind, flame in graphs.items()}
+        for kind, flame in graphs.items():
+            files |= pictures.draw(f"flames/{kind.format(names[case])}", flame)
     return files
 
 

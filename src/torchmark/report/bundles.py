@@ -11,14 +11,14 @@ BEGINNING = (1980, 1, 1, 0, 0, 0)
 READABLE = 0o644 << 16
 
 
-def pack_bundle(folder: str, files: Mapping[str, str]) -> bytes:
+def pack_bundle(folder: str, files: Mapping[str, str | bytes]) -> bytes:
     """All files below one folder, so that unpacking makes no mess."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in files.items():
+        for name, content in files.items():
             info = zipfile.ZipInfo(f"{folder}/{name}", BEGINNING)
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = READABLE
             # Characters that no encoding has, such as halves of pairs, are no reason to write nothing.
-            archive.writestr(info, text.encode(errors="replace"))
+            archive.writestr(info, content.encode(errors="replace") if isinstance(content, str) else content)
     return packed.getvalue()

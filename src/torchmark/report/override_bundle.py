@@ -19,8 +19,8 @@ from torchmark.report.variants import join_label
 
 TITLE = "What __torch_function__ costs: branch against base"
 MICRO = 1e6
-# The files of each case that became slower, in the order in which one looks at them.
-DIFFERENCE, BASE, BRANCH = "difference-{}.svg", "base-{}.svg", "branch-{}.svg"
+# The graphs of each case that became slower, in the order in which one looks at them; each is an SVG and a PNG.
+DIFFERENCE, BASE, BRANCH = "difference-{}", "base-{}", "branch-{}"
 
 
 def write_tables(judgements: Sequence[Judgement]) -> str:
@@ -54,10 +54,11 @@ def write_guide(
     environments: Mapping[str, Environment | None],
     command: str,
     untraced: Mapping[Case, str],
+    no_png: str = "",
 ) -> str:
     """The page that explains the bundle. `names` are those of the files of cases that were traced.
 
-    `differences` are their graphs.
+    `differences` are their graphs; `no_png` says why these are there as SVG only.
     """
     slower = [one for one in judgements if one.verdict is Verdict.SLOWER]
     lines = [f"# {TITLE}", "", escape_markdown(close(judgements)), ""]
@@ -65,7 +66,9 @@ def write_guide(
     lines += ["", "## Became slower", ""] + ([] if slower else ["Nothing."])
     for one in slower:
         grown = _tell_growth(differences[one.case]) if one.case in differences else ""
-        lines.append(f"- {escape_markdown(join_label(one.case.label))}{grown}{_link(one.case, names, untraced)}")
+        lines.append(
+            f"- {escape_markdown(join_label(one.case.label))}{grown}{_link(one.case, names, untraced, png=not no_png)}"
+        )
     lines += [
         "",
         "## Files",
@@ -74,7 +77,8 @@ def write_guide(
         "- `tables.md`: the tables, ready to be pasted into a pull request.",
         "- `results.json`: the judgements with all that they rest on; `run.json`: the counts with costs by function, "
         "for `torchmark import run.json`.",
-        "- `flames/`: of each case that became slower, a graph of base, one of the branch, one of their difference.",
+        "- `flames/`: of each case that became slower, a graph of base, one of the branch, one of their difference"
+        + (f". There are no PNG files: {escape_markdown(no_png)}" if no_png else ", as SVG and as PNG."),
         "",
         "## Again",
         "",
@@ -101,9 +105,11 @@ def _tell_growth(flame: Flame) -> str:
     return f", most in {escape_markdown(label_of(first.frame))} ({more} instructions)"
 
 
-def _link(case: Case, names: Mapping[Case, str], untraced: Mapping[Case, str]) -> str:
+def _link(case: Case, names: Mapping[Case, str], untraced: Mapping[Case, str], *, png: bool) -> str:
     if case not in names:
         reason = untraced.get(case)
         return "" if reason is None else f" (no flame graph: {escape_markdown(reason)})"
     files = [kind.format(names[case]) for kind in (DIFFERENCE, BASE, BRANCH)]
-    return ": " + ", ".join(f"[{file}](flames/{file})" for file in files)
+    return ": " + ", ".join(
+        f"[{file}.svg](flames/{file}.svg)" + (f" ([PNG](flames/{file}.png))" if png else "") for file in files
+    )

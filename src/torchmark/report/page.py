@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import html
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,8 +21,10 @@ from torchmark.report.units import choose_scale, format_deviation, format_range,
 from torchmark.report.wording import word_caveat
 from torchmark.stats.shape import histogram
 
-# Size of the histogram in pixels.
-WIDTH, HEIGHT = 240, 48
+# Size of the histogram in pixels, and of the room for its axis below.
+WIDTH, HEIGHT, AXIS = 240, 48, 16
+_CODE = re.compile(r"`([^`\n]+)`")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
 class Bar(NamedTuple):
@@ -40,7 +44,7 @@ def load_templates() -> Any:
     # as long as starting Python.
     import jinja2
 
-    return jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("torchmark.report"),
         autoescape=True,
         trim_blocks=True,
@@ -49,13 +53,36 @@ def load_templates() -> Any:
         # What is markup already is ours, or has gone through here.
         finalize=lambda value: clean_text(value) if type(value) is str else value,
     )
+    templates.filters["prose"] = lambda text: jinja2.filters.do_mark_safe(mark_code(text))
+    templates.filters["sentences"] = split_first_sentence
+    return templates
+
+
+def mark_code(text: str) -> str:
+    """A sentence as markup, with code for what stands in backticks. Everything is escaped.
+
+    >>> mark_code("Try `a < b` & wait.")
+    'Try <code>a &lt; b</code> &amp; wait.'
+    """
+    parts = [html.escape(part) for part in _CODE.split(clean_text(text))]
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def split_first_sentence(text: str) -> tuple[str, str]:
+    """The first sentence, and what follows it.
+
+    >>> split_first_sentence("It drifts by 1.5 %. Run it again.")
+    ('It drifts by 1.5 %.', 'Run it again.')
+    """
+    first, *rest = _SENTENCE.split(text, maxsplit=1)
+    return first, "".join(rest)
 
 
 def render_measurement(spec: TaskSpec, times: Times) -> str:
     """One measurement: its statistics, a small histogram and its caveats."""
     per_run = times.per_run
     summary = summarise(per_run) if per_run else None
-    html: str = (
+    page: str = (
         load_templates()
         .get_template("measurement.html")
         .render(
@@ -68,10 +95,12 @@ def render_measurement(spec: TaskSpec, times: Times) -> str:
             bars=draw_histogram(per_run) if len(per_run) > 1 else [],
             width=WIDTH,
             height=HEIGHT,
+            axis=AXIS,
+            ends=_name_ends(per_run) if len(per_run) > 1 else ("", ""),
             caveats=[word_caveat(caveat) for caveat in find_caveats(times)],
         )
     )
-    return html
+    return page
 
 
 def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
@@ -83,6 +112,13 @@ def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
         facts.append(("mean ± std", format_deviation(summary.mean, summary.std)))
         facts.append(("range", format_range(summary.minimum, summary.maximum)))
     return facts
+
+
+def _name_ends(values: Sequence[float]) -> tuple[str, str]:
+    """What stands at both ends of the histogram's axis."""
+    scale = choose_scale(max(values))
+    low, high = (f"{scale.show(value)} {scale.unit}" for value in (min(values), max(values)))
+    return low, high
 
 
 def draw_histogram(values: Sequence[float]) -> list[Bar]:
@@ -105,8 +141,8 @@ def draw_histogram(values: Sequence[float]) -> list[Bar]:
 
 def render_grids(grids: Sequence[Grid], style: Style) -> str:
     """Comparison tables, coloured as asked for."""
-    html: str = load_templates().get_template("compare.html").render(tables=[_table(grid, style) for grid in grids])
-    return html
+    page: str = load_templates().get_template("compare.html").render(tables=[_table(grid, style) for grid in grids])
+    return page
 
 
 def _table(grid: Grid, style: Style) -> dict[str, Any]:

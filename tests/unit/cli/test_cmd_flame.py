@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.in_process import Program
-from tests.made_flames import make_deep_stacks
+from tests.made_flames import BASE, HEAD, make_deep_stacks
+from tests.pictures import read_size
 from torchmark.cli.flaming import FORMATS, Graph, choose_format
 from torchmark.errors import UsageError
+from torchmark.model.case import Case
+from torchmark.report.flame_still import WIDTH
 
 
 @pytest.mark.parametrize(
@@ -15,6 +20,7 @@ from torchmark.errors import UsageError
     [
         ("x.svg", "svg"),
         ("X.SVG", "svg"),
+        ("x.png", "png"),
         ("x.htm", "html"),
         ("x.speedscope.json", "speedscope"),
         ("x.json", "speedscope"),
@@ -28,9 +34,9 @@ def test_the_name_of_a_file_tells_its_format(output: str, kind: str) -> None:
 
 
 def test_a_name_that_tells_nothing_needs_a_format() -> None:
-    with pytest.raises(UsageError, match="--format"):
-        choose_format(None, "x.png")
-    assert choose_format("svg", "x.png") == "svg"
+    with pytest.raises(UsageError, match=r"\.svg, \.png, \.html, \.json or \.txt, or say --format"):
+        choose_format(None, "x.gif")
+    assert choose_format("svg", "x.gif") == "svg"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +53,8 @@ def test_a_name_that_tells_nothing_needs_a_format() -> None:
         (["x + y", "--base", "b", "--sampled"], "Only exact graphs"),
         (["x + y", "--sampled", "--seconds", "0"], "look at nothing"),
         (["x + y", "--threads", "1,2"], "one number of --threads"),
-        (["x" * 300, "-o", "x.png"], "does not tell the format"),
+        (["x" * 300, "-o", "x.gif"], "does not tell the format"),
+        (["x + y", "--format", "png", "-o", "-"], "Name a file, such as -o flame.png"),
     ],
 )
 def test_what_makes_no_sense_is_refused(program: Program, arguments: list[str], message: str) -> None:
@@ -67,6 +74,35 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
     assert done.returncode == 2
     assert f"There is no folder {tmp_path}/no to write x.svg to." in done.stderr
     assert measured == []
+
+
+@pytest.mark.parametrize("how", [(), ("--sampled",), ("--base", "/some/python")])
+def test_a_picture_that_cannot_be_drawn_is_told_before_anything_is_measured(
+    program: Program, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[object] = []
+    monkeypatch.setattr("torchmark.cli.cmd_flame.open_tracer", measured.append)
+    monkeypatch.setattr("torchmark.cli.cmd_flame.sample_case", measured.append)
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    done = program("flame", "x + y", *how, "-o", str(tmp_path / "x.png"))
+    assert done.returncode == 3
+    assert "pip install 'torchmark[png]'" in done.stderr
+    assert measured == []
+
+
+@pytest.mark.parametrize("how", [(), ("--base", "/some/python")])
+def test_a_picture_is_written_of_one_build_and_of_a_difference(
+    program: Program, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find(cases: Sequence[Case], *_: object, **__: object) -> Iterator[tuple[Case, Graph]]:
+        yield cases[0], Graph(HEAD, "x + y", "", BASE if how else None)
+
+    monkeypatch.setattr("torchmark.cli.cmd_flame._trace", find)
+    monkeypatch.setattr("torchmark.cli.cmd_flame._compare", find)
+    done = program("flame", "x + y", *how, "-o", str(tmp_path / "x.png"))
+    assert done.returncode == 0, done.stderr
+    assert f"{tmp_path}/x.png" in done.stdout
+    assert read_size((tmp_path / "x.png").read_bytes())[0] == 2 * WIDTH
 
 
 def test_what_is_wrong_with_a_statement_is_told_when_it_is_sampled_too(program: Program, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from tests.made_flames import make_stacks
 from tests.made_judgements import fail, make_judgement, make_time
 from tests.made_overrides import make_override
+from tests.pictures import read_size
 from torchmark.cli import override_comparing
 from torchmark.cli.comparing import Found
 from torchmark.cli.gating import GateOptions
@@ -25,6 +27,7 @@ from torchmark.model.flame import Frame, Stacks
 from torchmark.model.gate import FailOn, Policy
 from torchmark.model.judgement import Side
 from torchmark.model.plan import Metric
+from torchmark.report.flame_still import WIDTH
 
 ADD, NEG, SHAPE = (make_override(call, "SubTensor") for call in ("add", "neg", "shape"))
 
@@ -74,7 +77,13 @@ def compare(output: str = "x.zip", *, fail_on: frozenset[FailOn] = frozenset()) 
 
 def read_bundle() -> dict[str, str]:
     with zipfile.ZipFile("x.zip") as archive:
-        return {Path(name).name: archive.read(name).decode() for name in archive.namelist()}
+        names = [name for name in archive.namelist() if not name.endswith(".png")]
+        return {Path(name).name: archive.read(name).decode() for name in names}
+
+
+def read_pictures() -> dict[str, bytes]:
+    with zipfile.ZipFile("x.zip") as archive:
+        return {Path(name).name: archive.read(name) for name in archive.namelist() if name.endswith(".png")}
 
 
 def list_graphs() -> set[str]:
@@ -87,6 +96,27 @@ def test_what_became_slower_is_drawn_and_told(tracing: Tracing, capsys: pytest.C
     told = capsys.readouterr().out
     assert "3 cases: 2 slower" in told
     assert "flame graphs of 2 of 2 cases" in told
+
+
+def test_every_graph_is_there_as_a_picture_to_paste(tracing: Tracing) -> None:
+    assert compare() == 0
+    pictures = read_pictures()
+    graphs = {name.removesuffix(".svg") for name in read_bundle() if name.endswith(".svg")}
+    assert {name.removesuffix(".png") for name in pictures} == graphs
+    assert {read_size(png)[0] for png in pictures.values()} == {2 * WIDTH}
+
+
+def test_without_a_renderer_the_graphs_are_there_as_svg_and_it_is_said_why_before_measuring(
+    tracing: Tracing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    tracing.on_start = lambda: told.append(capsys.readouterr().err)
+    told: list[str] = []
+    assert compare() == 0
+    assert "pip install 'torchmark[png]'" in told[0]
+    assert list_graphs() == {"difference-add-subtensor.svg", "difference-neg-subtensor.svg"}
+    assert read_pictures() == {}
+    assert "There are no PNG files" in read_bundle()["README.md"]
 
 
 def test_tracers_that_do_not_start_cost_the_graphs_alone(tracing: Tracing, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def guide(**changes: object) -> str:
 def test_the_guide_leads_to_the_graphs_of_what_became_slower_and_of_nothing_else() -> None:
     text = guide()
     for kind in ("difference", "base", "branch"):
-        assert f"[{kind}-add.svg](flames/{kind}-add.svg)" in text
+        assert f"[{kind}-add.svg](flames/{kind}-add.svg) ([PNG](flames/{kind}-add.png))" in text
     assert "neg" not in text.partition("## Became slower")[2].partition("## Files")[0]
 
 
@@ -53,6 +53,12 @@ def test_it_names_the_function_that_grew_most() -> None:
 def test_it_says_why_there_is_no_graph() -> None:
     text = guide(names={}, differences={}, untraced={ADD: "It <crashed>."})
     assert "no flame graph: It \\<crashed\\>." in text
+
+
+def test_it_says_why_there_are_no_png_files() -> None:
+    text = guide(no_png="PNG files need a font.")
+    assert "There are no PNG files: PNG files need a font." in text
+    assert ".png" not in text
 
 
 def test_it_has_the_command_that_does_it_again() -> None:

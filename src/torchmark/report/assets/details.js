@@ -35,6 +35,20 @@
 
   const isolated = (text) => make("bdi", {}, text);
 
+  // A sentence, with code for what stands in backticks; the same as `mark_code` of page.py.
+  const prose = (text) => make("bdi", {}, ...text.split(/`([^`\n]+)`/).map((part, i) => (i % 2 ? make("code", {}, part) : part)));
+
+  // So many caveats are shown whole. More are folded to a line each, which is the first sentence.
+  const MOST_WHOLE = 2;
+
+  function makeFold(text, open) {
+    const [first] = text.split(/(?<=[.!?])\s+(?=[A-Z`])/, 1);
+    const rest = text.slice(first.length).trim();
+    const fold = make("details", { class: "fold" }, make("summary", {}, prose(first)), ...(rest ? [make("p", {}, prose(rest))] : []));
+    fold.open = open;
+    return fold;
+  }
+
   class Details {
     constructor(page, readFlames) {
       this.page = page;
@@ -53,12 +67,14 @@
     build(index, id) {
       const about = this.page.details[index];
       const box = make("div", { class: "detail" });
+      const beside = (...parts) => make("div", { class: "beside" }, ...parts.filter((part) => part));
       const parts = [
-        this.makeFailures(about), this.makeVerdict(about), this.makeSamples(about), this.makeDoubts(about),
-        this.makeNumbers(about), this.makeStages(about), this.makeFunctions(about), this.makeDrawings(about),
-        this.makeFlames(index), this.makeDefinition(about), this.makeCommands(about, id),
+        this.makeFailures(about), this.makeDoubts(about),
+        beside(this.makeVerdict(about), this.makeSamples(about), this.makeNumbers(about), this.makeStages(about)),
+        this.makeFunctions(about), this.makeDrawings(about), this.makeFlames(index),
+        beside(this.makeDefinition(about), this.makeCommands(about, id)),
       ];
-      box.append(...parts.filter((part) => part));
+      box.append(...parts.filter((part) => part && part.childElementCount));
       return box;
     }
 
@@ -66,14 +82,14 @@
       const failures = this.pairs(about.failures);
       if (!failures.length) return null;
       const blocks = failures.map(([title, text]) => make("div", {}, make("p", {}, isolated(title)), make("pre", {}, text)));
-      return makeSection("What failed", "wide failures", ...blocks);
+      return makeSection("What failed", "failures", ...blocks);
     }
 
     makeVerdict(about) {
       if (about.verdict === undefined) return null;
       const list = make("dl", { class: "facts" });
       for (const [name, text] of this.pairs(about.facts)) {
-        list.append(make("dt", {}, name), make("dd", {}, isolated(text)));
+        list.append(make("dt", {}, name), make("dd", {}, prose(text)));
       }
       return makeSection(`Verdict: ${this.text(about.verdict)}`, "", list);
     }
@@ -108,15 +124,15 @@
     makeDoubts(about) {
       const texts = [...(about.doubts || []), ...(about.notes || [])].map((number) => this.text(number));
       if (!texts.length) return null;
-      const list = make("ul", {}, ...texts.map((text) => make("li", {}, isolated(text))));
-      return makeSection(about.doubts ? "What is to be doubted" : "Notes", "wide hedged", list);
+      const folds = texts.map((text) => makeFold(text, texts.length <= MOST_WHOLE));
+      return makeSection(about.doubts ? "Caveats" : "Notes", "hedged", ...folds);
     }
 
     makeNumbers(about) {
       if (!about.numbers) return null;
       const rows = about.numbers.map((row) => row.map((number) => this.text(number)));
       const heads = this.compared ? this.page.parties.map(isolated) : ["Value"];
-      return makeSection("Numbers", this.compared ? "" : "tall", makeTable(["For one run", ...heads], rows, "measures"));
+      return makeSection("Numbers", "", makeTable(["For one run", ...heads], rows, "measures"));
     }
 
     makeStages(about) {
@@ -162,15 +178,15 @@
       if (!about.functions || !about.functions.length) return null;
       const [before, total] = [1, 2].map((side) => addUp([...about.functions.map((one) => one[side + 1]), about.rest ? about.rest[side] : 0]));
       const rows = about.functions.map(([name, stage, base, head]) => {
-        const code = make("code", {}, this.text(name));
+        const code = make("span", {}, make("code", {}, this.text(name)), make("span", { class: "under" }, this.nameStage(this.text(stage))));
         return [code, make("td", { class: "words" }, this.nameStage(this.text(stage))), ...this.showBoth(base, head, total)];
       });
       if (about.rest) {
         const [others, base, head] = about.rest;
-        rows.push([others === 1 ? "1 other function" : `${others} other functions`, "", ...this.showBoth(base, head, total)]);
+        rows.push([others === 1 ? "1 other function" : `${others} other functions`, make("td", { class: "words" }), ...this.showBoth(base, head, total)]);
       }
-      rows.push(["In all", "", ...this.showBoth(before, total, total)]);
-      return makeSection("Instructions by function", "wide", makeTable(["Function", "Stage", ...this.headBoth()], rows, "numbers sums functions"));
+      rows.push(["In all", make("td", { class: "words" }), ...this.showBoth(before, total, total)]);
+      return makeSection("Instructions by function", "", makeTable(["Function", "Stage", ...this.headBoth()], rows, "numbers sums functions"));
     }
 
     makeDrawings(about) {
@@ -179,7 +195,7 @@
         const parsed = new DOMParser().parseFromString(this.text(number), "image/svg+xml").documentElement;
         return make("figure", { class: "drawing" }, document.importNode(parsed, true), make("figcaption", {}, this.text(caption)));
       });
-      return makeSection("In pictures", "wide", ...figures);
+      return makeSection("In pictures", "", ...figures);
     }
 
     makeFlames(index) {
@@ -187,7 +203,7 @@
       if (!titles.length) return null;
       // All graphs of the page lie one after the other.
       const first = this.page.flames.slice(0, index).reduce((sum, one) => sum + one.length, 0);
-      const section = makeSection("Flame graph", "wide flames");
+      const section = makeSection("Flame graph", "flames");
       titles.forEach((title, i) => {
         const label = title ? `Flame graph: ${title}` : this.compared ? "Flame graph of the difference" : "Flame graph";
         const button = make("button", { type: "button", class: "flame", "aria-expanded": "false" }, label);
@@ -197,6 +213,7 @@
           const open = place.hidden;
           place.hidden = !open;
           button.setAttribute("aria-expanded", String(open));
+          button.textContent = open ? label.replace("Flame", "Hide flame") : label;
           if (!open || drawn) return;
           drawn = true;
           const flames = this.readFlames();

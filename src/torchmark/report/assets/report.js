@@ -275,6 +275,7 @@
     window.addEventListener("beforeprint", () => {
       limit = Infinity;
       place();
+      for (const fold of document.querySelectorAll("details.fold")) fold.open = true;
       span(heads.filter((head) => !head.classList.contains("room3")).length);
     });
     window.addEventListener("afterprint", () => span(countColumns()));

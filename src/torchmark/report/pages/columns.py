@@ -186,7 +186,7 @@ COMPARED = (
     Column("stage", "Stage", "The stage of a call whose instructions changed most", 3, _fill_stage),
 )
 SINGLE = (
-    _STATUS._replace(title="Result", about="Whether it was measured, and what is to be doubted"),
+    _STATUS._replace(title="Result", about="Whether it was measured, and whether it has caveats"),
     Column("time", "Time", "Median time of a run", 1, _fill_time),
     Column("interval", "±", "The farther end of the 95 % interval of the median, as a share of it", 3, _fill_interval),
     Column("instructions", "Instructions", "Instructions of a run", 2, _fill_instructions),

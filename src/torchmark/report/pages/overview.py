@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from torchmark.model.dossier import Dossier, Entry
-from torchmark.model.judgement import Judgement
+from torchmark.model.judgement import Judgement, Verdict
 from torchmark.report.changes import show_delta
 from torchmark.report.failed import sum_up
 from torchmark.report.judgement_facts import say_change
@@ -19,8 +19,8 @@ from torchmark.report.printable import printable
 from torchmark.report.rows import show_share
 from torchmark.report.variants import Variants
 
-# As many as are taken in at a glance.
-MOST_BARS = 10
+# In either direction: as many as are taken in at a glance.
+MOST_BARS = 8
 # More names are counted.
 MOST_NAMES = 12
 
@@ -72,10 +72,15 @@ def count_statuses(dossier: Dossier) -> list[Tile]:
 
 
 def draw_changes(entries: Sequence[Entry], variants: Variants) -> list[Bar]:
-    """The largest changes as bars on one scale."""
+    """The largest changes as bars on one scale: first all that became slower, then what became faster."""
     changed = [one.judgement for one in entries if find_status(one) in (Status.SLOWER, Status.FASTER)]
     found = [(find_change(one), one) for one in changed if one is not None]
-    largest = sorted(found, key=lambda pair: -abs(pair[0][0]))[:MOST_BARS]
+    found.sort(key=lambda pair: -abs(pair[0][0]))
+    largest = [
+        pair
+        for verdict in (Verdict.SLOWER, Verdict.FASTER)
+        for pair in [pair for pair in found if pair[1].verdict is verdict][:MOST_BARS]
+    ]
     span = _Span([edge for change, _ in largest for edge in change])
     return [_draw_change(judgement, change, span, variants) for change, judgement in largest]
 

@@ -23,8 +23,8 @@ SCRIPTS = ("flame.js", "samples.js", "details.js", "report.js")
 STYLES = ("flame.css", "report.css")
 # Reasons of a gate that are told one by one.
 MOST_REASONS = 5
-# Beside more bars than this there is room for what is to be doubted; of fewer it stands below them.
-FEW_BARS = 5
+# So many caveats are shown whole. More are folded to a line each.
+MOST_WHOLE = 2
 
 
 def render_report(dossier: Dossier) -> str:
@@ -64,7 +64,7 @@ def _tell(dossier: Dossier) -> dict[str, Any]:
         "remarks": [show_lines(text) for text in dossier.remarks],
         "compared": is_compared(dossier),
         "tiles": count_statuses(dossier),
-        "few": FEW_BARS,
+        "whole": MOST_WHOLE,
         "changes": draw_changes(dossier.entries, variants),
         "stages": draw_stages(dossier),
         "judged": gate is not None,

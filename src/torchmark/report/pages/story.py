@@ -148,7 +148,9 @@ def _tell_stages(entries: Sequence[Entry]) -> str:
     if not shares:
         return ""
     stage, share = max(shares.items(), key=lambda one: one[1])
-    return f"Of a typical case's instructions, {show_share(share).replace('%', ' %')} are in one stage: {stage}."
+    return (
+        f"On average, {show_share(share).replace('%', ' %')} of the instructions of a case are in the stage “{stage}”."
+    )
 
 
 def add_up_shares(entries: Sequence[Entry]) -> dict[str, float]:
@@ -190,7 +192,7 @@ def _tell_cause(entries: Sequence[Entry], word: str) -> str:
     if any(delta * sign < 0 for delta in deltas.values()):
         return f"{text}. The stage that {'gained' if sign > 0 else 'lost'} most is {stage} ({show_delta(most)})."
     how_much = "all" if share >= ALL else show_share(share).replace("%", " %")
-    return f"{text}, {how_much} of them in one stage: {stage}."
+    return f"{text}, {how_much} of them in the stage “{stage}”."
 
 
 def hold_default_gate(dossier: Dossier) -> GateResult | None:

@@ -65,7 +65,7 @@ def test_the_story_counts_every_case_once_names_the_worst_and_the_stage_it_is_in
     assert "the worst is Pointwise / add, Python (+12 %)" in story
     assert "the best is Pointwise / mul, Python (-5.0 %)" in story
     assert (
-        "All slower ones together take 1,400 more instructions a run, all of them in one stage: argument parsing."
+        "All slower ones together take 1,400 more instructions a run, all of them in the stage “argument parsing”."
         in story
     )
 
@@ -82,7 +82,7 @@ def test_where_other_stages_lost_some_no_share_of_the_sum_is_told() -> None:
 def test_a_run_alone_tells_what_was_measured_and_where_instructions_are() -> None:
     story = " ".join(tell_story(make_small(compared=False)))
     assert "Of 5 cases, 4 timed and 4 counted." in story
-    assert "in one stage: kernel" in story
+    assert "in the stage “kernel”" in story
 
 
 def test_the_parties_are_named_with_their_torch() -> None:
