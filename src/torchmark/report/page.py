@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,12 +16,14 @@ from torchmark.model.times import Times
 from torchmark.report.embedding import clean_text
 from torchmark.report.table import Style, explain, format_columns, rank_cells
 from torchmark.report.text import count
-from torchmark.report.units import choose_scale, select_unit
+from torchmark.report.units import choose_scale, format_time, select_unit
 from torchmark.report.wording import word_caveat
 from torchmark.stats.shape import histogram
 
 # Size of the histogram in pixels.
 WIDTH, HEIGHT = 240, 48
+# Behind these a long name may go on in the next line.
+_SEPARATORS = re.compile(r"(?<=::)|(?<=[<>(,/])")
 
 
 class Bar(NamedTuple):
@@ -40,7 +43,7 @@ def load_templates() -> Any:
     # as long as starting Python.
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("torchmark.report"),
         autoescape=True,
         trim_blocks=True,
@@ -49,6 +52,17 @@ def load_templates() -> Any:
         # What is markup already is ours, or has gone through here.
         finalize=lambda value: clean_text(value) if type(value) is str else value,
     )
+    environment.filters["split_name"] = split_name
+    return environment
+
+
+def split_name(name: str) -> list[str]:
+    """The name of a function in parts, between which a line may end.
+
+    >>> split_name("at::add<int>(a, b)")
+    ['at::', 'add<', 'int>', '(', 'a,', ' b)']
+    """
+    return _SEPARATORS.split(name)
 
 
 def render_measurement(spec: TaskSpec, times: Times) -> str:
@@ -66,6 +80,7 @@ def render_measurement(spec: TaskSpec, times: Times) -> str:
             sizes=f"{count(len(per_run), 'sample')} of {count(times.number_per_run, 'run')}, "
             f"{count(spec.num_threads, 'thread')}",
             bars=draw_histogram(per_run) if len(per_run) > 1 else [],
+            ends=(format_time(min(per_run)), format_time(max(per_run))) if per_run else (),
             width=WIDTH,
             height=HEIGHT,
             caveats=[word_caveat(caveat) for caveat in find_caveats(times)],
