@@ -22,12 +22,16 @@ from torchmark.define.tree import flatten
 from torchmark.errors import DefinitionError, UsageError
 from torchmark.model.case import Case
 from torchmark.model.compiling import CompileCosts
+from torchmark.model.line import name_value
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Sampling, Target
 from torchmark.model.task import TaskSpec
-from torchmark.report.compiling import describe_compile_costs
-from torchmark.report.failures import describe_failure
+from torchmark.report.cells import wrap
+from torchmark.report.compiling import describe_compile_costs, tell_compile_costs
+from torchmark.report.counts import DEFAULT_LINE_WIDTH
+from torchmark.report.failures import describe_failure, sum_up_failure
 from torchmark.report.faults import describe_fault
+from torchmark.report.notebook import Panel, render_panel
 from torchmark.report.units import format_time
 from torchmark.report.wording import state_fact
 from torchmark.runner.artefacts import Models
@@ -37,7 +41,7 @@ from torchmark.runner.preparing import prepare
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class BenchmarkResult:
     """What became of one case: what was asked for and could be measured, and why the rest could not."""
 
@@ -52,9 +56,42 @@ class BenchmarkResult:
     """Why its results could not be compared with those of the other variants, although they should be."""
 
     def __str__(self) -> str:
+        return "\n".join([self._name(), *self._lines()])
+
+    def __repr__(self) -> str:
+        came = []
+        if self.measurement is not None and self.measurement.raw_times:
+            came.append(format_time(self.measurement.median))
+        if self.stats is not None:
+            came.append(self._instructions(self.stats))
+        came += [f"failed: {sum_up_failure(failure)}" for failure in self.failures]
+        return name_value(self, f"{self._name()}: {', '.join(came) or 'not measured'}")
+
+    def _repr_html_(self) -> str:
+        parts, spec = [], None if self.measurement is not None else _describe(self.case)
+        if self.measurement is not None:
+            parts.append(self.measurement._repr_html_())
+        if self.stats is not None:
+            parts.append(render_panel(self.stats._show(spec)))
+            spec = None
+        notes = [] if self.unchecked is None else [f"It was not compared with the other variants. {self.unchecked}"]
+        rest = Panel(
+            title=spec.title if spec else "",
+            setup=spec.setup_str() if spec else "",
+            facts=() if self.compile_costs is None else tell_compile_costs(self.compile_costs),
+            notes=tuple(notes),
+            failures=tuple(describe_failure(failure) for failure in self.failures),
+        )
+        return "".join([*parts, render_panel(rest)] if rest != Panel() else parts)
+
+    def _name(self) -> str:
         labels = [text for text in self.case.autolabels.as_dict.values() if text]
         threads = f", {self.case.args.num_threads} threads" if self.case.args.num_threads > 1 else ""
-        return "\n".join([f"{' / '.join(self.case.label)}: {', '.join(labels)}{threads}", *self._lines()])
+        return f"{' / '.join(self.case.label)}: {', '.join(labels)}{threads}"
+
+    @staticmethod
+    def _instructions(stats: CallgrindStats) -> str:
+        return f"{stats.counts() / stats.number_per_run:,.0f} instructions"
 
     def _lines(self) -> Iterator[str]:
         if self.compile_costs is not None:
@@ -62,11 +99,12 @@ class BenchmarkResult:
         elif self.measurement is not None:
             yield f"  {format_time(self.measurement.median)}"
         if self.stats is not None:
-            yield f"  {self.stats.counts() / self.stats.number_per_run:,.0f} instructions"
+            yield f"  {self._instructions(self.stats)}"
         caveats = [
             caveat for result in (self.measurement, self.stats) if result is not None for caveat in result.caveats
         ]
-        yield from (f"  NOTE: {state_fact(caveat)}" for caveat in caveats)
+        for caveat in caveats:
+            yield from wrap(f"  NOTE: {state_fact(caveat)}", DEFAULT_LINE_WIDTH, 8)
         if self.unchecked is not None:
             yield f"  NOTE: It was not compared with the other variants. {self.unchecked}"
         for failure in self.failures:

@@ -7,13 +7,15 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from torchmark.analysis.arrange import Entry, Grid, arrange
+from torchmark.analysis.arrange import Entry, Grid, arrange, ordered_unique
 from torchmark.api.measurement import Measurement
 from torchmark.errors import UsageError
+from torchmark.model.line import name_value
 from torchmark.report.export import export_csv, export_dict, export_markdown
 from torchmark.report.page import render_grids
 from torchmark.report.printable import printable_lines
 from torchmark.report.table import Colorize, Style, render_table
+from torchmark.report.text import count
 
 
 class Compare:
@@ -71,6 +73,11 @@ class Compare:
     def __str__(self) -> str:
         # Where the text will go is not known here: it has the colours that were asked for.
         return self._render(in_colour=_colours_allowed())
+
+    def __repr__(self) -> str:
+        labels = ordered_unique(m.label or "" for m in self._results)
+        tables = f"{count(len(labels), 'table')}: {', '.join(filter(None, labels))}".removesuffix(": ")
+        return name_value(self, f"{count(len(self._results), 'measurement')}, {tables}")
 
     def _render(self, *, in_colour: bool) -> str:
         style = self._style if in_colour else Style(self._trim, Colorize.NONE, self._warnings)

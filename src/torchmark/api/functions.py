@@ -9,7 +9,9 @@ from typing import NamedTuple, overload
 
 from torchmark.callgrind.symbols import is_known_for_noise
 from torchmark.errors import UsageError
+from torchmark.model.line import name_value
 from torchmark.report.counts import DEFAULT_LINE_WIDTH, describe_functions
+from torchmark.report.notebook import render_panel, show_functions
 
 
 class FunctionCount(NamedTuple):
@@ -17,6 +19,12 @@ class FunctionCount(NamedTuple):
 
     count: int  # type: ignore[assignment]  # as the reference names it, although a tuple has a method of that name
     function: str
+
+    def __repr__(self) -> str:
+        return name_value(self, f"count={self.count}, function={self.function!r}")
+
+    def _repr_html_(self) -> str:
+        return render_panel(show_functions([(self.count, self.function, False)], inclusive=True))
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -110,6 +118,11 @@ class FunctionCounts:
             truncate=self.truncate_rows,
         )
         return f"<torchmark.FunctionCounts object at {id(self):#x}>\n{text}"
+
+    def _repr_html_(self) -> str:
+        noisy = self._noisy or frozenset()
+        rows = [(c, fn, fn in noisy) for c, fn in self._data]
+        return render_panel(show_functions(rows, inclusive=self.inclusive, truncate=self.truncate_rows))
 
 
 class _MixedCounts(UsageError, AssertionError):

@@ -18,12 +18,14 @@ from torchmark.fuzz.fuzzer import Fuzzer
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob
+from torchmark.model.line import name_value
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
-from torchmark.report.failures import describe_failure
+from torchmark.report.failures import describe_failure, sum_up_failure
 from torchmark.report.inputs import word_input
+from torchmark.report.notebook import render_panel, show_input
 from torchmark.report.units import format_time
 from torchmark.runner.backend import Stop
 from torchmark.runner.cores import choose_cores
@@ -39,7 +41,7 @@ RUN_TIME_S = 0.02
 LOOKING_INTERVAL_S = 0.1
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class FuzzedResult:
     """What came of one input: the times of each statement, or why there are none."""
 
@@ -68,10 +70,26 @@ class FuzzedResult:
         """The input in a few words."""
         return word_input(self.input)
 
+    def __repr__(self) -> str:
+        if self.failure is not None:
+            came = f"failed, {sum_up_failure(self.failure)}"
+        else:
+            came = ", ".join(f"{m.stmt} {_median(m)}" for m in self.measurements)
+        return name_value(self, f"{self.index}: {self.describe()}: {came}")
+
+    def _repr_html_(self) -> str:
+        failure = None if self.failure is None else describe_failure(self.failure)
+        measured = [(m.stmt, m._as_times()) for m in self.measurements]
+        return render_panel(show_input(f"input {self.index}: {self.describe()}", measured, failure))
+
     def __str__(self) -> str:
         if self.failure is not None:
             return f"{self.describe()}\n{describe_failure(self.failure)}"
         return "\n".join([self.describe(), *(f"  {format_time(m.median)}  {m.stmt}" for m in self.measurements)])
+
+
+def _median(measurement: Measurement) -> str:
+    return format_time(measurement.median) if measurement.raw_times else "not timed"
 
 
 def measure_inputs(

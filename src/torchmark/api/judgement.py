@@ -6,9 +6,12 @@ import dataclasses
 from typing import Any
 
 from torchmark.model.judgement import Judgement as Value
+from torchmark.model.line import name_value
+from torchmark.report.judgement_facts import say_verdict
 from torchmark.report.judgement_page import render_judgement
 from torchmark.report.judgement_plain import plain_judgement
 from torchmark.report.judgements import describe_judgement
+from torchmark.report.variants import name_case
 
 WIDTH = 80
 
@@ -22,7 +25,10 @@ class Judgement(Value):
     >>> from torchmark.model.task import Language
     >>> case = Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON), TimerArgs("x + 1"))
     >>> count = CountEvidence(Spread(1000, 1000, 1000), Spread(1050, 1050, 1050), 3, 3, 1, 1)
-    >>> Judgement(case, Verdict.SLOWER, Cause.COUNT_ALONE, count=count)
+    >>> judgement = Judgement(case, Verdict.SLOWER, Cause.COUNT_ALONE, count=count)
+    >>> judgement
+    Judgement(add, Python: slower, +5.0 % instructions)
+    >>> print(judgement)
     add, Python: slower, +5.0 % instructions
       instructions  +50 (+5.0 %), from 1,000 to 1,050
       allocations   3 on both sides
@@ -35,9 +41,10 @@ class Judgement(Value):
         return plain_judgement(self)
 
     def __repr__(self) -> str:
-        return describe_judgement(self, WIDTH, "python")
+        return name_value(self, f"{name_case(self.case)}: {say_verdict(self)}")
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return describe_judgement(self, WIDTH, "python")
 
     def _repr_html_(self) -> str:
         return render_judgement(self)

@@ -14,6 +14,8 @@ from torchmark.model.caveat import Caveat, OptimisedAway
 from torchmark.model.summary import Interval, Summary
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
+from torchmark.report.cells import wrap
+from torchmark.report.counts import DEFAULT_LINE_WIDTH
 from torchmark.report.page import render_measurement
 from torchmark.report.text import describe_measurement
 from torchmark.report.wording import word_caveat
@@ -243,7 +245,7 @@ class Measurement:
         summary = self.summary if self.raw_times else None
         text = describe_measurement(self.task_spec, summary, self.number_per_run)
         if self.optimised_away:
-            text = f"{text}\n  WARNING: {word_caveat(OptimisedAway())}"
+            text = "\n".join([text, *wrap(f"  WARNING: {word_caveat(OptimisedAway())}", DEFAULT_LINE_WIDTH, 11)])
         return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 
     def _repr_html_(self) -> str:

@@ -14,7 +14,11 @@ from torchmark.model.caveat import Caveat
 from torchmark.model.costs import Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.task import TaskSpec
-from torchmark.report.counts import describe_counts, describe_layouts
+from torchmark.report.cells import wrap
+from torchmark.report.counts import DEFAULT_LINE_WIDTH, CountRow, describe_counts, describe_layouts
+from torchmark.report.functions import FunctionRow
+from torchmark.report.notebook import Panel, render_panel, show_counts
+from torchmark.report.text import one_line
 from torchmark.report.wording import word_caveat
 from torchmark.store.fields import (
     check_schema,
@@ -159,8 +163,40 @@ class CallgrindStats:
         lines = [f"<torchmark.CallgrindStats object at {id(self):#x}>", text]
         if self.layouts:
             lines.append(describe_layouts(self.layouts, self.spread))
-        lines += [f"NOTE: {word_caveat(caveat)}" for caveat in self.caveats]
+        for caveat in self.caveats:
+            lines += wrap(f"NOTE: {word_caveat(caveat)}", DEFAULT_LINE_WIDTH, 6)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return render_panel(self._show(self.task_spec))
+
+    def _show(self, spec: TaskSpec | None) -> Panel:
+        number, noisy = self.number_per_run, self.stmt_exclusive_stats._noisy or frozenset()
+        inclusive = {fn: c for c, fn in self.stmt_inclusive_stats}
+        rows = [FunctionRow(fn, c / number, inclusive.get(fn, c) / number, fn in noisy) for c, fn in self.stats()]
+        notes = [word_caveat(caveat) for caveat in self.caveats]
+        if not self.built_with_debug_symbols:
+            notes.append("PyTorch was not built with debug symbols: source files of its functions may be missing.")
+        return show_counts(spec, make_row(self), rows, notes)
+
+
+def make_row(result: CallgrindStats) -> CountRow:
+    """What was counted, per run, for a table of several statements."""
+    number, baseline = result.number_per_run, result.baseline_exclusive_stats
+    allocations, tensors, cycles = result.allocations, result.tensor_allocations, result.estimated_cycles
+    return CountRow(
+        name=one_line(result.task_spec.stmt),
+        threads=result.task_spec.num_threads,
+        number=number,
+        instructions=result.counts() / number,
+        baseline=baseline.sum() / number if len(baseline) else None,
+        allocations=None if allocations is None else allocations / number,
+        tensor_allocations=None if tensors is None else tensors / number,
+        cycles=None if cycles is None else cycles / number,
+        layouts=len(result.layouts),
+        spread=result.spread,
+        environment=result.environment,
+    )
 
 
 def make_stats(spec: TaskSpec, tally: Tally, environment: Environment | None) -> CallgrindStats:

@@ -13,7 +13,7 @@ import click
 
 from torchmark.analysis.arrange import ordered_unique
 from torchmark.api.counter import STARTING, choose_layouts, start
-from torchmark.api.stats import CallgrindStats, make_stats
+from torchmark.api.stats import CallgrindStats, make_row, make_stats
 from torchmark.callgrind.tally import tally
 from torchmark.cli.compiling import compile_tasks
 from torchmark.cli.output import echo
@@ -35,7 +35,7 @@ from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled
 from torchmark.model.task import TaskSpec
-from torchmark.report.counts import DEFAULT_LINE_WIDTH, CountRow, render_counts, render_difference
+from torchmark.report.counts import DEFAULT_LINE_WIDTH, render_counts, render_difference
 from torchmark.report.export import plain_caveat
 from torchmark.report.failures import describe_failure
 from torchmark.report.text import one_line
@@ -165,7 +165,7 @@ def _report(
 
 def _texts(results: Sequence[CallgrindStats], *, diff: bool) -> Iterator[str]:
     width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
-    yield render_counts([_row(result) for result in results], width)
+    yield render_counts([make_row(result) for result in results], width)
     notes = [(result, caveat) for result in results for caveat in result.caveats]
     for result, caveat in notes:
         whose = f"{one_line(result.task_spec.stmt)}: " if len(results) > 1 else ""
@@ -180,23 +180,6 @@ def _texts(results: Sequence[CallgrindStats], *, diff: bool) -> Iterator[str]:
             to_name=one_line(two.task_spec.stmt),
             line_width=width,
         )
-
-
-def _row(result: CallgrindStats) -> CountRow:
-    number, baseline = result.number_per_run, result.baseline_exclusive_stats
-    return CountRow(
-        name=one_line(result.task_spec.stmt),
-        threads=result.task_spec.num_threads,
-        number=number,
-        instructions=result.counts() / number,
-        baseline=baseline.sum() / number if len(baseline) else None,
-        allocations=(result.allocations or 0) / number,
-        tensor_allocations=(result.tensor_allocations or 0) / number,
-        cycles=None if result.estimated_cycles is None else result.estimated_cycles / number,
-        layouts=len(result.layouts),
-        spread=result.spread,
-        environment=result.environment,
-    )
 
 
 def _per_run_difference(one: CallgrindStats, two: CallgrindStats) -> list[tuple[float, str, bool]]:

@@ -26,10 +26,11 @@ from torchmark.define.signature import Signature, parse_signature
 from torchmark.define.variants import Pair, pair_up, parse_block
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode, RuntimeMode
+from torchmark.model.line import show_fields
 from torchmark.model.task import Language
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class GroupedBenchmark:
     """Related benchmarks: the same computation in one or two languages, and what else to make of it.
 
@@ -56,6 +57,9 @@ class GroupedBenchmark:
     tags: tuple[str, ...] = ()
     compared: Compared | None = None
     """How statements without a signature that names an output are compared."""
+
+    def __repr__(self) -> str:
+        return show_fields(self)
 
     def __post_init__(self) -> None:
         for name in ("torchscript", "autograd"):

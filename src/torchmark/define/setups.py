@@ -7,9 +7,10 @@ import dataclasses
 from torchmark.define.faults import BrokenText, break_off
 from torchmark.define.options import dedent
 from torchmark.errors import DefinitionError
+from torchmark.model.line import show_fields
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class GroupedSetup:
     """What runs before the statements, by language; `global_setup` stands at file scope in C++.
 
@@ -20,6 +21,9 @@ class GroupedSetup:
     py_setup: str = ""
     cpp_setup: str = ""
     global_setup: str = ""
+
+    def __repr__(self) -> str:
+        return show_fields(self)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -20,6 +20,7 @@ from torchmark.fuzz.entropy import Entropy
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
 from torchmark.fuzz.tensors import FuzzedTensor, is_overridden
 from torchmark.fuzz.writing import write_input
+from torchmark.model.line import name_value
 
 T = TypeVar("T")
 
@@ -37,6 +38,10 @@ class FuzzedItem(NamedTuple):
     tensors: dict[str, torch.Tensor]
     tensor_properties: dict[str, dict[str, Any]]
     params: dict[str, Any]
+
+    def __repr__(self) -> str:
+        sizes = [f"{name} {'x'.join(map(str, x.shape)) or 'scalar'} {x.dtype}" for name, x in self.tensors.items()]
+        return name_value(self, f"{'; '.join(sizes)}; {', '.join(f'{n}={v!r}' for n, v in self.params.items())}")
 
 
 class Draft(NamedTuple):

@@ -9,6 +9,7 @@ import dataclasses
 import enum
 import json
 
+from torchmark.model.line import name_value, show_fields
 from torchmark.model.task import Language
 
 Label = tuple[str, ...]
@@ -51,7 +52,7 @@ class CompileMode:
         return f"{RuntimeMode.COMPILE.value} ({', '.join(filter(None, (self.backend, self.mode)))})"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class AutoLabels:
     """Which variant of its group a case is."""
 
@@ -60,6 +61,9 @@ class AutoLabels:
     language: Language
     compiling: CompileMode | None = None
     """How it is compiled, where `runtime` is COMPILE."""
+
+    def __repr__(self) -> str:
+        return name_value(self, ", ".join(filter(None, self.as_dict.values())))
 
     @property
     def as_dict(self) -> dict[str, str]:
@@ -75,7 +79,7 @@ class AutoLabels:
         }
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class TimerArgs:
     """What a `Timer` is made of, and nothing else.
 
@@ -88,6 +92,9 @@ class TimerArgs:
     global_setup: str = ""
     num_threads: int = 1
     language: Language = Language.PYTHON
+
+    def __repr__(self) -> str:
+        return show_fields(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +133,7 @@ class Check:
     setup: str
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Case:
     """One benchmark as it is measured. `check` is None where its results are not to be compared with others'."""
 
@@ -139,6 +146,9 @@ class Case:
     check: Check | None = None
     suite: str = ""
     """The suite's name, or the path of the file that defines it."""
+
+    def __repr__(self) -> str:
+        return show_fields(self)
 
     @property
     def key(self) -> str:

@@ -9,6 +9,8 @@ import dataclasses
 import enum
 import textwrap
 
+from torchmark.model.line import show_fields
+
 
 class Language(enum.Enum):
     """The language a statement is written in."""
@@ -33,6 +35,9 @@ class TaskSpec:
     description: str | None = None
     env: str | None = None
     num_threads: int = 1
+
+    def __repr__(self) -> str:
+        return show_fields(self)
 
     @property
     def title(self) -> str:

@@ -11,16 +11,21 @@ from torchmark.stats.order import quantile
 
 def describe_compile_costs(costs: CompileCosts) -> str:
     """A line for each cost, then what was compiled and what was not; nothing at the end."""
-    rows = [
+    rows = tell_compile_costs(costs)
+    width = max(len(name) for name, _ in rows)
+    lines = [f"  {name:<{width}}  {text}" for name, text in rows]
+    return "\n".join([*lines, *(f"    break: {text}" for text in costs.cold.breaks)])
+
+
+def tell_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
+    """Each cost by its name."""
+    return (
         ("steady call", _median(costs.steady)),
         ("guards and call", _median(costs.call)),
         ("compile, empty cache", format_time(costs.cold_s)),
         _word_warm(costs),
         ("graphs", _word_graphs(costs)),
-    ]
-    width = max(len(name) for name, _ in rows)
-    lines = [f"  {name:<{width}}  {text}" for name, text in rows]
-    return "\n".join([*lines, *(f"    break: {text}" for text in costs.cold.breaks)])
+    )
 
 
 def _median(times: Times) -> str:

@@ -87,8 +87,8 @@ class CountRow:
     number: int
     instructions: float
     baseline: float | None
-    allocations: float
-    tensor_allocations: float
+    allocations: float | None
+    tensor_allocations: float | None
     cycles: float | None
     layouts: int
     spread: float | None
@@ -102,8 +102,8 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_LINE_WIDTH
         columns.append(("spread", [f"{row.spread or 0:.1%}" for row in rows]))
     if _has_baseline(rows):
         columns.append(("baseline", [f"{row.baseline or 0:,.0f}" for row in rows]))
-    columns.append(("mallocs", [_show_few(row.allocations) for row in rows]))
-    columns.append(("tensors", [_show_few(row.tensor_allocations) for row in rows]))
+    columns.append(("mallocs", [show_few(row.allocations) for row in rows]))
+    columns.append(("tensors", [show_few(row.tensor_allocations) for row in rows]))
     if any(row.cycles is not None for row in rows):
         columns.append(("est. cycles", [f"{row.cycles or 0:,.0f}" for row in rows]))
     if len({row.threads for row in rows}) > 1:
@@ -127,13 +127,13 @@ def _line(name: str, name_width: int, cells: Sequence[str], widths: Sequence[int
     return f"{name:<{name_width}}{numbers}"
 
 
-def _show_few(n: float) -> str:
-    """A number of allocations: whole where it is.
+def show_few(n: float | None) -> str:
+    """A number of allocations: whole where it is; a dash where none were counted.
 
-    >>> _show_few(3.0), _show_few(2.97)
-    ('3', '2.97')
+    >>> show_few(3.0), show_few(2.97), show_few(None)
+    ('3', '2.97', '–')
     """
-    return f"{n:,.2f}".removesuffix(".00")
+    return "–" if n is None else f"{n:,.2f}".removesuffix(".00")
 
 
 def _explain(rows: Sequence[CountRow]) -> list[str]:

@@ -25,6 +25,8 @@ from torchmark.stats.shape import histogram
 WIDTH, HEIGHT, AXIS = 240, 48, 16
 _CODE = re.compile(r"`([^`\n]+)`")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
+# Behind these a long name may go on in the next line.
+_SEPARATORS = re.compile(r"(?<=::)|(?<=[<>(,/])")
 
 
 class Bar(NamedTuple):
@@ -55,6 +57,7 @@ def load_templates() -> Any:
     )
     templates.filters["prose"] = lambda text: jinja2.filters.do_mark_safe(mark_code(text))
     templates.filters["sentences"] = split_first_sentence
+    templates.filters["split_name"] = split_name
     return templates
 
 
@@ -76,6 +79,15 @@ def split_first_sentence(text: str) -> tuple[str, str]:
     """
     first, *rest = _SENTENCE.split(text, maxsplit=1)
     return first, "".join(rest)
+
+
+def split_name(name: str) -> list[str]:
+    """The name of a function in parts, between which a line may end.
+
+    >>> split_name("at::add<int>(a, b)")
+    ['at::', 'add<', 'int>', '(', 'a,', ' b)']
+    """
+    return _SEPARATORS.split(name)
 
 
 def render_measurement(spec: TaskSpec, times: Times) -> str:

@@ -29,14 +29,15 @@ def test_it_is_the_judgement_with_a_face() -> None:
 
 def test_its_texts_are_those_of_the_reports() -> None:
     judged = from_judgement(JUDGEMENT)
-    assert repr(judged) == str(judged) == describe_judgement(JUDGEMENT, 80, "python")
+    assert str(judged) == describe_judgement(JUDGEMENT, 80, "python")
+    assert repr(judged) == "Judgement(add, Python: slower, +2.0 %)"
     assert judged.to_dict() == plain_judgement(JUDGEMENT)
     assert json.loads(json.dumps(judged.to_dict()))["verdict"] == "slower"
 
 
 def test_in_python_options_are_those_of_python() -> None:
     judged = from_judgement(JUDGEMENT)
-    for text in (repr(judged), judged._repr_html_()):
+    for text in (str(judged), judged._repr_html_()):
         assert "layouts=" in text
         assert "--layouts" not in text
 

@@ -41,7 +41,7 @@ def test_a_measurement_shows_its_numbers_and_a_histogram() -> None:
     outline = html_of(Measurement(1, times, TaskSpec("x + y", "x = 1", label="add", description="small")))
     assert outline.tags.count("svg") == 1
     assert outline.tags.count("rect") == 3
-    for text in ("add", "small", "setup: x = 1", "1.05 us", "95 % interval", "9 samples of 1 run, 1 thread"):
+    for text in ("add", "small", "setup: x = 1", "1.05 us", "95 % interval", "9 samples of 1 run, 1 thread", "1.20 us"):
         assert text in outline.text
 
 
