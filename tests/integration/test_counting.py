@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 import torchmark
+from torchmark import CallgrindStats, FunctionCount, FunctionCounts
 from torchmark.callgrind.symbols import count_allocations
 from torchmark.callgrind.tally import find_noisy
 from torchmark.model.costs import Counts
@@ -263,10 +265,40 @@ def test_repeats_give_a_tuple_of_equal_counts(counting_worker: Worker) -> None:
         results[0].counts(net=True)
 
 
-def test_the_raw_file_can_be_kept(counting_worker: Worker) -> None:
-    stats = torchmark.Timer("x + 1", "x = 1").collect_callgrind(layouts=1, retain_out_file=True)
-    assert stats.stmt_callgrind_out is not None
-    assert stats.stmt_callgrind_out.startswith("# callgrind format")
+@pytest.fixture(scope="module", params=["python", "cpp"])
+def kept(request: pytest.FixtureRequest, counting_worker: Worker) -> CallgrindStats:
+    """A count with the file that Callgrind wrote, tidied."""
+    stmts = {"python": ("x + 1", "x = torch.ones(2)"), "cpp": ("x + 1;", "auto x = torch::ones(2);")}
+    timer = torchmark.Timer(*stmts[request.param], language=request.param)
+    return timer.collect_callgrind(10, layouts=1, retain_out_file=True)
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+def test_callgrind_annotate_reads_a_kept_file_as_our_own_tables_have_it(
+    kept: CallgrindStats, inclusive: bool, tmp_path: Path
+) -> None:
+    assert kept.stmt_callgrind_out is not None
+    (tmp_path / "callgrind.out.1").write_text(kept.stmt_callgrind_out)
+    program = ["callgrind_annotate", "--auto=no", "--threshold=100", f"--inclusive={'yes' if inclusive else 'no'}"]
+    done = subprocess.run([*program, tmp_path / "callgrind.out.1"], capture_output=True, text=True, cwd="/", check=True)
+    rows = re.findall(r"^ *([\d,]+) +\([ \d.]+%\) +(.*)$", done.stdout, re.MULTILINE)
+    (total, name), *functions = [(int(number.replace(",", "")), name) for number, name in rows]
+    assert (total, name) == (kept.counts(), "PROGRAM TOTALS")
+    assert [number for number, _ in functions] == [entry.count for entry in merge_binaries(kept.stats(inclusive))]
+    shown = torchmark.FunctionCounts(tuple(FunctionCount(*row) for row in functions), inclusive)
+    assert len(merge_binaries(shown) - merge_binaries(kept.stats(inclusive))) == 0
+
+
+def test_a_kept_file_names_its_process_in_a_few_words(kept: CallgrindStats) -> None:
+    assert kept.stmt_callgrind_out is not None
+    assert kept.stmt_callgrind_out.startswith("# callgrind format")
+    commands = [line for line in kept.stmt_callgrind_out.splitlines() if line.startswith("cmd:")]
+    assert commands == [f"cmd: {sys.executable} (a counting process of torchmark)"]
+
+
+def merge_binaries(functions: FunctionCounts) -> FunctionCounts:
+    """By file and function: callgrind_annotate names the binary of some functions only."""
+    return functions.transform(lambda label: re.sub(r" \[(/[^]]*|\?\?\?)\]$", "", label))
 
 
 def test_globals_arrive_as_they_are(counting_worker: Worker) -> None:

@@ -224,6 +224,7 @@ def test_collecting_gives_what_the_reference_gives(timers: dict[str, Timer]) -> 
     stats = timers["add"].collect_callgrind(number=10)
     assert isinstance(stats, CallgrindStats)
     assert len(stats.layouts) == 5
+    assert stats.counts(denoise=True) == stats.counts()
     assert stats.baseline_exclusive_stats.sum() == 0
     assert stats.tensor_allocations == 10
     bare = timers["add"].collect_callgrind(number=10, layouts=1, repeats=3)

@@ -39,7 +39,7 @@ def collect(
     if isinstance(outcome, Failure):
         text = f"Failed to collect callgrind profile:\n{describe_failure(outcome)}"
         raise WorkerError(text, kind=outcome.kind.value)
-    return make_stats(spec, tally(outcome, job.layouts), worker.environment)
+    return make_stats(spec, tally(outcome, job.layouts), worker.environment, compiled=job.compiled is not None)
 
 
 def start(worker: Worker) -> None:

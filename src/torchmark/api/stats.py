@@ -70,7 +70,10 @@ class CallgrindStats:
         return self.stmt_inclusive_stats if inclusive else self.stmt_exclusive_stats
 
     def counts(self, *, denoise: bool = False, net: bool = False) -> int:
-        """Instructions of all runs together; `net` takes off what the empty loop costs."""
+        """Instructions of all runs together; `net` takes off what the empty loop costs.
+
+        `denoise` leaves out functions that vary with the layout of memory. It changes nothing for C++.
+        """
         stmt, baseline = self.stmt_exclusive_stats, self.baseline_exclusive_stats
         if net and not len(baseline):
             raise UsageError(
@@ -199,9 +202,14 @@ def make_row(result: CallgrindStats) -> CountRow:
     )
 
 
-def make_stats(spec: TaskSpec, tally: Tally, environment: Environment | None) -> CallgrindStats:
-    """The result of a counting, from what the worker's profiles come to."""
+def make_stats(
+    spec: TaskSpec, tally: Tally, environment: Environment | None, *, compiled: bool = False
+) -> CallgrindStats:
+    """The result of a counting, from what the worker's profiles come to. `compiled` is for C++."""
     noisy = None if tally.noisy is None else frozenset(tally.noisy)
+    if compiled:
+        # The noise that the reference removes is the interpreter's. A function that varies in C++ is the statement's own.
+        noisy = frozenset()
     return CallgrindStats(
         task_spec=spec,
         number_per_run=tally.number,

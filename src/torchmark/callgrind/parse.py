@@ -1,4 +1,5 @@
-"""Reads `callgrind.out`: costs by function and calls between functions, in one pass over the lines.
+"""Reads `callgrind.out`: costs by function and calls between functions, in one pass over the lines; and tidies a file
+that is kept for other programs.
 
 The format is the one in Valgrind's manual: names are written once and referred to by number, a `calls=` line is
 followed by the cost of those calls, and positions (which are skipped) may be relative. Parts in one file are added up.
@@ -6,6 +7,7 @@ followed by the cost of those calls, and positions (which are skipped) may be re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +21,9 @@ TRIGGER = "Trigger: Client Request: "
 # What stands before the trigger: versions, a process number, and a command line of a user's own length.
 HEADER_LENGTH = 20_000
 
+_COMMAND = re.compile(r"^cmd: *(.*?)( -c .*)?$", re.MULTILINE)
+_OPEN_CALL = re.compile(r"^calls=0(?=\s)", re.MULTILINE)
+
 
 def read_profile(path: Path) -> Profile:
     """The profile in a file."""
@@ -30,6 +35,16 @@ def read_trigger(text: str) -> str | None:
     """The text that was given with the request for a profile, without reading on."""
     _, found, after = text[:HEADER_LENGTH].partition(f"desc: {TRIGGER}")
     return after.partition("\n")[0] if found else None
+
+
+def tidy_for_other_programs(text: str) -> str:
+    """A file of a counting worker as `callgrind_annotate` and KCachegrind read it rightly.
+
+    Callgrind writes 0 calls of a function that was entered before counting began and has not returned.
+    callgrind_annotate takes the line after that for the caller's own cost, so such a call is written as one. Costs stay
+    as they are. The command loses the source text that the worker starts with.
+    """
+    return _OPEN_CALL.sub("calls=1", _COMMAND.sub(r"cmd: \1 (a counting process of torchmark)", text))
 
 
 def parse_profile(lines: Iterable[str], *, must_be_complete: bool = False) -> Profile:

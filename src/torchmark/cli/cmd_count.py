@@ -122,7 +122,8 @@ def command(
             if isinstance(outcome, Failure):
                 failures.append((task, outcome))
             else:
-                results.append(make_stats(task, tally(outcome, seeds), worker.environment))
+                counted = tally(outcome, seeds)
+                results.append(make_stats(task, counted, worker.environment, compiled=language == "cpp"))
     finally:
         # Also after an interrupt: what has been counted is not lost.
         worker.close()

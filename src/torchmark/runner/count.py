@@ -6,7 +6,7 @@ import dataclasses
 import io
 from collections.abc import Iterable, Sequence
 
-from torchmark.callgrind.parse import parse_profile, read_trigger
+from torchmark.callgrind.parse import parse_profile, read_trigger, tidy_for_other_programs
 from torchmark.errors import StoreError
 from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction
 from torchmark.model.job import BARE_LAYOUT, CountJob, Place
@@ -92,7 +92,7 @@ def _read(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -> Count
         number=job.number,
         layouts=tuple(profiles[name] for name in names),
         baseline=None,
-        texts=tuple(files[name] for name in names) if keep_texts else None,
+        texts=tuple(tidy_for_other_programs(files[name]) for name in names) if keep_texts else None,
         optimised_away=any(answer.optimised_away for answer in answers),
         functions=tuple(PythonFunction(*function) for answer in answers for function in answer.functions),
     )

@@ -123,10 +123,11 @@ HERE = Environment("/bin/python", "3.11", "2.13", "AVX2", "AVX512", True, "valgr
 LAYOUTS = (profile(f=100, malloc=10, z=0), profile(f=100, malloc=12), profile(f=100, malloc=11))
 
 
-def counted(**changes: Any) -> torchmark.CallgrindStats:
+def counted(*, compiled: bool = False, **changes: Any) -> torchmark.CallgrindStats:
     values = {"number": 10, "layouts": LAYOUTS, "baseline": profile(f=5), "texts": ("one", "two", "three"), **changes}
     counts = Counts(**values)
-    return make_stats(torchmark.TaskSpec("x", "pass"), tally(counts, range(len(counts.layouts))), HERE)
+    counted = tally(counts, range(len(counts.layouts)))
+    return make_stats(torchmark.TaskSpec("x", "pass"), counted, HERE, compiled=compiled)
 
 
 def test_the_median_layout_stands_for_all() -> None:
@@ -157,6 +158,16 @@ def test_one_layout_knows_nothing_of_noise() -> None:
     assert "Counted in one memory layout" in repr(stats)
     with pytest.raises(UsageError, match="no baseline"):
         stats.counts(net=True)
+
+
+@pytest.mark.parametrize("layouts", [LAYOUTS, LAYOUTS[:1]])
+def test_nothing_is_noise_in_cpp_as_in_the_reference(layouts: tuple[Profile, ...]) -> None:
+    stats = counted(compiled=True, layouts=layouts, baseline=None, texts=None)
+    stored = torchmark.CallgrindStats.from_dict(json.loads(json.dumps(stats.to_dict())))
+    for one in (stats, stats.as_standardized(), stored):
+        assert one.counts(denoise=True) == one.counts(denoise=False) == one.stats().denoise().sum() > 100
+    twice = stats.delta(counted(compiled=True, layouts=(profile(f=1),), baseline=None, texts=None))
+    assert twice.denoise().sum() == twice.sum()
 
 
 def test_json_and_back() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.callgrind.parse import parse_profile, read_trigger
+from torchmark.callgrind.parse import parse_profile, read_trigger, tidy_for_other_programs
 from torchmark.errors import StoreError
 from torchmark.model.costs import Call, Function, Profile
 
@@ -251,3 +251,33 @@ def test_nothing_is_lost_and_nothing_is_added(costs: list[tuple[str, int]]) -> N
     assert profile.total() == sum(cost for _, cost in costs)
     for name in {name for name, _ in costs}:
         assert profile.exclusive[Function("a.c", name)] == (sum(c for n, c in costs if n == name),)
+
+
+OPEN_CALL = """\
+ob=/bin/a
+fl=a.c
+fn=f
+cfn=g
+calls=0 7
+3 12
+fn=g
+7 12
+totals: 12
+"""
+
+
+def test_a_call_that_began_before_counting_is_one_call_in_a_tidied_file_and_costs_the_same() -> None:
+    raw, tidied = parse(OPEN_CALL), parse(tidy_for_other_programs(OPEN_CALL))
+    assert (tidied.exclusive, tidied.inclusive, tidied.totals()) == (raw.exclusive, raw.inclusive, raw.totals())
+    assert (raw.calls[F, G], tidied.calls[F, G]) == (Call(0, (12,)), Call(1, (12,)))
+
+
+def test_other_calls_and_lines_stay_as_they_are_in_a_tidied_file() -> None:
+    text = OPEN_CALL.replace("calls=0", "calls=10")
+    assert tidy_for_other_programs(text) == text
+
+
+@pytest.mark.parametrize("command", ["/bin/my python -c \\nimport sys\\nprint('a -c b')", "/bin/my python"])
+def test_the_source_text_of_a_worker_is_not_in_a_tidied_file(command: str) -> None:
+    tidied = tidy_for_other_programs(HEAD.replace("python a: b", command) + OPEN_CALL)
+    assert "cmd: /bin/my python (a counting process of torchmark)\npart: 1\n" in tidied
