@@ -8,7 +8,7 @@ from typing import Any
 
 from torchmark.model.comparison import ComparisonCaveat
 from torchmark.model.judgement import CountEvidence, Judgement, Spread, TimeEvidence
-from torchmark.report.changes import find_seconds, to_share
+from torchmark.report.changes import find_seconds, has_interval, to_share
 from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.explaining import plain_explanation
 from torchmark.report.plain import plain_failure
@@ -57,8 +57,8 @@ def _plain_time(time: TimeEvidence) -> dict[str, Any]:
         "verdict": time.verdict.value,
         "ratio": to_share(time.log_ratio) + 1,
         "change": to_share(time.log_ratio),
-        "low": to_share(time.low),
-        "high": to_share(time.high),
+        "low": to_share(time.low) if has_interval(time) else None,
+        "high": to_share(time.high) if has_interval(time) else None,
         "confidence": time.confidence,
         "p_value": time.p_value,
         "base_s": time.base_s,

@@ -15,6 +15,8 @@ from torchmark.report.pages.status import SIGNS, Status, find_status
 from torchmark.report.rows import FAILED, fill_cells, find_margin, show_allocations, show_share
 from torchmark.report.units import format_time
 
+# Stands for a number that only the other side has.
+ABSENT = "–"
 # A change of a stage that is smaller is not told.
 SMALLEST_STAGE = 0.5
 
@@ -55,7 +57,8 @@ def find_main_stage(entry: Entry) -> StageChange | None:
     stages = entry.breakdown.stages
     if len(entry.exhibits) == 1:
         return max(stages, key=lambda stage: stage.head)
-    if entry.breakdown.only is not None:
+    # A side that was not counted, or is of another definition, gives no difference.
+    if entry.breakdown.only is not None or entry.judgement is None:
         return None
     most = max(stages, key=lambda stage: abs(stage.delta))
     return most if abs(most.delta) >= SMALLEST_STAGE else None
@@ -83,7 +86,8 @@ def _fill_time(entry: Entry) -> Cell:
     now = times[-1]
     if now is None:
         failed = entry.exhibits[-1] is not None and _has_failed(entry.exhibits[-1], "time")
-        return Cell(FAILED if failed else "", None, _against(times[0] if len(times) > 1 else None))
+        absent = ABSENT if times[0] is not None else ""
+        return Cell(FAILED if failed else absent, None, _against(times[0] if len(times) > 1 else None))
     return Cell(format_time(now), now, _against(times[0] if len(times) > 1 else None))
 
 
@@ -117,7 +121,8 @@ def _fill_instructions_change(entry: Entry) -> Cell:
 def _fill_instructions(entry: Entry) -> Cell:
     head = entry.exhibits[-1]
     if head is None or head.count is None:
-        return Cell(FAILED if _has_failed(head, "instructions") else "")
+        counted = any(one is not None and one.count is not None for one in entry.exhibits)
+        return Cell(FAILED if _has_failed(head, "instructions") else ABSENT if counted else "")
     return Cell(f"{head.count.instructions:,.0f}", head.count.instructions)
 
 
