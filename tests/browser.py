@@ -31,6 +31,25 @@ FLAGS = (
 )
 # What needs no network.
 INNER = ("file:", "data:", "blob:", "about:", "chrome:", "chrome-extension:", "devtools:")
+# How many numbers the tables show, and those that reach out of their cell, of what scrolls them or of the view.
+NUMBERS = r"""
+document.querySelectorAll("details").forEach((one) => { one.open = true; });
+const hidden = [];
+let total = 0;
+for (const cell of document.querySelectorAll("td")) {
+  if (!/\d/.test(cell.textContent) || cell.querySelector("table")) continue;
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  const inner = text.getBoundingClientRect();
+  if (!inner.width) continue;
+  total += 1;
+  const scroller = cell.closest(".scroll, .table") || document.documentElement;
+  const around = [cell.getBoundingClientRect(), scroller.getBoundingClientRect(), { left: 0, right: innerWidth }];
+  const cut = around.some((one) => inner.left < one.left - 1 || inner.right > one.right + 1);
+  if (cut) hidden.push(cell.textContent.trim());
+}
+return [total, hidden];
+"""
 
 
 class Browser:
@@ -69,6 +88,11 @@ class Browser:
     def list_outer_requests(self) -> list[str]:
         """Those of them that would leave the machine, or that a page on its own could not have answered."""
         return [url for url in self.list_requests() if not url.startswith(INNER)]
+
+    def find_hidden_numbers(self) -> tuple[int, list[str]]:
+        """How many numbers the tables show, and those that are cut off. Opens everything that is folded."""
+        total, hidden = self.driver.execute_script(NUMBERS)
+        return total, hidden
 
     def screenshot(self, file: Path, *, whole: bool = False) -> Path:
         """A picture of what is to be seen, or of the whole page."""

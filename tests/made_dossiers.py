@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 
 from tests.made_judgements import LACKING, fail, make_count, make_judgement, make_time
+from tests.made_overrides import make_override_rows
 from tests.made_summaries import make_case, make_summary
 from tests.sample_runs import ENVIRONMENT, HOST
 from torchmark.analysis.breakdown import shorten
@@ -21,6 +22,7 @@ from torchmark.model.plan import Metric
 from torchmark.model.run import Source
 from torchmark.model.summary import CaseSummary
 from torchmark.model.task import Language
+from torchmark.report.override_section import make_override_section
 
 CREATED = 1.7e9
 BASE = Party("before", "before (0001), 2023-11-14", (ENVIRONMENT,), HOST, (Source("standard", "c0ffee"),))
@@ -128,6 +130,21 @@ def make_small(*, compared: bool = True) -> Dossier:
     ]
     entries[2] = _doubt(entries[2])
     return make_dossier(entries, compared=compared)
+
+
+def make_uncounted() -> Dossier:
+    """Four cases with many instructions, of which base was not counted; a caveat, and the overheads of overrides."""
+    entries = []
+    for i, name in enumerate(("add", "mul", "div", "sqrt")):
+        entry = make_entry(make_case("Pointwise", name, suite="standard", stmt=f"x.{name}()"), 0.12 * i)
+        base, head = entry.exhibits
+        assert base is not None
+        base = dataclasses.replace(base, count=None, caveats=(Drift(0.2),) if i == 0 else ())
+        breakdown = make_breakdown(1_234_567_890, 150_000_000, Side.HEAD)
+        entries.append(dataclasses.replace(entry, exhibits=(base, head), breakdown=breakdown))
+    section = make_override_section(make_override_rows(), make_override_rows())
+    assert section is not None
+    return dataclasses.replace(make_dossier(entries), sections=(section,))
 
 
 def _doubt(entry: Entry) -> Entry:

@@ -157,6 +157,8 @@ def test_the_page_of_histories_fits_every_view(browser: Browser, history_page: P
     driver = browser.open(history_page, width=width, dark=dark)
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     assert driver.execute_script(OUTSIDE) == []
+    total, hidden = browser.find_hidden_numbers()
+    assert (total > 0, hidden) == (True, [])
     assert browser.read_console() == []
 
 

@@ -12,7 +12,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from tests.browser import Browser
-from tests.made_dossiers import make_hostile, make_many, make_small
+from tests.made_dossiers import make_hostile, make_many, make_small, make_uncounted
 from torchmark.model.dossier import Dossier
 from torchmark.report.pages.report import render_report
 
@@ -20,6 +20,7 @@ WAIT_S = 10
 MAKERS: dict[str, Callable[[], Dossier]] = {
     "small": make_small,
     "single": lambda: make_small(compared=False),
+    "uncounted": make_uncounted,
     "hostile": make_hostile,
     "many": lambda: make_many(1000),
 }
@@ -165,6 +166,7 @@ def test_a_flame_graph_is_drawn_on_demand_and_its_frames_zoom(browser: Browser, 
     assert not find_all(driver, ".tmf")
     find(driver, "button.flame").click()
     wait(driver, "document.querySelectorAll('.tmf-frame').length > 3")
+    assert find(driver, "button.flame").text == "Hide flame graph of the difference"
     frame = next(one for one in find_all(driver, ".tmf-frame") if "free" in one.text)
     before = frame.size["width"]
     frame.click()
@@ -172,6 +174,50 @@ def test_a_flame_graph_is_drawn_on_demand_and_its_frames_zoom(browser: Browser, 
     wait(driver, f"{found}.offsetWidth > {2 * before}")
     find(driver, "button.flame").click()
     assert not find(driver, ".flame-place").is_displayed()
+    assert find(driver, "button.flame").text == "Flame graph of the difference"
+
+
+def test_what_became_worse_stands_before_what_became_better(browser: Browser, pages: dict[str, Path]) -> None:
+    driver = browser.open(pages["small"])
+    titles = [one.text for one in find_all(driver, ".panel h2")]
+    assert titles[:2] == ["Became slower", "What failed"]
+    assert titles[-1] == "Became faster"
+    assert [one.text.split()[-1] for one in find_all(driver, ".tile")] == ["slower", "failed", "faster", "same"]
+    verdicts = [one.text.split()[-1] for one in find_all(driver, "td.verdict")]
+    assert verdicts == ["slower", "slower", "failed", "faster", "same"]
+
+
+def test_many_caveats_take_a_line_each_until_they_are_opened(browser: Browser, pages: dict[str, Path]) -> None:
+    driver = browser.open(pages["small"], width=390, height=844)
+    div = next(i for i, name in enumerate(names(driver)) if "div" in name)
+    find_all(driver, "button.open")[div].click()
+    for place in (".caveats", ".detail .hedged"):
+        folds = find_all(driver, f"{place} details")
+        assert len(folds) > 2
+        assert all(one.get_attribute("open") is None and one.size["height"] < 40 for one in folds)
+        fold = next(one for one in folds if "spans 50%" in str(one.get_attribute("textContent")))
+        fold.find_element(By.TAG_NAME, "summary").click()
+        assert [one.text for one in fold.find_elements(By.TAG_NAME, "code")] == ["torchmark doctor"]
+    assert not run(driver, "return document.body.innerText.includes('`')")
+
+
+def test_two_caveats_are_shown_whole(browser: Browser, pages: dict[str, Path]) -> None:
+    driver = browser.open(pages["uncounted"])
+    folds = find_all(driver, ".caveats details")
+    assert 0 < len(folds) <= 2
+    assert all(one.get_attribute("open") is not None for one in folds)
+
+
+@pytest.mark.parametrize("page", ["small", "single", "uncounted"])
+def test_every_number_of_every_table_is_to_be_seen_on_a_telephone(
+    browser: Browser, pages: dict[str, Path], page: str
+) -> None:
+    driver = browser.open(pages[page], width=390, height=844)
+    run(driver, "document.querySelectorAll('button.open').forEach(one => one.click())")
+    wait(driver, "document.querySelectorAll('.functions').length > 3")
+    total, hidden = browser.find_hidden_numbers()
+    assert total > 100
+    assert hidden == []
 
 
 @pytest.mark.parametrize("width", [1440, 390])

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from torchmark import Compare, Measurement, TaskSpec
+from torchmark.report.page import mark_code, split_first_sentence
 
 EVIL = "<script>alert('x')</script> & \"q\""
 
@@ -77,3 +78,21 @@ def test_a_comparison_is_a_table_a_label() -> None:
     html = comparison._repr_html_()
     assert html.count("color: #1a7f37") == 2
     assert html.count("color: #cf222e") == 2
+
+
+def test_what_stands_in_backticks_is_code_and_its_markup_is_text() -> None:
+    outline = Outline(mark_code(f"Try `{EVIL}` & {EVIL}, or `a`."))
+    assert outline.tags == ["code", "code"]
+    assert outline.text == f"Try {EVIL} & {EVIL}, or a."
+
+
+@pytest.mark.parametrize("text", ["a ` alone", "empty ``", "over `two\nlines`"])
+def test_backticks_that_are_not_around_a_line_of_code_stay(text: str) -> None:
+    assert mark_code(text) == text
+
+
+def test_a_number_or_a_name_does_not_end_a_sentence() -> None:
+    assert split_first_sentence("at::add of 1.5 us. `x` is slow. So be it.") == (
+        "at::add of 1.5 us.",
+        "`x` is slow. So be it.",
+    )

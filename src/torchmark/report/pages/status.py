@@ -14,8 +14,8 @@ class Status(enum.Enum):
     """What rows are told apart by, in the order in which they are listed. The value is the word that is shown."""
 
     SLOWER = "slower"
-    FASTER = "faster"
     FAILED = "failed"
+    FASTER = "faster"
     UNDECIDED = "undecided"
     SAME = "same"
     NOT_COMPARED = "not compared"

@@ -118,7 +118,7 @@ def test_functions_and_stages_add_up_to_the_count() -> None:
 
 def test_filters_are_offered_for_what_differs_and_for_nothing_else() -> None:
     facets = {key: found for key, _, found, _ in values(render_report(make_small()))["facets"]}
-    assert facets["verdict"] == ["slower", "faster", "failed", "same"]
+    assert facets["verdict"] == ["slower", "failed", "faster", "same"]
     assert facets["language"] == ["C++", "Python"]
     assert facets["threads"] == ["1", "2"]
     assert "suite" not in facets

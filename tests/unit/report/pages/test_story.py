@@ -61,7 +61,7 @@ def _doubtful() -> tuple[Entry, ...]:
 
 def test_the_story_counts_every_case_once_names_the_worst_and_the_stage_it_is_in() -> None:
     story = " ".join(tell_story(make_small()))
-    assert "Of 5 cases, 2 slower, 1 faster, 1 failed, 1 same" in story
+    assert "Of 5 cases, 2 slower, 1 failed, 1 faster, 1 same" in story
     assert "the worst is Pointwise / add, Python (+12 %)" in story
     assert "the best is Pointwise / mul, Python (-5.0 %)" in story
     assert (
