@@ -70,8 +70,9 @@ def test_several_statements_and_thread_counts_make_a_table(program: Program) -> 
     done = program("time", "x + x", "x * x", "--setup", "x = torch.ones(4)", "--threads", "1,2", *QUICK)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert [line[:11] for line in lines if "threads: -" in line] == ["1 threads: ", "2 threads: "]
-    assert sum("x + x" in line and "|" in line for line in lines) == 2
+    assert lines[0] == "setup: x = torch.ones(4)"
+    assert [line.split("  ")[0] for line in lines if "median" in line] == ["1 thread", "2 threads"]
+    assert sum(line.startswith("  x + x ") for line in lines) == 2
     assert "\033" not in done.stdout
 
 
@@ -140,7 +141,7 @@ def test_a_bad_statement_gives_the_users_own_traceback(program: Program, argumen
 def test_a_bad_statement_costs_the_others_nothing(program: Program) -> None:
     done = program("time", "x = 1", "1 / 0", "x = 2", "--threads", "1,2", *QUICK)
     assert done.returncode == 1
-    assert sum("x = " in line and "|" in line for line in done.stdout.splitlines()) == 4
+    assert sum(line.startswith(("  x = 1 ", "  x = 2 ")) for line in done.stdout.splitlines()) == 4
     assert done.stderr.startswith("Failed: 1 / 0\nTraceback")
     assert done.stderr.count("ZeroDivisionError") == 1
 
@@ -230,7 +231,7 @@ def test_json_that_could_not_be_written_is_told(command: str) -> None:
 def test_what_other_programs_print_stays_out_of_the_json() -> None:
     done = run("time", "os.system('echo hello')", "--setup", "import os", "--number", "1", "--json", "-")
     assert json.loads(done.stdout)["measurements"]
-    assert "hello" in done.stderr
+    assert "hello" not in done.stdout
 
 
 def test_standard_output_by_its_other_name_is_standard_output() -> None:
