@@ -126,6 +126,7 @@ def test_a_statement_can_import_what_lies_here(tmp_path: Path) -> None:
         (["x +* 2"], '  File "<stmt>", line 1\n    x +* 2\n       ^\nSyntaxError: invalid syntax\n'),
         (
             ["raise SystemExit(7)"],
+            "exited with code 7\n"
             'Traceback (most recent call last):\n  File "<stmt>", line 1, in <module>\n    raise SystemExit(7)\n'
             "SystemExit: 7\n",
         ),
@@ -199,7 +200,7 @@ def test_a_torch_that_does_not_load_is_told_with_its_reason(tmp_path: Path) -> N
     (tmp_path / "torch.py").write_text("raise OSError('libtorch.so: cannot open shared object file')\n")
     done = run("time", "pass", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
-    assert "does not load: libtorch.so: cannot open" in done.stderr
+    assert "does not load: OSError: libtorch.so: cannot open" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -231,7 +232,7 @@ def test_json_that_could_not_be_written_is_told(command: str) -> None:
 def test_what_other_programs_print_stays_out_of_the_json() -> None:
     done = run("time", "os.system('echo hello')", "--setup", "import os", "--number", "1", "--json", "-")
     assert json.loads(done.stdout)["measurements"]
-    assert "hello" not in done.stdout
+    assert "\nhello\n" not in done.stdout
 
 
 def test_standard_output_by_its_other_name_is_standard_output() -> None:

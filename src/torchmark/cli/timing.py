@@ -26,7 +26,7 @@ from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
 from torchmark.report.waiting import show_waiting
 from torchmark.runner.racing import race
-from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path
+from torchmark.runner.spec import other_worker, own_worker, visible_path
 from torchmark.runner.timing import measure_time
 from torchmark.runner.worker import Worker
 
@@ -256,11 +256,10 @@ class Stopwatch:
 
 def open_worker(python: str | None) -> tuple[Worker, Place]:
     """A worker in this program's own interpreter or in another one, and where its statements run."""
-    spec: WorkerSpec
     if python is not None:
         spec = other_worker(python, os.environ, {}, counting=False)
-        return Worker(spec), Place(os.getcwd())
-    spec = own_worker(os.environ, counting=False)
+        return Worker(dataclasses.replace(spec, probed=False)), Place(os.getcwd())
+    spec = dataclasses.replace(own_worker(os.environ, counting=False), probed=False)
     # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
     sys.path.insert(0, os.getcwd())
     return Worker(spec), Place(os.getcwd(), tuple(visible_path()))

@@ -48,6 +48,11 @@ def test_times_that_were_not_taken_in_turns_have_ratios_without_intervals() -> N
     assert standings.ratios[0].low is None
 
 
+@pytest.mark.parametrize("in_turns", [True, False])
+def test_a_block_that_the_clock_cannot_see_is_no_error(in_turns: bool) -> None:
+    assert rank([[0.0] * 8, [1.0] * 8], in_turns=in_turns).fastest == 0
+
+
 @pytest.mark.parametrize("size", [2, 4])
 def test_equal_statements_are_rarely_called_different(size: int) -> None:
     chance = random.Random(7)
