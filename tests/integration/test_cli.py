@@ -104,8 +104,9 @@ def test_several_statements_and_thread_counts_make_a_table(program: Program) -> 
     done = program("time", "x + x", "x * x", "--setup", "x = torch.ones(4)", "--threads", "1,2", *QUICK)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert [line[:11] for line in lines if "threads: -" in line] == ["1 threads: ", "2 threads: "]
-    assert sum("x + x" in line and "|" in line for line in lines) == 2
+    assert lines[0] == "setup: x = torch.ones(4)"
+    assert [line.split("  ")[0] for line in lines if "median" in line] == ["1 thread", "2 threads"]
+    assert sum(line.startswith("  x + x ") for line in lines) == 2
     assert "\033" not in done.stdout
 
 
@@ -159,6 +160,7 @@ def test_a_statement_can_import_what_lies_here(tmp_path: Path) -> None:
         (["x +* 2"], '  File "<stmt>", line 1\n    x +* 2\n       ^\nSyntaxError: invalid syntax\n'),
         (
             ["raise SystemExit(7)"],
+            "exited with code 7\n"
             'Traceback (most recent call last):\n  File "<stmt>", line 1, in <module>\n    raise SystemExit(7)\n'
             "SystemExit: 7\n",
         ),
@@ -174,7 +176,7 @@ def test_a_bad_statement_gives_the_users_own_traceback(program: Program, argumen
 def test_a_bad_statement_costs_the_others_nothing(program: Program) -> None:
     done = program("time", "x = 1", "1 / 0", "x = 2", "--threads", "1,2", *QUICK)
     assert done.returncode == 1
-    assert sum("x = " in line and "|" in line for line in done.stdout.splitlines()) == 4
+    assert sum(line.startswith(("  x = 1 ", "  x = 2 ")) for line in done.stdout.splitlines()) == 4
     assert done.stderr.startswith("Failed: 1 / 0\nTraceback")
     assert done.stderr.count("ZeroDivisionError") == 1
 
@@ -232,7 +234,7 @@ def test_a_torch_that_does_not_load_is_told_with_its_reason(tmp_path: Path) -> N
     (tmp_path / "torch.py").write_text("raise OSError('libtorch.so: cannot open shared object file')\n")
     done = run("time", "pass", PYTHONPATH=str(tmp_path))
     assert done.returncode == 3
-    assert "does not load: libtorch.so: cannot open" in done.stderr
+    assert "does not load: OSError: libtorch.so: cannot open" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -264,7 +266,7 @@ def test_json_that_could_not_be_written_is_told(command: str) -> None:
 def test_what_other_programs_print_stays_out_of_the_json() -> None:
     done = run("time", "os.system('echo hello')", "--setup", "import os", "--number", "1", "--json", "-")
     assert json.loads(done.stdout)["measurements"]
-    assert "hello" in done.stderr
+    assert "\nhello\n" not in done.stdout
 
 
 def test_standard_output_by_its_other_name_is_standard_output() -> None:

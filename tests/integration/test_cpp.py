@@ -313,7 +313,7 @@ def test_count_gives_a_table_and_tells_of_each_failure(program: Program, timers:
     [
         (["time", "x", "--global-setup", "int n;"], "--global-setup is for C++"),
         (["count", "x", "--global-setup", "int n;"], "--global-setup is for C++"),
-        (["time", "x", "--timeout", "3"], "--timeout is for C++"),
+        (["time", "x", "--timeout", "0"], "--timeout 0 would give up"),
         (["time", "x", "--language", "rust"], "is not one of"),
         (["cache"], "Usage: torchmark cache"),
         (["cache", "sell"], "No such command"),

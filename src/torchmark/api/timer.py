@@ -51,7 +51,8 @@ class Timer:
     """Measures the time of a statement, as `timeit.Timer` does, minding what PyTorch needs.
 
     Accelerators are synchronised before each clock read, torch runs with `num_threads` threads, the statement is
-    warmed up, and results come as a `Measurement` that knows when it is not to be trusted.
+    warmed up, and results come as a `Measurement` that knows when it is not to be trusted. Statements run in
+    this process, in either language: one that crashes ends the program. `torchmark time` uses processes of their own.
 
     stmt: the statement, or a callable without arguments.
     setup: runs before each block, or once for all blocks of a measurement with `setup_once=True`.
@@ -59,7 +60,7 @@ class Timer:
     timer: the clock; the default synchronises where there is an accelerator, which is found out once.
     globals: names the statement may use; `torch` is always among them. C++ has none.
     language: "python" or "cpp". C++ sees torch's own API, is compiled when it is first needed, together with all other
-        C++ timers that wait for that, and runs in this process.
+        C++ timers that wait for that.
     label, sub_label, description, env: where the result stands in a `Compare` table.
 
     >>> timer = Timer("x + y", setup="x, y = torch.ones(4), torch.ones(4)", label="add")

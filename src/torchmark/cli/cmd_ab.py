@@ -29,6 +29,7 @@ from torchmark.cli.parameters import (
     global_setup_option,
     is_standard_output,
     json_option,
+    setup_option,
     use_colour,
     write_json,
 )
@@ -55,7 +56,7 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 @click.option(
     "--stmt", "stmts", metavar="CODE", multiple=True, help="A statement to compare in both, instead of a suite."
 )
-@click.option("--setup", metavar="CODE", help="Runs once before a statement.")
+@setup_option("Runs once before a statement.")
 @global_setup_option
 @choice_options
 @click.option("--metric", "metrics", type=Metrics(), default="wall,count", help="Which witnesses to hear (wall,count).")

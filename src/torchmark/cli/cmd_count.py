@@ -27,6 +27,8 @@ from torchmark.cli.parameters import (
     is_standard_output,
     json_option,
     language_option,
+    python_option,
+    setup_option,
     write_json,
 )
 from torchmark.errors import UsageError
@@ -54,7 +56,7 @@ MOST_RUNS = 1_000_000
 
 @click.command("count")
 @click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
-@click.option("--setup", metavar="CODE", help="Runs once, before the statement is warmed up.")
+@setup_option("Runs once, before the statement is warmed up.")
 @language_option
 @global_setup_option
 @click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
@@ -67,7 +69,7 @@ MOST_RUNS = 1_000_000
     help="Memory layouts to take the median of (5); 1 gives the bare count.",
 )
 @click.option("--diff", is_flag=True, help="Show which functions make the difference between two statements.")
-@click.option("--python", metavar="PATH", help="The interpreter to count in, with its own torch.")
+@python_option("The interpreter to count in, with its own torch.")
 @click.option("--set-env", "given", type=Variable(), multiple=True, help="A variable for the process that counts.")
 @click.option("--caches", is_flag=True, help="Also simulate caches and branches, and estimate cycles.")
 @click.option(

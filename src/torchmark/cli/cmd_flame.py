@@ -14,7 +14,7 @@ from torchmark.api.flames import Tracer, open_tracer, sample_case, start_togethe
 from torchmark.api.statements import make_case
 from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
 from torchmark.cli.output import echo
-from torchmark.cli.parameters import Seconds, check_folder, global_setup_option
+from torchmark.cli.parameters import Seconds, check_folder, global_setup_option, python_option, setup_option
 from torchmark.cli.selecting import (
     FAULTY,
     Options,
@@ -48,12 +48,12 @@ MOST_LOOKS = 1000
 
 @click.command("flame")
 @click.argument("texts", metavar="STMT|[SUITE|PATH]...", nargs=-1, required=True)
-@click.option("--setup", metavar="CODE", help="Runs once before a statement.")
+@setup_option("Runs once before a statement.")
 @global_setup_option
 @choice_options
 @click.option("-o", "--output", metavar="FILE", help="Where to write it (flame.svg); a folder for several cases.")
 @click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="What to write (what the file's name tells).")
-@click.option("--python", metavar="PATH", help="The interpreter to run it in, with its own torch.")
+@python_option("The interpreter to run it in, with its own torch.")
 @click.option("--base", metavar="PYTHON", help="Draw the difference: an interpreter to compare with.")
 @click.option("--head", metavar="PYTHON", help="The interpreter in question; this program's own if not given.")
 @click.option("--native/--no-native", default=True, help="Frames of compiled code too (they are drawn).")

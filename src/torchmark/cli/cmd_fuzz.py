@@ -15,7 +15,15 @@ import click
 from torchmark.cli.backends import Means, backend_options
 from torchmark.cli.loading import load_inputs
 from torchmark.cli.output import echo
-from torchmark.cli.parameters import MOST_THREADS, Seconds, check_folder, json_option, output_aside
+from torchmark.cli.parameters import (
+    MOST_THREADS,
+    Seconds,
+    check_folder,
+    json_option,
+    output_aside,
+    python_option,
+    setup_option,
+)
 from torchmark.cli.studying import Study, follow, report
 from torchmark.errors import UsageError
 from torchmark.model.job import RaceJob
@@ -70,10 +78,10 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Another seed gives other inputs (0).")
 @click.option("--dtype", "dtypes", metavar="T[,T...]", help="Types of elements, such as float32 or int32,bfloat16.")
 @click.option("--device", metavar="D", help="Where tensors are, such as cuda (cpu).")
-@click.option("--setup", default="", metavar="CODE", help="Runs once on each input, after tensors are made.")
+@setup_option("Runs once on each input, after tensors are made.", default="")
 @click.option("--threads", type=click.IntRange(1, MOST_THREADS), default=1, metavar="N", help="torch threads (1).")
 @click.option("--min-run-time", type=Seconds(), metavar="S", help="Seconds for each statement on each input (0.02).")
-@click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch.")
+@python_option("The interpreter to measure in, with its own torch.")
 @click.option("--top", type=click.IntRange(1), default=5, metavar="N", help="Inputs to show at either end (5).")
 @click.option("--only", type=Indices(), help="Only these inputs; shows the code that makes them.")
 @click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until an input is given up (600).")

@@ -6,21 +6,10 @@ import contextlib
 import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from torchmark.errors import SetupError
 from torchmark.model.rule import Feature, RuleSearch
 from torchmark.model.sdk import Sdk
-
-if TYPE_CHECKING:
-    from torchmark.api.timer import Timer
-
-
-def load_timer() -> type[Timer]:
-    """The class that times."""
-    with _explaining():
-        from torchmark.api.timer import Timer
-    return Timer
 
 
 def load_inputs() -> tuple[ModuleType, ModuleType]:

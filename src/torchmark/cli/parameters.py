@@ -7,8 +7,9 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -16,6 +17,8 @@ from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.plan import Metric
 from torchmark.report.printable import escape_json
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
@@ -46,6 +49,70 @@ language_option = click.option(
 )
 global_setup_option = click.option(
     "--global-setup", default="", metavar="CODE", help="C++ at file scope, such as #include lines and functions."
+)
+
+
+class Code(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A text of a program, or @ and the name of the file that has it."""
+
+    name = "CODE|@FILE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text. A decorator is followed by another line, so it is not taken for a file."""
+        if not value.startswith("@") or "\n" in value:
+            return value
+        try:
+            return read_code(value[1:])
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
+def read_code(path: str) -> str:
+    """The text of a file of the user's."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"The file {path!r} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise UsageError(f"The file {path!r} is not text in UTF-8.") from error
+
+
+def setup_option(text: str, default: str | None = None) -> Callable[[_Function], _Function]:
+    """`--setup`, with this help."""
+    return click.option("-s", "--setup", type=Code(), default=default, help=text)
+
+
+def python_option(text: str) -> Callable[[_Function], _Function]:
+    """`--python`, with this help."""
+    return click.option("--python", metavar="PATH", help=text)
+
+
+def _refuse(message: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    def refuse(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(message, ctx)
+
+    return refuse
+
+
+def habit_options(function: _Function) -> _Function:
+    """Options of other programs that people try: each is refused with the way to do the same here."""
+    for names, message in _HABITS:
+        option = click.option(
+            *names, expose_value=False, hidden=True, is_flag=False, flag_value="", callback=_refuse(message)
+        )
+        function = option(function)
+    return function
+
+
+_HABITS = (
+    (
+        ("-n", "--loops"),
+        "There is no -n: the number of runs per block is chosen automatically. Use --min-run-time to measure for "
+        "longer, or --number to fix it.",
+    ),
+    (("--warmup",), "There is no --warmup: statements are always warmed up before they are measured."),
+    (("--setup-file",), "There is no --setup-file: use --setup @FILE."),
 )
 
 

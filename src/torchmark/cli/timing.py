@@ -1,30 +1,34 @@
-"""How much `torchmark time` measures, and the places where it does: this process, and one for each C++ statement."""
+"""How much `torchmark time` measures, and having it done by a worker: a statement alone, or several in turns.
+
+Whatever a statement does to its process, it costs no other statement its result.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import random
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from torchmark.analysis.doubt import SUSPECT_IQR
+from torchmark.analysis.doubt import SUSPECT_IQR, is_suspect
+from torchmark.analysis.summarise import summarise
 from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.cli.compiling import compile_tasks
 from torchmark.errors import UsageError
 from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE
-from torchmark.measure.source import has_user_frames, user_traceback
-from torchmark.model.job import Place, TimeJob
+from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled
 from torchmark.model.task import TaskSpec
-from torchmark.report.failures import describe_failure
-from torchmark.runner.spec import own_worker
+from torchmark.model.times import Times
+from torchmark.report.waiting import show_waiting
+from torchmark.runner.racing import race
+from torchmark.runner.spec import other_worker, own_worker, visible_path
 from torchmark.runner.timing import measure_time
 from torchmark.runner.worker import Worker
-
-if TYPE_CHECKING:
-    from torchmark.api.timer import Timer
-
-Method: TypeAlias = "Callable[[Timer], Measurement]"
 
 DEFAULT_RUN_TIME_S = 0.2
 DEFAULT_ADAPTIVE_RUN_TIME_S = 0.01
@@ -33,6 +37,16 @@ DEFAULT_ADAPTIVE_RUN_TIME_S = 0.01
 LIMIT_FACTOR = 10
 SHORTEST_LIMIT_S = 10.0
 STARTING = "Starting a Python with torch"
+# Before statements share a process, each runs for so long in one of its own, to find those that would end it.
+TRIAL_S = 0.02
+# Processes of each statement that take turns. An interval of the ratio of two statements takes 6 of them at 95 %; with
+# 12, the intervals of ten statements hold together.
+VISITS = 12
+FEWEST_VISITS = 6
+# Those are made even if there is no time left for them, unless they alone take this many times the time there is.
+TOO_SLOW = 3.0
+# The order of turns is the same whenever a command is repeated.
+ORDER_SEED = 0
 
 
 class Budget(NamedTuple):
@@ -42,6 +56,11 @@ class Budget(NamedTuple):
     limit_s: float
     adaptive: bool
     number: int | None
+
+    @property
+    def threshold(self) -> float | None:
+        """The share of the median below which the interquartile range is steady, if that is to be waited for."""
+        return SUSPECT_IQR if self.adaptive else None
 
 
 def choose_budget(min_run_time: float | None, adaptive: bool, number: int | None) -> Budget:
@@ -53,69 +72,203 @@ def choose_budget(min_run_time: float | None, adaptive: bool, number: int | None
     return Budget(run_time, max(run_time * LIMIT_FACTOR, SHORTEST_LIMIT_S), adaptive, number)
 
 
-def choose_method(budget: Budget) -> Method:
-    """How to measure with a timer."""
-    run_time, limit, adaptive, number = budget
-    if number is not None:
-        return lambda timer: timer.repeat(BLOCKS_OF_FIXED_SIZE, number)
-    if adaptive:
-        return lambda timer: timer.adaptive_autorange(min_run_time=run_time, max_run_time=limit)
-    return lambda timer: timer.blocked_autorange(min_run_time=run_time, max_run_time=limit)
+@dataclasses.dataclass
+class Group:
+    """Results that are compared with each other, in the order the statements were given."""
+
+    results: list[Measurement] = dataclasses.field(default_factory=list)
+    rounds: list[list[float]] | None = None
+    """Seconds per run, one series for each result; those at the same position are of one round. None if the results
+    were not measured in turns."""
+    obstacle: Failure | None = None
+    """Why statements that run alone could not share a process, and had processes of their own instead."""
 
 
-class Outcomes(NamedTuple):
-    """What came out so far: the results, and what is to be told of each statement that failed."""
+@dataclasses.dataclass
+class Outcomes:
+    """What came out so far: the results, group by group, and why statements failed."""
 
-    results: list[Measurement]
-    failures: dict[str, str]
+    groups: list[Group] = dataclasses.field(default_factory=list)
+    failures: dict[str, Failure] = dataclasses.field(default_factory=dict)
 
-
-def time_all(
-    stmts: Sequence[str], timers: Sequence[Callable[[str], Timer]], method: Method, outcomes: Outcomes
-) -> None:
-    """Time every statement with every kind of timer; one that fails costs the others nothing."""
-    for make_timer in timers:
-        for stmt in (stmt for stmt in stmts if stmt not in outcomes.failures):
-            try:
-                outcomes.results.append(method(make_timer(stmt)))
-            except (Exception, SystemExit) as error:
-                if not has_user_frames(error) and not isinstance(error, SyntaxError):
-                    raise
-                outcomes.failures[stmt] = user_traceback(error)
+    @property
+    def results(self) -> list[Measurement]:
+        """Of all groups."""
+        return [result for group in self.groups for result in group.results]
 
 
-def time_compiled(tasks: Sequence[TaskSpec], budget: Budget, timeout_s: float, outcomes: Outcomes) -> None:
-    """Time C++, each task in a process of its own; one that fails costs the others nothing."""
-    worker = Worker(own_worker(os.environ, counting=False))
-    try:
-        compiled = compile_tasks(tasks, worker, STARTING)
-        for task in (task for task in tasks if task.stmt not in outcomes.failures):
-            outcome = _time_one(worker, task, compiled[task], budget, timeout_s)
-            if isinstance(outcome, Measurement):
-                outcomes.results.append(outcome)
+class Visitor:
+    """A task that is timed in a new process every time: what the first one took, and the visits so far."""
+
+    def __init__(self, spec: TaskSpec, first: Times, visit_s: float) -> None:
+        self.spec, self.first = spec, first
+        self.number = first.number_per_run
+        # As many as the first visit takes to run for so long.
+        self.blocks = max(1, min(round(visit_s / min(first.raw_times)), len(first.raw_times)))
+        self.visits: list[Times] = []
+
+    @property
+    def medians(self) -> list[float]:
+        """One for each visit."""
+        return [summarise(visit.per_run).median for visit in self.visits]
+
+    def measure(self) -> Measurement:
+        """All visits as one result; the first one, which is not in turns, only while there is no other."""
+        visits = self.visits or [self.first]
+        raw_times = tuple(t for visit in visits for t in visit.raw_times)
+        return make_measurement(dataclasses.replace(self.first, raw_times=raw_times), self.spec)
+
+
+def is_over(rounds: Sequence[Sequence[float]], budget: Budget, elapsed_s: float) -> bool:
+    """Whether visits have been enough, with the medians of each task, or have taken all the time there is."""
+    done = len(rounds[0])
+    limit_s = budget.limit_s * len(rounds)
+    late = elapsed_s * (done + 1) / done > limit_s
+    if done < FEWEST_VISITS:
+        return late and elapsed_s / done * FEWEST_VISITS > TOO_SLOW * limit_s
+    if budget.number is not None:
+        return done >= BLOCKS_OF_FIXED_SIZE
+    steady = not budget.adaptive or not any(is_suspect(summarise(series)) for series in rounds)
+    return late or (done >= VISITS and steady)
+
+
+class Stopwatch:
+    """Times tasks with one worker, and puts what comes out into `outcomes` at once."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        place: Place,
+        budget: Budget,
+        timeout_s: float,
+        compiled: Mapping[TaskSpec, Compiled | Failure] | None = None,
+    ) -> None:
+        self.outcomes = Outcomes()
+        self._worker, self._place, self._budget, self._timeout_s = worker, place, budget, timeout_s
+        self._compiled = compiled or {}
+
+    def time_all(self, stmts: Sequence[TaskSpec], threads: Sequence[int]) -> None:
+        """Time each statement with each number of threads.
+
+        Statements are compared with each other for each number of threads; a single one with itself.
+        """
+        tasks = [[dataclasses.replace(spec, num_threads=n) for spec in stmts] for n in threads]
+        if len(stmts) == 1:
+            tasks = [[spec for (spec,) in tasks]]
+        for group in tasks:
+            left = [spec for spec in group if spec.stmt not in self.outcomes.failures]
+            self.outcomes.groups.append(Group())
+            if len(left) == 1:
+                self._time_alone(left[0])
+            elif len(stmts) == 1 or self._compiled:
+                self._take_visits(left)
             else:
-                outcomes.failures[task.stmt] = f"{describe_failure(outcome)}\n"
-    finally:
-        worker.close()
+                self._race(left)
+
+    def _time_alone(self, spec: TaskSpec) -> None:
+        times = self._time(spec, self._budget)
+        if isinstance(times, Failure):
+            self.outcomes.failures[spec.stmt] = times
+        else:
+            self.outcomes.groups[-1].results.append(make_measurement(times, spec))
+
+    def _race(self, specs: Sequence[TaskSpec]) -> None:
+        """In one process, which one setup prepares for all, after each has shown that it does not end its process."""
+        group, survivors = self.outcomes.groups[-1], []
+        for spec in specs:
+            trial = self._have_raced([spec], min(TRIAL_S, self._budget.run_time_s))
+            if isinstance(trial, Failure):
+                self.outcomes.failures[spec.stmt] = trial
+            else:
+                survivors.append(spec)
+                group.results.append(make_measurement(trial[0], spec))
+        if len(survivors) == 1:
+            group.results.clear()
+            self._time_alone(survivors[0])
+        if len(survivors) < 2:
+            return
+        raced = self._have_raced(survivors, self._budget.run_time_s)
+        if isinstance(raced, Failure):
+            group.obstacle = raced
+            self._take_visits(survivors)
+            return
+        group.results = [make_measurement(*pair) for pair in zip(raced, survivors, strict=True)]
+        group.rounds = [result.times for result in group.results]
+
+    def _have_raced(self, specs: Sequence[TaskSpec], run_time_s: float) -> tuple[Times, ...] | Failure:
+        job = RaceJob(
+            tuple(spec.stmt for spec in specs),
+            specs[0].setup,
+            self._place,
+            specs[0].num_threads,
+            run_time_s,
+            self._budget.limit_s,
+            threshold=self._budget.threshold,
+            number=self._budget.number,
+        )
+        return race(self._worker, job, timeout_s=self._timeout_s)
+
+    def _take_visits(self, specs: Sequence[TaskSpec]) -> None:
+        """In turns, each in a new process every time: for those that cannot share one."""
+        group = self.outcomes.groups[-1]
+        group.results.clear()
+        short = self._budget._replace(run_time_s=self._budget.run_time_s / VISITS, adaptive=False)
+        visitors: list[Visitor] = []
+        for spec in specs:
+            times = self._time(spec, short)
+            if isinstance(times, Failure):
+                self.outcomes.failures[spec.stmt] = times
+            else:
+                visitors.append(Visitor(spec, times, short.run_time_s))
+        group.results = [visitor.measure() for visitor in visitors]
+        chance, start, rounds, over = random.Random(ORDER_SEED), time.perf_counter(), 0, False
+        while len(visitors) > 1 and not over:
+            for visitor in chance.sample(visitors, len(visitors)):
+                times = self._time(visitor.spec, short._replace(number=visitor.number), visitor.blocks)
+                if isinstance(times, Failure):
+                    self.outcomes.failures[visitor.spec.stmt] = times
+                else:
+                    visitor.visits.append(times)
+            rounds += 1
+            visitors = [visitor for visitor in visitors if visitor.spec.stmt not in self.outcomes.failures]
+            group.results = [visitor.measure() for visitor in visitors]
+            group.rounds = [visitor.medians for visitor in visitors]
+            over = is_over(group.rounds, self._budget, time.perf_counter() - start)
+
+    def _time(self, spec: TaskSpec, budget: Budget, blocks: int | None = None) -> Times | Failure:
+        compiled = self._compiled.get(spec)
+        if isinstance(compiled, Failure):
+            return compiled
+        job = TimeJob(
+            stmt=spec.stmt,
+            setup=spec.setup,
+            place=self._place,
+            threads=spec.num_threads,
+            min_run_time_s=budget.run_time_s,
+            max_run_time_s=budget.limit_s,
+            threshold=budget.threshold,
+            number=budget.number,
+            compiled=compiled,
+            blocks=blocks,
+        )
+        return measure_time(self._worker, job, timeout_s=self._timeout_s)
 
 
-def _time_one(
-    worker: Worker, task: TaskSpec, compiled: Compiled | Failure, budget: Budget, timeout_s: float
-) -> Measurement | Failure:
-    if isinstance(compiled, Failure):
-        return compiled
-    job = TimeJob(
-        stmt=task.stmt,
-        setup=task.setup,
-        place=Place(os.getcwd()),
-        threads=task.num_threads,
-        min_run_time_s=budget.run_time_s,
-        max_run_time_s=budget.limit_s,
-        threshold=SUSPECT_IQR if budget.adaptive else None,
-        number=budget.number,
-        compiled=compiled,
-    )
-    times = measure_time(worker, job, timeout_s=timeout_s)
-    if isinstance(times, Failure):
-        return times
-    return make_measurement(times, task)
+def open_worker(python: str | None) -> tuple[Worker, Place]:
+    """A worker in this program's own interpreter or in another one, and where its statements run."""
+    if python is not None:
+        spec = other_worker(python, os.environ, {}, counting=False)
+        return Worker(dataclasses.replace(spec, probed=False)), Place(os.getcwd())
+    spec = dataclasses.replace(own_worker(os.environ, counting=False), probed=False)
+    # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
+    sys.path.insert(0, os.getcwd())
+    return Worker(spec), Place(os.getcwd(), tuple(visible_path()))
+
+
+def start_worker(worker: Worker, tasks: Sequence[TaskSpec], language: str) -> dict[TaskSpec, Compiled | Failure]:
+    """Start it, and compile what is C++ meanwhile."""
+    if language == "cpp":
+        return compile_tasks(tasks, worker, STARTING)
+    with show_waiting(STARTING):
+        worker.start()
+    return {}

@@ -82,7 +82,9 @@ class RaceJob:
     `making` runs before it. It is not the user's own text, so lines of the setup are counted without it.
 
     In each round every statement runs one block, in an order that is drawn anew. Rounds go on until each statement has
-    run for `min_run_time_s`, and for at most `max_run_time_s` in all, but there are never fewer than six.
+    run for `min_run_time_s`, and for at most `max_run_time_s` in all, but there are never fewer than six. With a
+    `threshold`, also until the interquartile range of each is below that share of its median; with a `number`, there
+    are a few rounds of blocks of so many runs.
     """
 
     stmts: tuple[str, ...]
@@ -93,6 +95,8 @@ class RaceJob:
     max_run_time_s: float = 10.0
     givens: tuple[Given, ...] = ()
     making: str = ""
+    threshold: float | None = None
+    number: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)

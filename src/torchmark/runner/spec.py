@@ -48,6 +48,9 @@ class WorkerSpec:
     """For counting with all callers, those in Python too. Such counts are of a layout of their own."""
     known_as: str | None = dataclasses.field(default=None, compare=False)
     """What results call the interpreter, where `python` is another name for it."""
+    probed: bool = dataclasses.field(default=True, compare=False)
+    """Whether a second process asks the same torch for its build and for what it can do here. That makes the start take
+    longer; without it the worker's environment does not have them."""
     layout: Layout | None = None
     """Where its memory is to lie; None leaves that to the system, which draws it anew for each process."""
 

@@ -258,9 +258,10 @@ class Worker:
         try:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
             outside = {name: value for name, value in self._variables.items() if name not in self.spec.irrelevant}
-            native = _Later(lambda: _probe_once(python, tuple(outside.items()), self.spec.sys_path))
+            probe = functools.partial(_probe_once, python, tuple(outside.items()), self.spec.sys_path)
+            native = _Later(probe) if self.spec.probed else None
             link = self._greet(command, hello)
-            build, _ = native.get()
+            build, _ = native.get() if native is not None else (None, None)
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None

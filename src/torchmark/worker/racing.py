@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +17,9 @@ from typing import Any
 from torchmark.measure import blocks
 from torchmark.measure.clock import choose_clock
 from torchmark.measure.parsing import run_setup, warned_already
+from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE
 from torchmark.measure.snippet import Clock, SnippetTimer
+from torchmark.measure.source import STMT_NAME
 from torchmark.measure.steps import Engine, carry_out
 from torchmark.model.job import RaceJob
 from torchmark.wire.messages import Raced
@@ -46,13 +49,19 @@ class Budget:
 
     min_run_time_s: float
     max_run_time_s: float
+    threshold: float | None = None
+    number: int | None = None
 
-    def is_spent(self, totals: Sequence[float], rounds: int, elapsed_s: float, round_s: float) -> bool:
+    def is_spent(
+        self, totals: Sequence[float], rounds: int, elapsed_s: float, round_s: float, *, steady: bool = True
+    ) -> bool:
         """Whether to stop after so many rounds, with what each statement has run for, if a round takes `round_s`."""
+        if self.number is not None:
+            return rounds >= BLOCKS_OF_FIXED_SIZE
         fits = elapsed_s + round_s <= self.max_run_time_s
         if rounds < FEWEST_ROUNDS:
             return not fits and FEWEST_ROUNDS * round_s > TOO_SLOW * self.max_run_time_s
-        return not fits or all(total >= self.min_run_time_s for total in totals)
+        return not fits or (steady and all(total >= self.min_run_time_s for total in totals))
 
 
 def race(job: RaceJob, namespace: dict[str, Any]) -> Raced:
@@ -66,9 +75,11 @@ def race(job: RaceJob, namespace: dict[str, Any]) -> Raced:
         clock, collecting = choose_clock(), gc.isenabled()
         timers = []
         for position, stmt in enumerate(job.stmts, start=1):
-            timers.append(make_timer(stmt, f"<stmt {position}>", clock, namespace, collecting=collecting))
+            name = f"<stmt {position}>" if len(job.stmts) > 1 else STMT_NAME
+            timers.append(make_timer(stmt, name, clock, namespace, collecting=collecting))
             stack.enter_context(timers[-1].one_setup())
-        return take_turns(timers, Budget(job.min_run_time_s, job.max_run_time_s), time.perf_counter)
+        budget = Budget(job.min_run_time_s, job.max_run_time_s, job.threshold, job.number)
+        return take_turns(timers, budget, time.perf_counter)
 
 
 def make_timer(stmt: str, name: str, clock: Clock, namespace: dict[str, Any], *, collecting: bool) -> SnippetTimer:
@@ -95,6 +106,8 @@ def take_turns(engines: Sequence[Engine], budget: Budget, now: Now) -> Raced:
     numbers = choose_numbers(engines, budget, now)
     times: list[list[float]] = [[] for _ in engines]
     totals = [0.0 for _ in engines]
+    watches = [blocks.SteadyEnough(number, budget.threshold or math.inf) for number in numbers]
+    steady = [False for _ in engines]
     order = list(range(len(engines)))
     chance = random.Random(ORDER_SEED)
     first_round, rounds, spent = now(), 0, False
@@ -104,9 +117,10 @@ def take_turns(engines: Sequence[Engine], budget: Budget, now: Now) -> Raced:
             t = carry_out(engines[i], blocks.time_block(numbers[i]))
             times[i].append(t)
             totals[i] += t
+            steady[i] = watches[i](t)
         rounds += 1
         end = now()
-        spent = budget.is_spent(totals, rounds, end - start, (end - first_round) / rounds)
+        spent = budget.is_spent(totals, rounds, end - start, (end - first_round) / rounds, steady=all(steady))
     return Raced(numbers, tuple(tuple(series) for series in times))
 
 
@@ -121,6 +135,9 @@ def choose_numbers(engines: Sequence[Engine], budget: Budget, now: Now) -> tuple
     numbers = []
     for engine in engines:
         _warm_up(engine, share * WARM_UP_SHARE, now)
+        if budget.number is not None:
+            numbers.append(budget.number)
+            continue
         time_left = count_down(search_s, now)
         steps = blocks.fitted_block_size(budget.min_run_time_s / BLOCKS_TO_FIT, time_left)
         numbers.append(carry_out(engine, steps).number)

@@ -1,32 +1,144 @@
 from __future__ import annotations
 
-from unittest.mock import Mock, call
+import shlex
+from collections.abc import Sequence
+from typing import Any, cast
 
 import click
 import pytest
 
 from torchmark import Measurement, TaskSpec, UsageError
+from torchmark.cli import timing
 from torchmark.cli.cmd_time import as_json, show
 from torchmark.cli.parameters import Seconds, ThreadCounts
-from torchmark.cli.timing import choose_budget, choose_method
+from torchmark.cli.timing import Budget, Group, Outcomes, Stopwatch, choose_budget, is_over
+from torchmark.model.job import Place, RaceJob, TimeJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.snippet import Compiled
+from torchmark.model.times import Times
+from torchmark.runner.worker import Worker
+
+BUDGET = Budget(0.2, 10.0, False, None)
+
+
+class FakeBackEnd:
+    """Answers jobs at once: times by statement, a failure for those that fail, another for those that fail together."""
+
+    def __init__(self, costs: dict[str, float], failing: Sequence[str] = (), together: bool = True) -> None:
+        self.costs, self.failing, self.together = costs, failing, together
+        self.jobs: list[TimeJob | RaceJob] = []
+
+    def measure_time(self, worker: object, job: TimeJob, timeout_s: float) -> Times | Failure:
+        self.jobs.append(job)
+        if job.stmt in self.failing:
+            return CRASH
+        return Times(job.number or 10, (self.costs[job.stmt] * (job.number or 10),) * (job.blocks or 7))
+
+    def race(self, worker: object, job: RaceJob, timeout_s: float) -> tuple[Times, ...] | Failure:
+        self.jobs.append(job)
+        if set(job.stmts) & set(self.failing) or (len(job.stmts) > 1 and not self.together):
+            return CRASH
+        return tuple(Times(1, (self.costs[stmt],) * 8) for stmt in job.stmts)
+
+    def time(
+        self, monkeypatch: pytest.MonkeyPatch, threads: Sequence[int] = (1,), budget: Budget = BUDGET, **options: Any
+    ) -> Outcomes:
+        monkeypatch.setattr(timing, "measure_time", self.measure_time)
+        monkeypatch.setattr(timing, "race", self.race)
+        stopwatch = Stopwatch(cast(Worker, None), Place("/"), budget, 3.0, **options)
+        stopwatch.time_all([TaskSpec(stmt, "s") for stmt in self.costs], threads)
+        return stopwatch.outcomes
+
+
+CRASH = Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.")
 
 
 @pytest.mark.parametrize(
     ("min_run_time", "adaptive", "number", "expected"),
     [
-        (None, False, None, call.blocked_autorange(min_run_time=0.2, max_run_time=10.0)),
-        (3.0, False, None, call.blocked_autorange(min_run_time=3.0, max_run_time=30.0)),
-        (None, True, None, call.adaptive_autorange(min_run_time=0.01, max_run_time=10.0)),
-        (3.0, True, None, call.adaptive_autorange(min_run_time=3.0, max_run_time=30.0)),
-        (None, False, 50, call.repeat(7, 50)),
+        (None, False, None, (0.2, 10.0, None, None)),
+        (3.0, False, None, (3.0, 30.0, None, None)),
+        (None, True, None, (0.01, 10.0, 0.1, None)),
+        (3.0, True, None, (3.0, 30.0, 0.1, None)),
+        (None, False, 50, (0.2, 10.0, None, 50)),
     ],
 )
-def test_options_choose_the_method(
-    min_run_time: float | None, adaptive: bool, number: int | None, expected: object
+def test_options_reach_the_jobs(
+    min_run_time: float | None,
+    adaptive: bool,
+    number: int | None,
+    expected: object,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    timer = Mock()
-    choose_method(choose_budget(min_run_time, adaptive, number))(timer)
-    assert timer.mock_calls == [expected]
+    budget = choose_budget(min_run_time, adaptive, number)
+    for costs in ({"a": 1.0}, {"a": 1.0, "b": 2.0}):
+        fake = FakeBackEnd(costs)
+        fake.time(monkeypatch, budget=budget)
+        job = fake.jobs[-1]
+        assert (job.min_run_time_s, job.max_run_time_s, job.threshold, job.number) == expected
+
+
+def test_statements_are_raced_after_each_has_shown_that_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeBackEnd({"a": 1.0, "b": 2.0, "c": 3.0}, failing=["b"])
+    outcomes = fake.time(monkeypatch, (1, 2))
+    raced = [job.stmts for job in fake.jobs if isinstance(job, RaceJob)]
+    # What failed with one thread is not tried with two.
+    assert raced == [("a",), ("b",), ("c",), ("a", "c"), ("a",), ("c",), ("a", "c")]
+    assert outcomes.failures == {"b": CRASH}
+    assert [(r.stmt, r.num_threads) for r in outcomes.results] == [("a", 1), ("c", 1), ("a", 2), ("c", 2)]
+    assert [group.rounds for group in outcomes.groups] == [[[1.0] * 8, [3.0] * 8]] * 2
+
+
+def test_the_only_statement_that_runs_is_timed_as_one_alone_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeBackEnd({"a": 1.0, "b": 2.0}, failing=["a"])
+    outcomes = fake.time(monkeypatch)
+    assert isinstance(fake.jobs[-1], TimeJob)
+    assert [result.stmt for result in outcomes.results] == ["b"]
+
+
+def test_statements_that_fail_only_together_take_turns_in_processes_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake = FakeBackEnd({"a": 1e-6, "b": 2e-6}, together=False)
+    outcomes = fake.time(monkeypatch)
+    (group,) = outcomes.groups
+    assert not outcomes.failures
+    assert group.obstacle == CRASH
+    assert group.rounds is not None
+    assert [len(series) for series in group.rounds] == [12, 12]
+    turns = [job.stmt for job in fake.jobs if isinstance(job, TimeJob) and job.blocks is not None]
+    assert all(set(turns[i : i + 2]) == {"a", "b"} for i in range(0, len(turns), 2))
+    assert set(turns[::2]) == {"a", "b"}
+    show(outcomes.groups, set())
+    assert "because together they fail: The process was ended" in " ".join(capsys.readouterr().out.split())
+
+
+def test_one_statement_is_compared_with_itself_by_threads(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake = FakeBackEnd({"x @ x": 1e-6})
+    outcomes = fake.time(monkeypatch, (1, 2))
+    show(outcomes.groups, set())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("x @ x ")
+    assert [line[:11] for line in lines[2:4]] == ["  1 thread ", "  2 threads"]
+    assert "ab" not in lines[-1]
+
+
+def test_cpp_takes_turns_in_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeBackEnd({"a": 1.0, "b": 2.0})
+    compiled = dict.fromkeys([TaskSpec(stmt, "s") for stmt in "ab"], Compiled("lib", "key"))
+    outcomes = fake.time(monkeypatch, compiled=compiled)
+    assert not any(isinstance(job, RaceJob) for job in fake.jobs)
+    assert outcomes.groups[0].rounds is not None
+
+
+@pytest.mark.parametrize(
+    ("rounds", "elapsed_s", "over"),
+    [(11, 1.0, False), (12, 1.0, True), (6, 100.0, True), (5, 50.0, False), (1, 90.0, True)],
+)
+def test_visits_end_when_there_are_enough_or_time_is_up(rounds: int, elapsed_s: float, over: bool) -> None:
+    assert is_over([[1.0] * rounds] * 2, BUDGET, elapsed_s) == over
 
 
 @pytest.mark.parametrize(("min_run_time", "adaptive"), [(1.0, False), (None, True)])
@@ -60,34 +172,103 @@ def test_what_is_no_length_of_time_is_refused(text: str) -> None:
 STEADY = [1e-6, 1.01e-6, 0.99e-6, 1e-6, 1.02e-6, 0.98e-6]
 
 
+def group_of(*specs: TaskSpec, samples: Sequence[float] = STEADY, turns: bool = True) -> Group:
+    results = [Measurement(1, list(samples), spec) for spec in specs]
+    return Group(results, [result.times for result in results] if turns else None)
+
+
 def test_one_result_is_shown_in_full_with_its_interval(capsys: pytest.CaptureFixture[str]) -> None:
-    show([Measurement(1, STEADY, TaskSpec("x", "pass"))], set())
+    show([group_of(TaskSpec("x", "pass"))], set())
     out = capsys.readouterr().out
     assert out.startswith("x\n  Median: 1.00 us\n")
     assert "  The median lies between 0.98 and 1.02 us (97% confidence).\n" in out
     assert "NOTE" not in out
 
 
-def test_several_results_are_a_table_with_notes_that_say_whose_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    results = [Measurement(1, STEADY, TaskSpec("x", "pass")), Measurement(1, STEADY[:2], TaskSpec("y\nz", "pass"))]
-    show(results, {"number"})
+def test_several_results_are_a_table_with_their_setup_and_notes_that_say_whose_they_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    group = group_of(TaskSpec("x", "x = 1"), TaskSpec("y\nz", "x = 1"))
+    group.results[1].raw_times[:] = STEADY[:2]
+    show([group], {"number"})
     out = capsys.readouterr().out
-    assert "1 threads:" in out
+    assert out.startswith("setup: x = 1\n1 thread ")
     (note,) = [line for line in out.splitlines() if "NOTE" in line]
     assert note == "  NOTE: y ..., 1 thread: 2 samples; an interval of the median takes 6."
 
 
 def test_advice_that_fits_several_notes_is_given_once(capsys: pytest.CaptureFixture[str]) -> None:
-    show([Measurement(1, STEADY[:2], TaskSpec(name, "pass")) for name in "xyz"], set())
+    show([group_of(*(TaskSpec(name, "pass") for name in "xyz"), samples=STEADY[:2])], set())
     out = capsys.readouterr().out
     assert out.count("NOTE: ") == 3
     assert out.count("Take more with a larger --min-run-time.") == 1
 
 
-def test_json_has_raw_times_statistics_and_caveats() -> None:
-    data = as_json([Measurement(2, [4.0], TaskSpec("x", "pass"))], {"y": "Traceback"})
-    assert data["failures"] == [{"stmt": "y", "traceback": "Traceback"}]
+def show_rivals(*stmts: str, setup: str = "pass", threads: int = 1, **options: Any) -> None:
+    show([group_of(*(TaskSpec(stmt, setup, num_threads=threads) for stmt in stmts))], set(), **options)
+
+
+@pytest.mark.parametrize(
+    ("stmts", "more", "command"),
+    [
+        (["x + y", "y"], {"setup": "x = 'a b'"}, ["x + y", "y", "--setup", "x = 'a b'"]),
+        (["-x", "x"], {}, ["--", "-x", "x"]),
+        (["x;", "y;"], {"language": "cpp", "threads": 2}, ["x;", "y;", "--language", "cpp", "--threads", "2"]),
+    ],
+)
+def test_where_times_cannot_tell_the_command_that_can_is_named(
+    stmts: list[str], more: dict[str, Any], command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_rivals(*stmts, **more)
+    *_, heading, line = capsys.readouterr().out.splitlines()
+    assert heading == "To find out:"
+    assert shlex.split(line) == ["torchmark", "ab", *command]
+
+
+def test_for_another_interpreter_there_is_no_such_command(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rivals("x", "y", python="/usr/bin/python3")
+    out = capsys.readouterr().out
+    assert "cannot tell" in out
+    assert "torchmark ab" not in out
+    assert out.endswith("Measure for longer, with a larger --min-run-time.\n")
+
+
+def test_what_an_interrupt_left_is_said_to_be_measured_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    show([group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), turns=False)], set())
+    assert "Measured one after the other. These measurements cannot tell" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stmt", ["", "pass", "# nothing"])
+def test_the_cost_of_the_empty_loop_is_called_that(stmt: str, capsys: pytest.CaptureFixture[str]) -> None:
+    show([group_of(TaskSpec(stmt, "pass"))], set())
+    assert "this is the empty loop's own cost" in capsys.readouterr().out
+
+
+def test_json_has_raw_times_statistics_ratios_and_failures() -> None:
+    group = group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), samples=[2.0] * 6)
+    assert group.rounds is not None
+    group.rounds[1] = [4.0] * 6
+    data = as_json(Outcomes([group], {"z": CRASH}))
+    assert [entry["summary"]["median_s"] for entry in data["measurements"]] == [2.0, 2.0]
+    assert data["failures"] == [
+        {"stmt": "z", "traceback": f"{CRASH.message}\n", "kind": "crashed", "message": CRASH.message}
+    ]
+    (comparison,) = data["comparisons"]
+    assert comparison["in_turns"] is True
+    assert comparison["fastest"] == {"stmt": "x", "num_threads": 1}
+    assert comparison["ratios"][1] == {
+        "stmt": "y",
+        "num_threads": 1,
+        "ratio": pytest.approx(2.0),
+        "low": pytest.approx(2.0),
+        "high": pytest.approx(2.0),
+        "confidence": 0.96875,
+    }
+
+
+def test_json_of_one_result_has_its_caveats_and_compares_nothing() -> None:
+    data = as_json(Outcomes([group_of(TaskSpec("x", "pass"), samples=[4.0])], {}))
     (entry,) = data["measurements"]
     assert entry["raw_times"] == [4.0]
-    assert entry["summary"]["median_s"] == 2.0
     assert entry["caveats"] == [{"kind": "few_samples", "samples": 1, "wanted": 6}]
+    assert data["comparisons"] == []

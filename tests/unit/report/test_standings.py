@@ -1,0 +1,75 @@
+"""Statements that were timed together: the table and the sentence below it."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchmark.analysis.standings import rank
+from torchmark.model.summary import Interval
+from torchmark.report.cells import measure
+from torchmark.report.standings import TimedRow, conclude, name_rows, render_standings
+
+EQUAL = [1.0, 1.1, 1.2, 1.3, 1.2, 1.1, 1.0, 1.3]
+
+
+def row(name: str, microseconds: float) -> TimedRow:
+    return TimedRow(name, microseconds * 1e-6, Interval(microseconds * 0.99e-6, microseconds * 1.01e-6, 0.95))
+
+
+def test_a_row_has_three_digits_intervals_and_the_ratio_to_the_fastest() -> None:
+    standings = rank([[1.0] * 8, [1.2] * 8])
+    assert render_standings("1 thread", [row("x + y", 1.0), row("torch.add(x, y)", 1.2)], standings, 80) == [
+        "1 thread            median  95 % interval  ratio  95 % interval",
+        "  x + y            1.00 us   0.99 to 1.01   1.00",
+        "  torch.add(x, y)  1.20 us   1.19 to 1.21   1.20   1.20 to 1.20",
+    ]
+
+
+@pytest.mark.parametrize("texts", [["x" * 200 + "a" + "x" * 200, "x" * 401], ["算" * 99, "a"], ["f()\n1", "f()\n2"]])
+def test_a_table_fits_and_no_two_rows_have_the_same_name(texts: list[str]) -> None:
+    lines = render_standings("2 threads", [row(text, 999) for text in texts], rank([[1.0] * 8, [99.0] * 8]), 80)
+    assert max(map(measure, lines)) <= 80
+    names = name_rows(texts, 30)
+    assert len(set(names)) == 2
+    assert max(map(measure, names)) <= 30
+
+
+def test_the_same_statement_twice_has_two_names() -> None:
+    assert name_rows(["x", "y", "x"], 20) == ["[1] x", "[2] y", "[3] x"]
+
+
+@pytest.mark.parametrize(
+    ("series", "sentence"),
+    [
+        ([[2.0] * 8, [1.0] * 8], "B is faster: A takes 2.00 times as long (95 % interval 2.00 to 2.00)."),
+        (
+            [EQUAL, EQUAL[::-1]],
+            "These measurements cannot tell which is faster: the ratio lies between 0.77 and 1.30.",
+        ),
+        (
+            [[1.0] * 8, [1.01] * 8],
+            "These measurements cannot tell which is faster: the ratio lies between 1.01 and 1.01, and less than 5 % "
+            "can come from the layout of memory.",
+        ),
+        (
+            [[1.0] * 3, [9.0] * 3],
+            "These measurements cannot tell which is faster: there are too few rounds in turns for an interval of the "
+            "ratio.",
+        ),
+        (
+            [[2.0] * 8, [1.0] * 8, [3.0] * 8],
+            "B is the fastest: A, the next one, takes 2.00 times as long (95 % interval 2.00 to 2.00).",
+        ),
+        (
+            [[1.0] * 8, [1.0] * 8, [3.0] * 8],
+            "These measurements cannot tell which of A and B is the fastest: the ratio lies between 1.00 and 1.00.",
+        ),
+        (
+            [[1.0] * 8] * 3,
+            "These measurements cannot tell which of A, B and C is the fastest: their ratios may be 1, or differ from "
+            "it by less than 5 %.",
+        ),
+    ],
+)
+def test_one_sentence_says_which_is_faster_or_that_it_cannot_be_told(series: list[list[float]], sentence: str) -> None:
+    assert conclude("ABC"[: len(series)], rank(series)) == sentence
