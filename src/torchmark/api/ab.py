@@ -13,17 +13,17 @@ from torchmark.api.benchmarks import choose_cases
 from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry
 from torchmark.api.counter import choose_layouts
 from torchmark.api.dealing import time_sides
+from torchmark.api.first_runs import leave_out_failed, try_sides
 from torchmark.api.judgement import Judgement, from_judgement
 from torchmark.api.referee import LAYOUTS, Settings
 from torchmark.api.statements import make_case
-from torchmark.api.venues import LocalVenue
+from torchmark.api.venues import LocalVenue, count_here
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
 from torchmark.runner.backend import Stop
 from torchmark.runner.cores import choose_cores
 from torchmark.runner.folders import locate_cache
-from torchmark.runner.local import LocalBackend
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.selftests import read_selftest
@@ -116,16 +116,21 @@ def _check_statement(stmt: object) -> str:
 
 def _compare(comparison: Comparison) -> Iterator[Judgement]:
     evidence, stop, cores = Evidence(), Stop(), choose_cores()
-    if Metric.COUNT in comparison.metrics:
-        with contextlib.closing(LocalBackend(cores)) as backend:
-            backend.open(comparison.plan)
-            count_sides(comparison, backend, evidence, stop, observe=lambda event: None)
-    if Metric.WALL not in comparison.metrics:
-        yield from (from_judgement(judge_entry(comparison, entry, evidence)) for entry in comparison.entries)
+    rest = try_sides(comparison, evidence)
+    if Metric.COUNT in comparison.metrics and rest.entries:
+        with contextlib.ExitStack() as stack:
+            backend = count_here(rest, cores, stack)
+            count_sides(rest, backend, evidence, stop, observe=lambda event: None)
+        rest = leave_out_failed(rest, evidence)
+    timed = rest.entries if Metric.WALL in comparison.metrics else ()
+    for entry in comparison.entries:
+        if entry not in timed:
+            yield from_judgement(judge_entry(comparison, entry, evidence))
+    if not timed:
         return
     with (
-        contextlib.closing(LocalVenue(comparison, cores)) as venue,
-        contextlib.closing(time_sides(comparison, [venue], evidence, stop)) as timed,
+        contextlib.closing(LocalVenue(rest, cores)) as venue,
+        contextlib.closing(time_sides(rest, [venue], evidence, stop)) as decided,
     ):
-        for entry in timed:
+        for entry in decided:
             yield from_judgement(judge_entry(comparison, entry, evidence))

@@ -208,7 +208,7 @@ def make_stats(
     """The result of a counting, from what the worker's profiles come to. `compiled` is for C++."""
     noisy = None if tally.noisy is None else frozenset(tally.noisy)
     if compiled:
-        # The noise that the reference removes is the interpreter's. A function that varies in C++ is the statement's own.
+        # The noise that the reference removes is the interpreter's; C++ has none of it.
         noisy = frozenset()
     return CallgrindStats(
         task_spec=spec,

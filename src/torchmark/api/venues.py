@@ -1,4 +1,4 @@
-"""Where the cases of a comparison are timed: a venue makes bouts of them, and has a place to hold these in.
+"""Where the cases of a comparison are counted and timed: a venue makes bouts of them, and has a place to hold these in.
 
 This machine is one; others follow the same protocol.
 """
@@ -22,10 +22,12 @@ from torchmark.model.comparison import NotTimed
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure
 from torchmark.model.task import Language
+from torchmark.runner.aliases import Aliases
 from torchmark.runner.arena import Arena, Corner
 from torchmark.runner.artefacts import Models
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import Backend, Stop
 from torchmark.runner.lab import Lab
+from torchmark.runner.local import LocalBackend
 from torchmark.runner.parts import make_parts
 from torchmark.runner.turns import Turns
 
@@ -110,6 +112,16 @@ class LocalVenue:
             together=runs_together(comparison),
             timeout_s=comparison.timeout_s,
         )
+
+
+def count_here(comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
+    """This machine, to count with. The length of a path moves counts: both sides have names of one length."""
+    aliases = stack.enter_context(contextlib.closing(Aliases()))
+    names = aliases.give_targets(comparison.plan.targets, os.environ)
+    backend = LocalBackend(cores, make_lab=lambda target, environ: Lab(target, environ, names.get(target)))
+    stack.enter_context(contextlib.closing(backend))
+    backend.open(comparison.plan)
+    return backend
 
 
 def runs_together(comparison: Comparison) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+import shlex
 
 from torchmark.api.ab import compare_statements
 from torchmark.api.comparison import Comparison, Entry
@@ -16,8 +18,13 @@ from torchmark.define.discovery import list_suites
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+from torchmark.runner.spec import find_interpreter
 
 BASE, HEAD = "base", "head"
+# Names of commits that are no statements: nothing defines such a variable where there is no setup.
+_COMMIT = re.compile(r"(HEAD|FETCH_HEAD|ORIG_HEAD|main|master|develop|origin/.+|(?!\d+$)[0-9a-f]{7,40})([~^@].*)?")
+# Whatever else is given for a suite or a file is more likely a statement.
+_NAME = re.compile(r"[\w./~-]*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +41,8 @@ class Asked:
     metrics: tuple[Metric, ...]
     settings: Settings
     timeout: float
+    is_here: bool = True
+    """Whether the interpreters are on this machine."""
 
     @property
     def targets(self) -> tuple[Target, Target]:
@@ -44,6 +53,9 @@ class Asked:
         """What that means; with cases of a suite also what was found there, of which there may be none to compare."""
         if self.base is None and self.head is None:
             return self._compare_statements(), None
+        for python in (self.base, self.head):
+            if python is not None and self.is_here:
+                find_interpreter(python, os.environ)
         if self.stmts:
             if self.texts:
                 raise UsageError(f"Compare either statements or suites: leave out --stmt, or {self.texts[0]!r}.")
@@ -65,6 +77,12 @@ class Asked:
                 "There is nothing to compare with. Give two statements, as in torchmark ab 'x + y' 'torch.add(x, y)', "
                 "or two interpreters: torchmark ab --base PYTHON --head PYTHON."
             )
+        if self.setup is None and any(map(_COMMIT.fullmatch, stmts)):
+            raise UsageError(
+                f"{' and '.join(map(repr, stmts))} look like git commits. ab compares two statements, or two "
+                "interpreters, not commits. Build each commit in an environment of its own, and name both: "
+                "torchmark ab --base PYTHON --head PYTHON."
+            )
         args = [self._describe(stmt) for stmt in stmts]
         return compare_statements(args, None, self.metrics, self.settings, self.timeout)
 
@@ -77,6 +95,12 @@ class Asked:
     def _compare_suite(self) -> tuple[Comparison | None, Loaded]:
         if self.setup is not None or self.global_setup:
             raise UsageError("A suite's cases have setups of their own: say with --stmt which statement is meant.")
+        for text in self.texts:
+            if not _NAME.fullmatch(text) and text not in list_suites() and not os.path.exists(text):
+                raise UsageError(
+                    f"{text!r} is neither a suite nor a file or folder. To compare a statement in both interpreters, "
+                    f"write --stmt {shlex.quote(text)}."
+                )
         loaded = load_cases(self.texts, self.chosen.select())
         if not loaded.cases:
             return None, loaded

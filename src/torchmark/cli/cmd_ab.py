@@ -129,7 +129,9 @@ def command(
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     metrics = metrics if means.is_ray else _leave_out_counts(metrics)
-    asked = Asked(texts, base, head, stmts, setup, global_setup, chosen, metrics, settings, timeout)
+    asked = Asked(
+        texts, base, head, stmts, setup, global_setup, chosen, metrics, settings, timeout, is_here=not means.is_ray
+    )
     comparison, loaded = asked.compare()
     if comparison is None:
         assert loaded is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,8 @@ from torchmark.analysis.estimate import Estimator
 from torchmark.api.abreast import Note
 from torchmark.api.comparison import Comparison, Evidence, count_sides, judge_entry
 from torchmark.api.dealing import time_sides
-from torchmark.api.venues import LocalVenue, Venue
+from torchmark.api.first_runs import leave_out_failed, try_sides
+from torchmark.api.venues import LocalVenue, Venue, count_here
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.planning import Wish, describe_run
 from torchmark.cli.storing import open_to_write
@@ -25,10 +25,7 @@ from torchmark.model.plan import Metric
 from torchmark.report.advance import Advance
 from torchmark.report.duel_advance import DuelAdvance
 from torchmark.report.progress import make_progress
-from torchmark.runner.aliases import Aliases
 from torchmark.runner.backend import Backend, Stop
-from torchmark.runner.lab import Lab
-from torchmark.runner.local import LocalBackend
 from torchmark.store.recorder import Recorder
 
 INTERRUPTED = 130
@@ -43,16 +40,6 @@ OpenVenues: TypeAlias = Callable[[Comparison, Sequence[int], Stop, Note], Sequen
 
 OpenBackend: TypeAlias = Callable[[Comparison, Sequence[int], contextlib.ExitStack], Backend]
 """Has a back end to count a comparison with, which is open; it may have to be closed with the stack."""
-
-
-def count_here(comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
-    """This machine. Lengths of paths move counts by some tenths of a per cent: both sides have names of one length."""
-    aliases = stack.enter_context(contextlib.closing(Aliases()))
-    names = aliases.give_targets(comparison.plan.targets, os.environ)
-    backend = LocalBackend(cores, make_lab=lambda target, environ: Lab(target, environ, names.get(target)))
-    stack.enter_context(contextlib.closing(backend))
-    backend.open(comparison.plan)
-    return backend
 
 
 def open_here(comparison: Comparison, cores: Sequence[int], stop: Stop, note: Note) -> Sequence[Venue]:
@@ -86,17 +73,21 @@ def carry_out(
 ) -> Found:
     """Count, time, judge. With a `wish`, counts are kept in the store, in a run of this name.
 
-    An interrupt leaves what is known by then.
+    A statement that fails when it is run once, on this machine, is neither counted nor timed. An interrupt leaves what
+    is known by then.
     """
-    found, stop = Found(), Stop()
+    found, stop, rest = Found(), Stop(), comparison
     with interrupts_stop(stop):
         try:
-            if Metric.COUNT in comparison.metrics:
+            if open_venues is open_here:
+                rest = try_sides(rest, found.evidence)
+            if Metric.COUNT in rest.metrics and rest.entries:
                 with contextlib.ExitStack() as stack:
-                    backend = open_backend(comparison, cores, stack)
-                    _count(comparison, backend, wish, store_path, name, found, stop, quiet=quiet)
-            if Metric.WALL in comparison.metrics and not stop.requested:
-                _time(comparison, cores, open_venues, found, stop, quiet=quiet)
+                    backend = open_backend(rest, cores, stack)
+                    _count(rest, backend, wish, store_path, name, found, stop, quiet=quiet)
+                rest = leave_out_failed(rest, found.evidence)
+            if Metric.WALL in rest.metrics and rest.entries and not stop.requested:
+                _time(rest, cores, open_venues, found, stop, quiet=quiet)
         except Ended as ended:
             found.exit_code = SIGNALLED + ended.number
         except KeyboardInterrupt:

@@ -1,0 +1,110 @@
+"""Statements are run once, without Valgrind, before they are counted or timed: code that fails is reported at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+from torchmark.api.comparison import Comparison, Entry, Evidence
+from torchmark.api.contest import Timing
+from torchmark.measure.script import write_script
+from torchmark.measure.source import user_traceback
+from torchmark.model.bout import Part
+from torchmark.model.case import Case
+from torchmark.model.job import Place, TimeJob
+from torchmark.model.judgement import Side, SideFailure
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.snippet import Compiled
+from torchmark.model.task import Language
+from torchmark.runner.artefacts import Models
+from torchmark.runner.lab import Lab
+from torchmark.runner.parts import make_parts
+from torchmark.runner.timing import measure_time
+from torchmark.runner.worker import Worker
+
+# A statement that runs longer does not fail at once, and is left to whoever measures it.
+FIRST_RUN_S = 10.0
+# The kinds of failure that code has wherever and however often it runs.
+FAULTS = (FailureKind.NOT_COMPILED, FailureKind.RAISED, FailureKind.EXITED, FailureKind.CRASHED)
+
+
+def check_syntax(stmt: str, setup: str) -> Failure | None:
+    """The error in Python code for this interpreter, if it has one. Nothing is started for that.
+
+    >>> check_syntax("x +", "x = 1").kind.value, check_syntax("x + 1", "x = 1")
+    ('raised', None)
+    """
+    try:
+        write_script(stmt, setup)
+    except SyntaxError as error:
+        return Failure(FailureKind.RAISED, user_traceback(error).strip())
+    return None
+
+
+def run_once(
+    worker: Worker, stmt: str, setup: str, place: Place, threads: int = 1, compiled: Compiled | None = None
+) -> Failure | None:
+    """The failure of code that fails at once in this worker, which does not count."""
+    job = TimeJob(stmt, setup, place, threads, number=1, compiled=compiled, blocks=1)
+    found = measure_time(worker, job, timeout_s=FIRST_RUN_S)
+    return found if isinstance(found, Failure) and found.kind in FAULTS else None
+
+
+def find_faults(cases: Sequence[Case], target: Target, environ: Mapping[str, str] = os.environ) -> dict[Case, Failure]:
+    """The statements among these cases that fail at once in a target. Cases of suites are not run."""
+    stmts = [case for case in dict.fromkeys(cases) if not case.suite and case.parts is None]
+    found: dict[Case, Failure] = {}
+    if target.python is None:
+        # Another interpreter may know more syntax than this one.
+        for case in stmts:
+            if case.args.language == Language.PYTHON and (failure := check_syntax(case.args.stmt, case.args.setup)):
+                found[case] = failure
+    left = [case for case in stmts if case not in found]
+    if left:
+        lab = Lab(target, environ)
+        try:
+            with Models(environ) as models:
+                parts = make_parts(left, lab, models, environ)
+            found |= {case: failure for case, part in parts.items() if (failure := _run_part(lab.timer, part))}
+        finally:
+            lab.abandon()
+    return found
+
+
+def _run_part(worker: Worker, part: Part | Failure) -> Failure | None:
+    if isinstance(part, Failure):
+        return part if part.kind in FAULTS else None
+    return run_once(worker, part.stmt, part.setup, part.place, part.threads, part.compiled)
+
+
+def try_sides(comparison: Comparison, evidence: Evidence) -> Comparison:
+    """Run the statements of a comparison once; gives the comparison without entries that fail, which are noted."""
+    targets = comparison.base, comparison.head
+    cases = [entry.base for entry in comparison.entries], [entry.head for entry in comparison.entries]
+    if comparison.base == comparison.head:
+        faults = [find_faults([*cases[0], *cases[1]], comparison.base)] * 2
+    else:
+        faults = [find_faults(side, target) for side, target in zip(cases, targets, strict=True)]
+    for entry in comparison.entries:
+        sides = zip(Side, faults, (entry.base, entry.head), strict=True)
+        failures = tuple(SideFailure(side, found[case]) for side, found, case in sides if case in found)
+        if failures:
+            evidence.timed[entry] = Timing(None, failures=failures)
+    return _keep(comparison, [entry for entry in comparison.entries if entry not in evidence.timed])
+
+
+def leave_out_failed(comparison: Comparison, evidence: Evidence) -> Comparison:
+    """The comparison without entries whose code failed while it was counted: timing them fails in the same way."""
+    return _keep(comparison, [entry for entry in comparison.entries if not _has_failed(comparison, entry, evidence)])
+
+
+def _has_failed(comparison: Comparison, entry: Entry, evidence: Evidence) -> bool:
+    orders = Order(entry.base, comparison.base, Metric.COUNT), Order(entry.head, comparison.head, Metric.COUNT)
+    results = [evidence.counted.get(order) for order in orders]
+    return any(isinstance(result, Failure) and result.kind in FAULTS for result in results)
+
+
+def _keep(comparison: Comparison, entries: Sequence[Entry]) -> Comparison:
+    return dataclasses.replace(comparison, entries=tuple(entries))
