@@ -39,7 +39,7 @@ def test_a_text_of_any_length_is_cut_and_wrapped_with_few_measurements(
         measured.append(len(text))
         return cell_len(text)
 
-    monkeypatch.setattr(cells, "cell_len", count_calls)
+    monkeypatch.setattr(cells, "measure", count_calls)
     for shorten in (cut, cut_middle):
         assert cell_len(shorten(text, 60)) <= 60
     lines = wrap(text, 60)
