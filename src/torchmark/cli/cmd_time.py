@@ -139,22 +139,23 @@ def report(
     json_file: str | None,
     *,
     with_names: bool,
+    language: str,
     python: str | None = None,
-    language: str = "python",
 ) -> None:
     """Write and show what there is; `used` are the options that advice should not give again."""
     if json_file is not None:
-        write_json(as_json(outcomes), json_file)
+        write_json(as_json(outcomes, language), json_file)
     if outcomes.results and not is_standard_output(json_file):
         show(outcomes.groups, used, python=python, language=language)
     show_failures(outcomes.failures, with_names=with_names)
 
 
-def as_json(outcomes: Outcomes) -> dict[str, Any]:
+def as_json(outcomes: Outcomes, language: str) -> dict[str, Any]:
     """Raw times with their statistics and caveats, how they compare, and what failed."""
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
+        "language": language,
         "measurements": [
             {
                 **result.to_dict(),

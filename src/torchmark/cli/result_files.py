@@ -19,6 +19,7 @@ from torchmark.api.statements import make_case
 from torchmark.api.stats import CallgrindStats
 from torchmark.cli.cmd_import import open_document
 from torchmark.cli.sides import StoredSide
+from torchmark.define.selection import LANGUAGES
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import INSTRUCTIONS, Costs, Function, Profile, Tally
@@ -98,7 +99,8 @@ def _make_run(path: str, data: object, when: float) -> Run:
     found = take(check_kind(data, "document", dict), field, list)
     if not found:
         raise StoreError("It has no results: no statement was measured.")
-    results = [_read_result(check_kind(one, field, dict), metric) for one in found]
+    language = _read_language(data)
+    results = [_read_result(check_kind(one, field, dict), metric, language) for one in found]
     outcomes = _number_rounds(results, metric, when)
     cases = tuple(dict.fromkeys(outcome.order.case for outcome in outcomes))
     _check_cases(cases)
@@ -110,23 +112,34 @@ def _make_run(path: str, data: object, when: float) -> Run:
     return import_run(export_run(run))
 
 
-def _read_result(data: Mapping[str, Any], metric: Metric) -> tuple[Case, Any, Any]:
+def _read_language(data: Mapping[str, Any]) -> Language | None:
+    """The language of all statements of a file; older files do not say it."""
+    name = data.get("language")
+    if name is None:
+        return None
+    if check_kind(name, "language", str) not in LANGUAGES:
+        raise StoreError(f"The field 'language' is {name!r:.40}; expected one of {', '.join(LANGUAGES)}.")
+    return LANGUAGES[name]
+
+
+def _read_result(data: Mapping[str, Any], metric: Metric, language: Language | None) -> tuple[Case, Any, Any]:
     if metric is Metric.WALL:
         timed = Measurement.from_dict(data)
         if not timed.raw_times:
             raise StoreError("The field 'raw_times' is empty; expected at least one time.")
         times = Times(timed.number_per_run, tuple(timed.raw_times), timed.overhead_s, timed.optimised_away)
-        return _make_case(timed.task_spec), times, None
+        return _make_case(timed.task_spec, language), times, None
     counted = CallgrindStats.from_dict(data)
-    return _make_case(counted.task_spec), _make_tally(counted), counted.environment
+    return _make_case(counted.task_spec, language), _make_tally(counted), counted.environment
 
 
-def _make_case(task: TaskSpec) -> Case:
-    return make_case(TimerArgs(task.stmt, task.setup, task.global_setup, task.num_threads, _guess_language(task)))
+def _make_case(task: TaskSpec, language: Language | None) -> Case:
+    language = language or _guess_language(task)
+    return make_case(TimerArgs(task.stmt, task.setup, task.global_setup, task.num_threads, language))
 
 
 def _guess_language(task: TaskSpec) -> Language:
-    """Files do not say it. A statement of C++ ends with a semicolon, and Python has no global setup."""
+    """For files that do not say it. A statement of C++ ends with a semicolon, and Python has no global setup."""
     ends = task.stmt.rstrip().endswith(";") or task.setup.rstrip().endswith(";")
     return Language.CPP if task.global_setup or ends else Language.PYTHON
 

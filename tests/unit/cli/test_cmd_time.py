@@ -248,7 +248,7 @@ def test_json_has_raw_times_statistics_ratios_and_failures() -> None:
     group = group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), samples=[2.0] * 6)
     assert group.rounds is not None
     group.rounds[1] = [4.0] * 6
-    data = as_json(Outcomes([group], {"z": CRASH}))
+    data = as_json(Outcomes([group], {"z": CRASH}), "python")
     assert [entry["summary"]["median_s"] for entry in data["measurements"]] == [2.0, 2.0]
     assert data["failures"] == [
         {"stmt": "z", "traceback": f"{CRASH.message}\n", "kind": "crashed", "message": CRASH.message}
@@ -267,7 +267,7 @@ def test_json_has_raw_times_statistics_ratios_and_failures() -> None:
 
 
 def test_json_of_one_result_has_its_caveats_and_compares_nothing() -> None:
-    data = as_json(Outcomes([group_of(TaskSpec("x", "pass"), samples=[4.0])], {}))
+    data = as_json(Outcomes([group_of(TaskSpec("x", "pass"), samples=[4.0])], {}), "python")
     (entry,) = data["measurements"]
     assert entry["raw_times"] == [4.0]
     assert entry["caveats"] == [{"kind": "few_samples", "samples": 1, "wanted": 6}]

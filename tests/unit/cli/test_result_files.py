@@ -157,3 +157,17 @@ def test_values_that_no_measurement_has_are_refused_by_name(
     err = capsys.readouterr().err
     assert err.startswith("torchmark: b.json: ")
     assert "Traceback" not in err
+
+
+def test_a_file_says_its_language(capsys: pytest.CaptureFixture[str]) -> None:
+    # By its looks this is C++.
+    task = TaskSpec("x + y;", SETUP)
+    for name, median_s in (("a.json", 1e-6), ("b.json", 2e-6)):
+        write(name, [timed(task, median_s)], language="python")
+    assert main(["compare", "a.json", "b.json", "-k", "cpp"]) == 1
+    assert main(["compare", "a.json", "b.json", "-k", "python"]) == 0
+    capsys.readouterr()
+    for wrong in ("rust", ["cpp"], 1):
+        write("b.json", [timed(task, 2e-6)], language=wrong)
+        assert main(["compare", "a.json", "b.json"]) != 0
+        assert "b.json: The field 'language' is " in capsys.readouterr().err
