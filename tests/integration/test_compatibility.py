@@ -81,7 +81,6 @@ real = benchmark.Timer(
 print(real.timeit(5).median > 0, real.blocked_autorange(min_run_time=0.01).number_per_run >= 1)
 print(real.timeit(100).number_per_run, real.timeit(100).stmt)
 for wrong in (
-    lambda: Timer(language="fortran"),
     lambda: Timer(global_setup="#include <x>"),
     lambda: Compare([1]),
     lambda: unit_to_english("h"),

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -42,7 +43,7 @@ from torchmark.model.outcome import Failure
 from torchmark.model.task import TaskSpec
 from torchmark.report.cells import wrap
 from torchmark.report.export import plain_caveat, plain_summary
-from torchmark.report.failures import describe_failure
+from torchmark.report.failures import describe_failure, give_hint
 from torchmark.report.standings import TimedRow, conclude, name_rows, render_standings
 from torchmark.report.text import count, describe_measurement, one_line
 from torchmark.report.units import choose_scale
@@ -60,6 +61,8 @@ LONGEST_NAME = 32
 STANDARD_INPUT = "-"
 # A file's name has one of these endings: without any, `x` might be a variable and a file.
 CODE_ENDINGS = (".py", ".cpp", ".cc", ".cxx")
+# Nobody's statement is an attribute of that name.
+FILE_NAME = re.compile(r"[\w./-]*\w\.(py|cpp|cc|cxx)")
 
 
 @click.command("time")
@@ -130,6 +133,8 @@ def _read_statement(text: str, setup: str, global_setup: str, label: str | None)
         return TaskSpec(sys.stdin.read() if sys.stdin else "", setup, global_setup, label, "standard input")
     if text.endswith(CODE_ENDINGS) and os.path.isfile(text):
         return TaskSpec(read_code(text), setup, global_setup, label, text)
+    if FILE_NAME.fullmatch(text):
+        raise UsageError(f"There is no file {text!r} here. Name one that exists, or give a statement.")
     return TaskSpec(text, setup, global_setup, label)
 
 
@@ -313,6 +318,8 @@ def show_failures(failures: dict[str, Failure], *, with_names: bool) -> None:
         whose = ", ".join(one_line(stmt) for stmt, own in texts.items() if own == text)
         heading = f"Failed: {whose}\n" if with_names else ""
         echo(f"{heading}{text}", err=True)
+    for hint in ordered_unique(filter(None, map(give_hint, failures.values()))):
+        echo(hint, err=True)
 
 
 def _show_interval(result: Measurement) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from torchmark.model.outcome import Failure, FailureKind
 
 
@@ -40,3 +42,15 @@ def sum_up_failure(failure: Failure) -> str:
     if raised and failure.kind is not FailureKind.NOT_COMPILED and raised[-1] not in failure.message:
         message = f"{message} {raised[-1]}".strip()
     return message or failure.kind.value.replace("_", " ")
+
+
+def give_hint(failure: Failure) -> str | None:
+    """What to do about a failure of a statement on the command line, where that is the same for everybody.
+
+    >>> give_hint(Failure(FailureKind.RAISED, "NameError: name 'x' is not defined"))
+    'Define the name with --setup, such as --setup "x = torch.ones(4)".'
+    """
+    if failure.kind is FailureKind.TIMED_OUT:
+        return "Give it more time with --timeout SECONDS."
+    missing = re.search(r"^NameError: name '(\w+)' is not defined", describe_failure(failure), re.MULTILINE)
+    return missing and f'Define the name with --setup, such as --setup "{missing[1]} = torch.ones(4)".'

@@ -86,7 +86,7 @@ def _say_why(ratios: Sequence[PairedRatio]) -> str:
     low, high = _bounds(ratios[0])
     between = f"the ratio lies between {low} and {high}"
     excluded = ratios[0].low is not None and ratios[0].low > 0
-    return f"{between}, and less than {share} can come from the layout of memory" if excluded else between
+    return f"{between}, and a difference below {share} can come from the layout of memory" if excluded else between
 
 
 def _cells(row: TimedRow, ratio: PairedRatio) -> tuple[str, str, str, str]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import click
@@ -9,7 +10,8 @@ import pytest
 
 from torchmark import Measurement, TaskSpec, UsageError
 from torchmark.cli import timing
-from torchmark.cli.cmd_time import as_json, show
+from torchmark.cli.cmd_time import as_json, show, show_failures
+from torchmark.cli.main import main
 from torchmark.cli.parameters import Seconds, ThreadCounts
 from torchmark.cli.timing import Budget, Group, Outcomes, Stopwatch, choose_budget, is_over
 from torchmark.model.job import Place, RaceJob, TimeJob
@@ -272,3 +274,18 @@ def test_json_of_one_result_has_its_caveats_and_compares_nothing() -> None:
     assert entry["raw_times"] == [4.0]
     assert entry["caveats"] == [{"kind": "few_samples", "samples": 1, "wanted": 6}]
     assert data["comparisons"] == []
+
+
+def test_a_missing_file_and_an_unknown_name_are_said_with_what_to_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["time", "no/such-step.py"]) == 2
+    assert "There is no file 'no/such-step.py' here." in capsys.readouterr().err
+    unknown = Failure(FailureKind.RAISED, "NameError: name 'y' is not defined")
+    late = Failure(FailureKind.TIMED_OUT, "It did not end within 1 s.")
+    show_failures({"y": unknown, "y + 1": unknown, "while True: pass": late, "f()": CRASH}, with_names=True)
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        'Define the name with --setup, such as --setup "y = torch.ones(4)".',
+        "Give it more time with --timeout SECONDS.",
+    ]

@@ -48,8 +48,8 @@ def test_the_same_statement_twice_has_two_names() -> None:
         ),
         (
             [[1.0] * 8, [1.01] * 8],
-            "These measurements cannot tell which is faster: the ratio lies between 1.01 and 1.01, and less than 5 % "
-            "can come from the layout of memory.",
+            "These measurements cannot tell which is faster: the ratio lies between 1.01 and 1.01, and a "
+            "difference below 5 % can come from the layout of memory.",
         ),
         (
             [[1.0] * 3, [9.0] * 3],
