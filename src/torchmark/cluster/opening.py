@@ -7,12 +7,14 @@ cluster is meant is decided before.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import os
 import secrets
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,8 @@ LONGEST_ADDRESS = 300
 KNOCKING_S = 10.0
 # A slot keeps workers of up to this size: see docs/clusters.md.
 SLOT_BYTES = 2 << 30
+# How often, and how long apart, what Ray has left is removed: its processes take some tenths of a second to end.
+REMOVALS, REMOVAL_S = 30, 0.1
 
 
 def open_ray(
@@ -152,7 +156,7 @@ def _start(outset: Outset, tell: Tell) -> Fleet:
     # Short, since names of sockets in it may have a hundred letters; and unknown to others, who thus do not join it.
     folder = tempfile.TemporaryDirectory(prefix="tm-ray-", dir="/tmp", ignore_cleanup_errors=True)
     with contextlib.ExitStack() as stack:
-        stack.callback(folder.cleanup)
+        stack.callback(_remove, folder)
         stack.enter_context(
             _explaining(
                 "Ray could not be started on this machine:",
@@ -163,8 +167,17 @@ def _start(outset: Outset, tell: Tell) -> Fleet:
         module = _load()
         module.start(folder.name, cores, slots)
         stack.pop_all()
-    fleet: Fleet = module.RayFleet(outset, at_end=folder.cleanup)
+    fleet: Fleet = module.RayFleet(outset, at_end=functools.partial(_remove, folder))
     return fleet
+
+
+def _remove(folder: tempfile.TemporaryDirectory[str]) -> None:
+    """Processes of Ray that are about to end may still make files there."""
+    for _ in range(REMOVALS):
+        folder.cleanup()
+        if not os.path.exists(folder.name):
+            return
+        time.sleep(REMOVAL_S)
 
 
 def count_slots() -> tuple[int, int]:

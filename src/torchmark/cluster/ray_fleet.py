@@ -6,10 +6,13 @@ that is alone takes all of them and all processors, so that Ray itself keeps oth
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import ray
@@ -56,7 +59,8 @@ def connect(address: str) -> None:
             missing="ray",
             advice="Run torchmark on a machine of the cluster, and give that cluster's own address, such as host:6379.",
         )
-    ray.init(address=address, **QUIET)
+    with _keeping_signals():
+        ray.init(address=address, **QUIET)
 
 
 def start(folder: str, cores: int, slots: int) -> None:
@@ -72,19 +76,33 @@ def start(folder: str, cores: int, slots: int) -> None:
             advice="Start a cluster with 'ray start --head --resources=...', and name it with --address.",
         )
     try:
-        ray.init(
-            address="local",
-            num_cpus=cores,
-            resources={RESOURCE: slots},
-            include_dashboard=False,
-            **QUIET,
-            _node_ip_address=own,
-            _temp_dir=folder,
-        )
+        with _keeping_signals():
+            ray.init(
+                address="local",
+                num_cpus=cores,
+                resources={RESOURCE: slots},
+                include_dashboard=False,
+                **QUIET,
+                _node_ip_address=own,
+                _temp_dir=folder,
+            )
     except BaseException:
         # Also after an interrupt.
         ray.shutdown()
         raise
+
+
+@contextlib.contextmanager
+def _keeping_signals() -> Iterator[None]:
+    """Ray replaces the handlers by which a command ends in order."""
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 class RayFleet:
