@@ -156,6 +156,71 @@ def test_statements_are_compared_and_fuzzed_on_nodes(folder: Path, raylets: Rayl
     assert len(re.findall(r"#\d  x", output)) == 6
 
 
+def list_session(session: int) -> dict[int, set[str]]:
+    """The living processes of a session, each with the sockets that it has open."""
+    found: dict[int, set[str]] = {}
+    for entry in Path("/proc").iterdir():
+        # It may have ended meanwhile.
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == session:
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                links = (os.readlink(link) for link in (entry / "fd").iterdir())
+                if state != "Z":
+                    found[int(entry.name)] = {link[8:-1] for link in links if link.startswith("socket:[")}
+    return found
+
+
+def list_listening(sockets: set[str]) -> set[str]:
+    """The addresses that these listen at, as the kernel writes them."""
+    lines = [line.split() for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()]
+    return {line[1].partition(":")[0] for line in lines if line[3] == "0A" and line[9] in sockets}
+
+
+def test_without_a_cluster_one_is_started_on_loopback_and_ended(folder: Path, tmp_path: Path, stub_python: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environ |= {"RAY_TMPDIR": str(tmp_path), "HOME": str(home)}
+    options = ("-k", "'python 1'", "--python", stub_python, "--metric", "wall", "--min-run-time", "0.1")
+    command = [sys.executable, "-m", "torchmark", "run", "bench_small.py", *options, "--backend", "ray"]
+    process = subprocess.Popen(
+        [*command, "--store", "../alone.db"],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    listening: set[str] = set()
+    most = 0
+    for _ in range(PATIENCE_S * 10):
+        if process.poll() is not None:
+            break
+        session = list_session(process.pid)
+        most = max(most, len(session))
+        listening |= list_listening(set().union(*session.values()))
+        time.sleep(0.1)
+    output = finish(process)
+    assert output.count("a local one with") == 1
+    assert "is started on 127.0.0.1, and stopped at the end." in output
+    assert "1 case measured." in output
+    assert most > 4
+    # 127.0.0.1, and the same as an address of version 6.
+    assert listening
+    assert listening <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    (outcome,) = load(tmp_path / "alone.db").outcomes
+    assert outcome.node is not None
+    assert outcome.environment is not None
+    assert not any(name.startswith("RAY_") for name, _ in outcome.environment.variables)
+    assert not (home / ".ray").exists()
+    for _ in range(100):
+        if not list_session(process.pid):
+            break
+        time.sleep(0.1)
+    assert not list_session(process.pid)
+
+
 def test_a_cluster_that_is_not_there_is_told(folder: Path) -> None:
     process = start(folder, "run", "bench_small.py", "--backend", "ray", "--address", "127.0.0.1:1", "-q")
     output = finish(process, 3)

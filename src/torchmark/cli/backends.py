@@ -41,7 +41,7 @@ class Means:
 
     def make_cluster(self, *, aligned: bool = False, together: bool = False) -> ClusterBackend:
         """The cluster; it is not connected to yet."""
-        return ClusterBackend(open_ray(self.address, aligned=aligned), _tell, together=together)
+        return ClusterBackend(open_ray(self.address, aligned=aligned, tell=_tell), _tell, together=together)
 
     def make(self, cores: Sequence[int]) -> LocalBackend | ClusterBackend:
         """What carries out the orders of a run."""
@@ -55,9 +55,11 @@ def backend_options(function: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(*args: Any, backend: str, address: str | None, **kwargs: Any) -> Any:
         return function(*args, means=Means(backend, address), **kwargs)
 
-    click.option("--address", metavar="HOST:PORT", help="Which Ray cluster (RAY_ADDRESS, or the one that runs here).")(
-        with_options
-    )
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Which Ray cluster (RAY_ADDRESS, or the one that runs here, or a new one for this command).",
+    )(with_options)
     click.option(
         "--backend",
         type=click.Choice([LOCAL, RAY]),

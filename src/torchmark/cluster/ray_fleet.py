@@ -7,12 +7,12 @@ that is alone takes all of them and all processors, so that Ray itself keeps oth
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import logging
-import os
-import socket
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import ray
@@ -23,10 +23,10 @@ from torchmark.cluster.fleet import Listed, Loss, Lost, Notice, Replied
 from torchmark.cluster.parcels import Body, Outset, Reply
 from torchmark.cluster.station import Station
 from torchmark.errors import SetupError
-from torchmark.files import is_ours_by
 
-# It has no types.
+# These have no types.
 _list_nodes: Callable[[], list[dict[str, Any]]] = ray.nodes
+_find_own_address: Callable[[], str] = ray.util.get_node_ip_address
 
 
 class Answering(Protocol):
@@ -47,80 +47,73 @@ RESOURCE = "torchmark"
 # Ray starts a post that died again this often, on the same node, and asks it the same again once.
 RESTARTS = 2
 RETRIES = 1
-# A name of a host has 253 characters at most.
-LONGEST_ADDRESS = 300
-# How long a cluster may take to open a connection.
-KNOCKING_S = 10.0
+# What Ray logs is no output of a command.
+QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
 
 
-def connect(address: str | None) -> None:
-    """Find the cluster. SetupError if there is none."""
-    if address is not None and address.startswith("ray://"):
+def connect(address: str) -> None:
+    """Join the cluster at this address."""
+    if address.startswith("ray://"):
         raise SetupError(
             "Ray's client protocol cannot keep track of nodes.",
             missing="ray",
             advice="Run torchmark on a machine of the cluster, and give that cluster's own address, such as host:6379.",
         )
-    # What this program does is nobody else's business, unless the user wants that.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
-    try:
-        if wanted == "auto":
-            # Ray itself would look for it anew, and join whatever cluster anybody runs on this machine.
-            wanted = _find_address()
-        _knock(wanted)
-        ray.init(address=wanted, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        if isinstance(error, SetupError):
-            raise
-        raise SetupError(
-            f"There is no Ray cluster to be found at {wanted}: {_first_line(error)}",
-            missing="ray",
-            advice="Start one with 'ray start --head --resources=...', or name one with --address.",
-        ) from error
+    with _keeping_signals():
+        ray.init(address=address, **QUIET)
 
 
-def _find_address() -> str:
-    """Where the cluster is that was started last on this machine, as Ray has noted it.
+def start(folder: str, cores: int, slots: int) -> None:
+    """Start a cluster of this machine on loopback, which ends with this process or with `RayFleet.close`.
 
-    The note lies where every user may write. A cluster can have this process run anything, so only what this user or
-    root has noted counts.
+    SetupError if Ray would listen on the network, which it decides while it is loaded.
     """
-    note = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")
-    text, is_ours = "", True
-    with contextlib.suppress(OSError):
-        is_ours = not note.is_symlink()
-        with open(os.open(note, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), errors="replace") as file:
-            is_ours = is_ours_by(os.fstat(file.fileno()))
-            text = file.read(LONGEST_ADDRESS).strip()
-    if not is_ours:
+    own = _find_own_address()
+    if not ipaddress.ip_address(own).is_loopback:
         raise SetupError(
-            f"Other users may have written {note}, which names the Ray cluster of this machine.",
+            f"Ray would listen at {own}, and not on this machine alone.",
             missing="ray",
-            advice="Name the cluster with --address.",
+            advice="Start a cluster with 'ray start --head --resources=...', and name it with --address.",
         )
-    if not text:
-        raise SetupError(
-            "There is no Ray cluster to be found on this machine.",
-            missing="ray",
-            advice="Start one with 'ray start --head --resources=...', or name one with --address.",
-        )
-    return text
+    try:
+        with _keeping_signals():
+            ray.init(
+                address="local",
+                num_cpus=cores,
+                resources={RESOURCE: slots},
+                include_dashboard=False,
+                **QUIET,
+                _node_ip_address=own,
+                _temp_dir=folder,
+            )
+    except BaseException:
+        # Also after an interrupt.
+        ray.shutdown()
+        raise
 
 
-def _knock(address: str) -> None:
-    """See whether anybody is there: Ray itself waits for minutes until it says that nobody is."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdigit():
-        with socket.create_connection((host.strip("[]"), int(port)), KNOCKING_S):
-            pass
+@contextlib.contextmanager
+def _keeping_signals() -> Iterator[None]:
+    """Ray replaces the handlers by which a command ends in order."""
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    handlers = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 class RayFleet:
     """The nodes of the cluster this process is connected to that offer slots for torchmark."""
 
-    def __init__(self, outset: Outset, station: MakeStation = Station) -> None:
+    def __init__(
+        self, outset: Outset, station: MakeStation = Station, at_end: Callable[[], None] = lambda: None
+    ) -> None:
+        """`at_end` is called once the cluster is left."""
         self._outset = outset
+        self._at_end = at_end
         self._actor: Any = ray.remote(_serve(station))
         self._nodes: dict[str, dict[str, Any]] = {}
         self._posts: dict[int, tuple[Any, str]] = {}
@@ -190,10 +183,13 @@ class RayFleet:
         return [self._settle(reference) for reference in ready]
 
     def close(self) -> None:
-        """End all actors, and leave the cluster."""
-        for post in list(self._posts):
-            self.close_post(post)
-        ray.shutdown()
+        """End all actors, and leave the cluster. One that was started by this process ends with that."""
+        try:
+            for post in list(self._posts):
+                self.close_post(post)
+        finally:
+            ray.shutdown()
+            self._at_end()
 
     def _settle(self, reference: Any) -> Notice:
         ticket, post = self._tickets.pop(reference)
