@@ -107,12 +107,12 @@ def _render_row(row: JudgementRow, layout: _Layout, width: int) -> str:
 
 
 def _render_apart(row: JudgementRow, layout: _Layout, width: int) -> list[str]:
-    """The whole name, and below it the rest."""
+    """The whole name, and below it the rest, if there is any."""
     verdict, indent = row.judgement.verdict, " " * layout.verdict + GAP
     lines = [indent + text for text in wrap(row.name, width - len(indent)) or [""]]
     lines[0] = verdict.value + lines[0][len(verdict.value) :]
     rest = indent + say_failures(row.judgement) if verdict is Verdict.FAILED else _join("", "", row.cells, layout)
-    return [*lines, cut(rest, width)]
+    return [*lines, cut(rest, width)] if rest else lines
 
 
 def _join(verdict: str, name: str, cells: dict[str, str], layout: _Layout) -> str:

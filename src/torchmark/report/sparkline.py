@@ -57,6 +57,9 @@ def _draw_levels(levels: Sequence[float | None], least_span: float, blocks: str)
     if not known:
         return GAP * len(levels)
     low, span = min(known), max(max(known) - min(known), least_span)
-    # A series that is all alike has nothing to be high or low against.
-    steps = (len(blocks) - 1) / span if span else 0.0
-    return "".join(GAP if level is None else blocks[round((level - low) * steps)] for level in levels)
+    if not span:
+        # A series that is all alike has nothing to be high or low against.
+        return "".join(GAP if level is None else blocks[0] for level in levels)
+    # The division comes first: the steps of the tiniest span are too many for a float.
+    top = len(blocks) - 1
+    return "".join(GAP if level is None else blocks[round((level - low) / span * top)] for level in levels)

@@ -51,7 +51,7 @@ def test_a_side_without_costs_by_function_has_no_numbers(side: Side, bare: bool)
     assert found is not None
     assert found.only is side
     there, missing = (0, 1) if side is Side.BASE else (1, 0)
-    costs = [found.list_costs(one) for one in (*found.functions, *found.stages)]
+    costs = [*map(found.list_costs, found.functions), *map(found.list_costs, found.stages)]
     assert {one[missing] for one in costs} == {None}
     assert {one[there] for one in costs} >= {1.0, 3.0}
 

@@ -84,7 +84,9 @@ def make_results(kind: Kind, side: RawSide, case: Case) -> Iterator[tuple[tuple[
     elif samples == 0:
         yield (case, WALL, 0), FAILED
     if (raw := side.counts) is not None:
-        costs = {function: (cost,) for function, (_, cost) in zip((EVAL, KERNEL), raw.functions, strict=True)}
+        costs: dict[Function, tuple[int, ...]] = {
+            function: (cost,) for function, (_, cost) in zip((EVAL, KERNEL), raw.functions, strict=True)
+        }
         profile = Profile(("Ir",), costs, costs, {}) if counted == "full" else None
         events = (("Ir", raw.totals[1]),)
         yield (
@@ -391,9 +393,9 @@ def _check_json(plain: dict[str, Any], pair: Pair) -> int:
     if counts is not None:
         base, head = counts
         delta = head.instructions - base.instructions
-        names = ("base", "head", "delta", "change")
-        values = base.instructions, head.instructions, delta, delta / base.instructions
-        found += zip((plain["instructions"][name] for name in names), values, strict=True)
+        columns = ("base", "head", "delta", "change")
+        numbers = base.instructions, head.instructions, delta, delta / base.instructions
+        found += zip((plain["instructions"][name] for name in columns), numbers, strict=True)
         for one, name in ((base, "base"), (head, "head")):
             found += zip(
                 plain["instructions"][f"{name}_range"], (min(one.totals) / 100, max(one.totals) / 100), strict=True

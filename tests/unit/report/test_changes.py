@@ -89,8 +89,7 @@ def test_no_number_is_too_large_for_a_column(number: float) -> None:
 def test_a_row_and_a_sentence_give_the_same_ends(
     low: float, change: float, high: float, column: str, sentence: str
 ) -> None:
-    logs = (math.log1p(one) for one in (low, change, high))
-    time = dataclasses.replace(make_time(0.0), **dict(zip(("low", "log_ratio", "high"), logs, strict=True)))
+    time = dataclasses.replace(make_time(0.0), low=math.log1p(low), log_ratio=math.log1p(change), high=math.log1p(high))
     assert (show_interval(time), word_interval(time)) == (column, sentence)
 
 

@@ -69,7 +69,7 @@ def test_what_was_not_measured_is_null() -> None:
 
 def test_an_interval_without_ends_has_none() -> None:
     time = plain_judgement(make_judgement("a", time=make_time(0.0, math.inf)))["time"]
-    assert (time["low"], time["high"], time["change"]) == (-1.0, None, 0.0)
+    assert (time["low"], time["high"], time["change"]) == (None, None, 0.0)
 
 
 def test_layouts_have_their_visits() -> None:

@@ -276,6 +276,14 @@ def test_every_judgement_is_in_one_count_of_the_closing_sentence(judgements: lis
         assert sum(int(number) for number, word in counts if word == verdict.value) == expected
 
 
+def test_a_case_without_numbers_leaves_no_blank_line_in_the_table() -> None:
+    # Names that are cut to the same text stand on lines of their own.
+    empty = dataclasses.replace(make_judgement("加算" * 40, time=make_time(0.5)), time=None, cause=Cause.UNCHANGED)
+    counted = dataclasses.replace(empty, count=make_count(1000, 100_000_000_000))
+    table = render_judgements([empty, counted], 80).split("\n\nChanges are")[0]
+    assert "" not in table.split("\n")
+
+
 @settings(deadline=None)
 @given(st.lists(random_judgements, max_size=8))
 def test_every_case_has_a_line_and_the_order_is_that_of_the_verdicts(judgements: list[Judgement]) -> None:

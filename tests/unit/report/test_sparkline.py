@@ -22,6 +22,10 @@ def test_lowest_and_highest_fill_the_height() -> None:
     assert draw([0.0, 7.0, 3.0], 10, blocks=ASCII_BLOCKS).text == "_#="
 
 
+def test_a_span_near_the_smallest_float_fills_the_height() -> None:
+    assert draw([0.0, 2.2e-309], 10).text == "▁█"
+
+
 def test_noise_looks_as_small_as_it_is() -> None:
     assert draw([0.0, 0.001, 0.0], 10, least_span=0.02).text == "▁▁▁"
 
