@@ -81,6 +81,16 @@ class SetupError(TorchmarkError, OSError):
         self.advice = advice
 
 
+class InterpreterError(UsageError, SetupError):
+    """A program that is named as a Python interpreter is not one: `python` is its name, `problem` says why."""
+
+    def __init__(self, python: str, problem: str) -> None:
+        message = f"{python} is not a Python interpreter: {problem.rstrip('.:')}."
+        SetupError.__init__(self, message, missing="python", advice="Name a Python 3.9 or newer that has torch.")
+        self.python = python
+        self.problem = problem
+
+
 class WorkerError(TorchmarkError, OSError):
     """A process that measures failed, or what it sent cannot be understood; `kind` is how, in one word."""
 

@@ -109,7 +109,7 @@ def test_a_gate_stops_what_is_slower_and_tells_it_to_github(
     [
         ([], 2, "two statements"),
         (["x + 1"], 2, "two statements"),
-        (["--base", "/no/such/python"], 4, "There is no program '/no/such/python'"),
+        (["--base", "/no/such/python"], 2, "/no/such/python is not a Python interpreter"),
         (["--base", sys.executable, "--stmt", "1", "standard"], 2, "either statements or suites"),
         (["--base", sys.executable, "--setup", "pass"], 2, "--stmt"),
         (["1", "2", "-k", "linear"], 2, "cases are selected of these"),
@@ -186,6 +186,22 @@ def test_a_copy_of_an_environment_is_not_called_another_build(stub_python: str, 
     (found,) = torchmark.ab(stub_python, str(folder / "copy/bin/python"), cases, count=False, layouts=3)
     assert found.failures == ()
     assert found.verdict in (Verdict.SAME, Verdict.UNDECIDED)
+
+
+def test_the_command_and_the_function_count_alike_under_names_of_one_length(
+    program: Program, stub_python: str, folder: Path
+) -> None:
+    copy = folder / "a copy with a name that is much longer than the first one"
+    shutil.copytree(Path(stub_python).parents[1], copy, symlinks=True)
+    stmt, sides = "torch.ones(4) + 1", (stub_python, str(copy / "bin/python"))
+    (by_command,) = judge(
+        program, "--base", sides[0], "--head", sides[1], "--stmt", stmt, "--metric", "count", "-q"
+    ).values()
+    (by_function,) = torchmark.ab(*sides, {stmt: torchmark.TimerArgs(stmt)}, time=False)
+    plain = by_function.to_dict()
+    assert plain["instructions"]["base"] == by_command["instructions"]["base"] > 0
+    assert plain["instructions"]["head"] == by_command["instructions"]["head"]
+    assert plain["instructions"]["delta"] == by_command["instructions"]["delta"] == 0
 
 
 def test_the_self_test_is_kept_for_the_floor(

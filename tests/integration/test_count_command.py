@@ -172,3 +172,27 @@ def test_an_interrupt_keeps_what_has_been_counted_and_leaves_nothing_behind(stub
     assert process.returncode == 130
     assert "x * w" in out
     assert "interrupted" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("count", "nope", "x +"), ("flame", "nope", "-o", "graph.svg"), ("ab", "x +", "nope", "-q")],
+    ids=lambda arguments: arguments[0],
+)
+def test_code_that_fails_at_once_is_reported_before_valgrind_starts(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    fake = tmp_path / "bin" / "valgrind"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\necho \"$@\" >> '{started}'\nexit 1\n")
+    fake.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "torchmark", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{fake.parent}:{os.environ['PATH']}"},
+    )
+    assert done.returncode == 1, done.stderr
+    assert "NameError: name 'nope' is not defined" in done.stdout + done.stderr
+    assert ("SyntaxError" in done.stdout + done.stderr) == ("x +" in arguments)
+    assert not started.exists()

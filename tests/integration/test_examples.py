@@ -324,4 +324,4 @@ def test_variance_is_tested_with_the_running_interpreter_or_another() -> None:
 
 def test_an_interpreter_without_torch_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert end_to_end.main(["--base", "/usr/bin/true", "--head", "/usr/bin/true"]) == 2
-    assert "is no Python" in capsys.readouterr().err
+    assert "is not a Python interpreter" in capsys.readouterr().err

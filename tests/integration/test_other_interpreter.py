@@ -130,3 +130,32 @@ def test_a_broken_torch_is_told(tmp_path: Path) -> None:
         Worker(other_worker(python, os.environ, {}, counting=False)).start()
     with pytest.raises(SetupError, match=r"(?s)Valgrind cannot run .*illegal instruction.*torchmark time"):
         Worker(other_worker(python, os.environ, {})).start()
+
+
+@pytest.mark.parametrize("python", ["/bin/ls", "/no/such/python"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "time 1 --python",
+        "count 1 --python",
+        "flame 1 --python",
+        "flame 1 --base",
+        "fuzz x+1 --python",
+        "run standard --python",
+        "run standard --env one=",
+        "ab --stmt 1 --base",
+        "ab --stmt 1 --head",
+        "overrides --python",
+        "overrides --base",
+        "selftest --python",
+    ],
+)
+def test_every_command_calls_a_wrong_interpreter_a_usage_error_in_the_same_words(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, python: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    *words, option = command.split()
+    done = program(*words, *([option + python] if option.endswith("=") else [option, python]))
+    assert done.returncode == 2, done.stderr
+    assert f"torchmark: {python} is not a Python interpreter: " in done.stderr
+    assert done.stderr.endswith(". Name a Python 3.9 or newer that has torch.\n")

@@ -160,7 +160,7 @@ def test_a_case_that_takes_the_working_folder_away_costs_those_behind_it_until_i
 @pytest.mark.parametrize(
     ("arguments", "environ", "code", "words"),
     [
-        (["--python", "/nowhere/python"], {}, 3, "There is no program '/nowhere/python'"),
+        (["--python", "/nowhere/python"], {}, 2, "/nowhere/python is not a Python interpreter"),
         (["--metric", "count"], {"PATH": "/nowhere"}, 3, "Missing: valgrind"),
         ([], {"CXX": "/nowhere/c++"}, 1, "There is no C++ compiler"),
         ([], {"TORCHMARK_CACHE": "/proc/nowhere"}, 1, "Name another folder in TORCHMARK_CACHE"),

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from torchmark.api.benchmarks import choose_cases
-from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry
+from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry, leave_out_failed, try_sides
 from torchmark.api.counter import choose_layouts
 from torchmark.api.dealing import time_sides
-from torchmark.api.first_runs import leave_out_failed, try_sides
 from torchmark.api.judgement import Judgement, from_judgement
 from torchmark.api.referee import LAYOUTS, Settings
 from torchmark.api.statements import make_case
@@ -60,7 +59,7 @@ def ab(
     budget_s: for all times together.
 
     >>> setup = "x, y = torch.ones(4), torch.ones(4)"
-    >>> for found in ab("x + y", "x + y + x + y + x", setup=setup, count=False, layouts=3):
+    >>> for found in ab("x + y", "x + y + x + y + x", setup=setup, count=False, layouts=4):
     ...     print(found.time.log_ratio > 0)
     True
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torchmark.analysis.contrast import contrast_counts
 from torchmark.analysis.explain import explain
@@ -15,6 +15,7 @@ from torchmark.analysis.judge import LARGE_RATIO, is_instruction_change, judge
 from torchmark.analysis.results import summarise_counts
 from torchmark.analysis.steady import find_steady_delta
 from torchmark.api.contest import Timing
+from torchmark.api.first_runs import FAULTS, find_faults
 from torchmark.api.referee import DEFAULTS, Settings
 from torchmark.callgrind.symbols import standardise
 from torchmark.model.case import Case
@@ -142,3 +143,34 @@ def _contrast(
     count = contrast_counts(summarise_counts([base]), summarise_counts([head]))
     steady = None if explanation is None else find_steady_delta(explanation.functions)
     return None if count is None else dataclasses.replace(count, steady_delta=steady), explanation
+
+
+def try_sides(comparison: Comparison, evidence: Evidence) -> Comparison:
+    """Run the statements of a comparison once; gives the comparison without entries that fail, which are noted."""
+    targets = comparison.base, comparison.head
+    cases = [entry.base for entry in comparison.entries], [entry.head for entry in comparison.entries]
+    if comparison.base == comparison.head:
+        faults = [find_faults([*cases[0], *cases[1]], comparison.base)] * 2
+    else:
+        faults = [find_faults(side, target) for side, target in zip(cases, targets, strict=True)]
+    for entry in comparison.entries:
+        sides = zip(Side, faults, (entry.base, entry.head), strict=True)
+        failures = tuple(SideFailure(side, found[case]) for side, found, case in sides if case in found)
+        if failures:
+            evidence.timed[entry] = Timing(None, failures=failures)
+    return _keep(comparison, [entry for entry in comparison.entries if entry not in evidence.timed])
+
+
+def leave_out_failed(comparison: Comparison, evidence: Evidence) -> Comparison:
+    """The comparison without entries whose code failed while it was counted: timing them fails in the same way."""
+    return _keep(comparison, [entry for entry in comparison.entries if not _has_failed(comparison, entry, evidence)])
+
+
+def _has_failed(comparison: Comparison, entry: Entry, evidence: Evidence) -> bool:
+    orders = Order(entry.base, comparison.base, Metric.COUNT), Order(entry.head, comparison.head, Metric.COUNT)
+    results = [evidence.counted.get(order) for order in orders]
+    return any(isinstance(result, Failure) and result.kind in FAULTS for result in results)
+
+
+def _keep(comparison: Comparison, entries: Sequence[Entry]) -> Comparison:
+    return dataclasses.replace(comparison, entries=tuple(entries))

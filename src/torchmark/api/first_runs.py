@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
-from torchmark.api.comparison import Comparison, Entry, Evidence
-from torchmark.api.contest import Timing
 from torchmark.measure.script import write_script
 from torchmark.measure.source import user_traceback
 from torchmark.model.bout import Part
 from torchmark.model.case import Case
 from torchmark.model.job import Place, TimeJob
-from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.plan import Target
 from torchmark.model.snippet import Compiled
 from torchmark.model.task import Language
 from torchmark.runner.artefacts import Models
@@ -77,34 +73,3 @@ def _run_part(worker: Worker, part: Part | Failure) -> Failure | None:
     if isinstance(part, Failure):
         return part if part.kind in FAULTS else None
     return run_once(worker, part.stmt, part.setup, part.place, part.threads, part.compiled)
-
-
-def try_sides(comparison: Comparison, evidence: Evidence) -> Comparison:
-    """Run the statements of a comparison once; gives the comparison without entries that fail, which are noted."""
-    targets = comparison.base, comparison.head
-    cases = [entry.base for entry in comparison.entries], [entry.head for entry in comparison.entries]
-    if comparison.base == comparison.head:
-        faults = [find_faults([*cases[0], *cases[1]], comparison.base)] * 2
-    else:
-        faults = [find_faults(side, target) for side, target in zip(cases, targets, strict=True)]
-    for entry in comparison.entries:
-        sides = zip(Side, faults, (entry.base, entry.head), strict=True)
-        failures = tuple(SideFailure(side, found[case]) for side, found, case in sides if case in found)
-        if failures:
-            evidence.timed[entry] = Timing(None, failures=failures)
-    return _keep(comparison, [entry for entry in comparison.entries if entry not in evidence.timed])
-
-
-def leave_out_failed(comparison: Comparison, evidence: Evidence) -> Comparison:
-    """The comparison without entries whose code failed while it was counted: timing them fails in the same way."""
-    return _keep(comparison, [entry for entry in comparison.entries if not _has_failed(comparison, entry, evidence)])
-
-
-def _has_failed(comparison: Comparison, entry: Entry, evidence: Evidence) -> bool:
-    orders = Order(entry.base, comparison.base, Metric.COUNT), Order(entry.head, comparison.head, Metric.COUNT)
-    results = [evidence.counted.get(order) for order in orders]
-    return any(isinstance(result, Failure) and result.kind in FAULTS for result in results)
-
-
-def _keep(comparison: Comparison, entries: Sequence[Entry]) -> Comparison:
-    return dataclasses.replace(comparison, entries=tuple(entries))

@@ -12,13 +12,13 @@ from torchmark.api.comparison import Comparison, Entry
 from torchmark.api.counter import choose_layouts
 from torchmark.api.referee import Settings
 from torchmark.api.statements import make_case
+from torchmark.cli.parameters import check_interpreters
 from torchmark.cli.planning import Wish
 from torchmark.cli.selecting import Loaded, Options, describe_statement, load_cases
 from torchmark.define.discovery import list_suites
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
-from torchmark.runner.spec import find_interpreter
 
 BASE, HEAD = "base", "head"
 # Names of commits that are no statements: nothing defines such a variable where there is no setup.
@@ -53,9 +53,10 @@ class Asked:
         """What that means; with cases of a suite also what was found there, of which there may be none to compare."""
         if self.base is None and self.head is None:
             return self._compare_statements(), None
-        for python in (self.base, self.head):
-            if python is not None and self.is_here:
-                find_interpreter(python, os.environ)
+        if not self.stmts:
+            self._check_texts()
+        if self.is_here:
+            check_interpreters(self.base, self.head)
         if self.stmts:
             if self.texts:
                 raise UsageError(f"Compare either statements or suites: leave out --stmt, or {self.texts[0]!r}.")
@@ -92,7 +93,7 @@ class Asked:
     def _describe(self, stmt: str) -> TimerArgs:
         return describe_statement(stmt, self.setup, self.global_setup, self.chosen)
 
-    def _compare_suite(self) -> tuple[Comparison | None, Loaded]:
+    def _check_texts(self) -> None:
         if self.setup is not None or self.global_setup:
             raise UsageError("A suite's cases have setups of their own: say with --stmt which statement is meant.")
         for text in self.texts:
@@ -101,6 +102,8 @@ class Asked:
                     f"{text!r} is neither a suite nor a file or folder. To compare a statement in both interpreters, "
                     f"write --stmt {shlex.quote(text)}."
                 )
+
+    def _compare_suite(self) -> tuple[Comparison | None, Loaded]:
         loaded = load_cases(self.texts, self.chosen.select())
         if not loaded.cases:
             return None, loaded

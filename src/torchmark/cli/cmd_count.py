@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from torchmark.analysis.arrange import ordered_unique
-from torchmark.api.counter import STARTING, choose_layouts, start
+from torchmark.api.counter import choose_layouts, start
+from torchmark.api.first_runs import check_syntax, run_once
 from torchmark.api.stats import CallgrindStats, make_row, make_stats
+from torchmark.callgrind.command import find_valgrind
 from torchmark.callgrind.tally import tally
 from torchmark.cli.compiling import compile_tasks
 from torchmark.cli.output import echo
@@ -31,15 +35,14 @@ from torchmark.cli.parameters import (
     setup_option,
     write_json,
 )
-from torchmark.errors import UsageError
-from torchmark.model.costs import Counts
+from torchmark.errors import TorchmarkError, UsageError
 from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled
 from torchmark.model.task import TaskSpec
 from torchmark.report.counts import DEFAULT_LINE_WIDTH, render_counts, render_difference
 from torchmark.report.export import plain_caveat
-from torchmark.report.failures import describe_failure
+from torchmark.report.failures import describe_failure, give_hint
 from torchmark.report.text import one_line
 from torchmark.report.wording import give_advice, state_fact
 from torchmark.runner.count import count
@@ -52,6 +55,7 @@ SCHEMA_VERSION = 1
 STATEMENT_FAILED = 1
 MOST_LAYOUTS = 1000
 MOST_RUNS = 1_000_000
+TRYING = "Starting a Python with torch"
 
 
 @click.command("count")
@@ -113,33 +117,60 @@ def command(
     results: list[CallgrindStats] = []
     failures: list[tuple[TaskSpec, Failure]] = []
     try:
-        compiled: Mapping[TaskSpec, Compiled | Failure] = {}
-        if language == "cpp":
-            compiled = compile_tasks(tasks, worker, STARTING)
-        else:
+        ready = _try_first(tasks, worker, place, language)
+        failures += [(task, found) for task, found in ready.items() if isinstance(found, Failure)]
+        if len(failures) < len(tasks):
             start(worker)
-        for task in tasks:
-            job = CountJob(task.stmt, task.setup, place, number, task.num_threads, seeds)
-            outcome = _count(worker, job, compiled.get(task), timeout)
+        for task, compiled in ready.items():
+            if isinstance(compiled, Failure):
+                continue
+            job = CountJob(task.stmt, task.setup, place, number, task.num_threads, seeds, compiled=compiled)
+            # A loop of compiled code costs next to nothing.
+            outcome = count(worker, job, timeout_s=timeout, baseline=compiled is None)
             if isinstance(outcome, Failure):
                 failures.append((task, outcome))
             else:
                 counted = tally(outcome, seeds)
-                results.append(make_stats(task, counted, worker.environment, compiled=language == "cpp"))
+                results.append(make_stats(task, counted, worker.environment, compiled=compiled is not None))
     finally:
-        # Also after an interrupt: what has been counted is not lost.
-        worker.close()
-        _report(results, failures, diff=diff and len(results) == 2, json_file=json_file)
+        # Also after an interrupt: what has been counted is not lost. The worker may still be starting.
+        worker.abandon()
+        _report(results, failures, diff=diff and len(results) == 2, language=language, json_file=json_file)
     return STATEMENT_FAILED if failures else 0
 
 
-def _count(worker: Worker, job: CountJob, compiled: Compiled | Failure | None, timeout_s: float) -> Counts | Failure:
-    if isinstance(compiled, Failure):
-        return compiled
-    if compiled is not None:
-        # A loop of compiled code costs next to nothing.
-        return count(worker, dataclasses.replace(job, compiled=compiled), timeout_s=timeout_s, baseline=False)
-    return count(worker, job, timeout_s=timeout_s)
+def _try_first(
+    tasks: Sequence[TaskSpec], worker: Worker, place: Place, language: str
+) -> dict[TaskSpec, Compiled | Failure | None]:
+    """Compile and run each task once without Valgrind, so that code that fails at once is reported at once."""
+    ready: dict[TaskSpec, Compiled | Failure | None] = dict.fromkeys(tasks)
+    if worker.spec.own and language == "python":
+        # Another interpreter may know more syntax than this one.
+        ready = {task: check_syntax(task.stmt, task.setup) for task in tasks}
+    left = [task for task in tasks if ready[task] is None]
+    if not left:
+        return ready
+    find_valgrind(os.environ.get("PATH", os.defpath))
+    plain = Worker(dataclasses.replace(worker.spec, counting=False, simulate=False))
+    try:
+        if language == "cpp":
+            # Compiling takes long: meanwhile the worker that counts can start.
+            threading.Thread(target=_try_to_start, args=(worker,), daemon=True).start()
+            ready |= compile_tasks(left, plain, TRYING)
+        for task in left:
+            compiled = ready[task]
+            if not isinstance(compiled, Failure):
+                failure = run_once(plain, task.stmt, task.setup, place, task.num_threads, compiled)
+                ready[task] = failure or compiled
+    finally:
+        plain.close()
+    return ready
+
+
+def _try_to_start(worker: Worker) -> None:
+    # What is wrong with it is said to whoever uses it.
+    with contextlib.suppress(TorchmarkError):
+        worker.start()
 
 
 def _choose_worker(python: str | None, given: Mapping[str, str], caches: bool) -> WorkerSpec:
@@ -156,23 +187,30 @@ def _report(
     failures: Sequence[tuple[TaskSpec, Failure]],
     *,
     diff: bool,
+    language: str,
     json_file: str | None,
 ) -> None:
     if json_file is not None:
-        write_json(as_json(results, failures, diff=diff), json_file)
+        write_json(as_json(results, failures, diff=diff, language=language), json_file)
     if results and not is_standard_output(json_file):
         echo("\n".join(_texts(results, diff=diff)))
     for task, failure in failures:
         echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
+    for hint in ordered_unique(filter(None, (give_hint(failure) for _, failure in failures))):
+        echo(hint, err=True)
 
 
 def _texts(results: Sequence[CallgrindStats], *, diff: bool) -> Iterator[str]:
     width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
     yield render_counts([make_row(result) for result in results], width)
     notes = [(result, caveat) for result in results for caveat in result.caveats]
-    for result, caveat in notes:
-        whose = f"{one_line(result.task_spec.stmt)}: " if len(results) > 1 else ""
-        yield f"NOTE: {whose}{state_fact(caveat)}"
+    facts = [state_fact(caveat) for _, caveat in notes]
+    # A fact that all results share is one of the machine, and is said once.
+    whose = [
+        "" if facts.count(fact) == len(results) else f"{one_line(r.task_spec.stmt)}: "
+        for (r, _), fact in zip(notes, facts, strict=True)
+    ]
+    yield from ordered_unique(f"NOTE: {name}{fact}" for name, fact in zip(whose, facts, strict=True))
     yield from ordered_unique(give_advice(caveat, "shell", ()) for _, caveat in notes)
     if diff:
         one, two = results
@@ -194,12 +232,13 @@ def _per_run_difference(one: CallgrindStats, two: CallgrindStats) -> list[tuple[
 
 
 def as_json(
-    results: Sequence[CallgrindStats], failures: Sequence[tuple[TaskSpec, Failure]], *, diff: bool
+    results: Sequence[CallgrindStats], failures: Sequence[tuple[TaskSpec, Failure]], *, diff: bool, language: str
 ) -> dict[str, Any]:
     """Everything that was counted, by function, with caveats; what failed; and the difference if it was asked for."""
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
+        "language": language,
         "counts": [
             {
                 **result.to_dict(),

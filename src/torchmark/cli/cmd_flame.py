@@ -10,11 +10,18 @@ from pathlib import Path
 import click
 
 from torchmark.api.counter import STARTING
+from torchmark.api.first_runs import find_faults
 from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
 from torchmark.api.statements import make_case
 from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
 from torchmark.cli.output import echo
-from torchmark.cli.parameters import Seconds, check_folder, global_setup_option, python_option, setup_option
+from torchmark.cli.parameters import (
+    Seconds,
+    check_folder,
+    global_setup_option,
+    python_option,
+    setup_option,
+)
 from torchmark.cli.selecting import (
     FAULTY,
     Options,
@@ -108,12 +115,17 @@ def command(
     places = _place(cases, output, kind)
     for file in places.values():
         check_output(file, DEFAULT_NAME + FORMATS[kind][0])
-    if sampled:
-        found = _sample(cases, Target("", python), seconds=seconds, rate=rate, native=native)
-    elif base is not None:
-        found = _compare(cases, Target("base", base), Target("head", head), number, native=native)
+    targets = (Target("", python),) if base is None else (Target("base", base), Target("head", head))
+    faulty = {} if sampled else find_faults(cases, targets[0]) or find_faults(cases, targets[-1])
+    if faulty:
+        # A statement that fails at once. Cases of suites are not tried.
+        found: Found = iter(faulty.items())
+    elif sampled:
+        found = _sample(cases, targets[0], seconds=seconds, rate=rate, native=native)
+    elif base is None:
+        found = _trace(cases, targets[0], number, native=native)
     else:
-        found = _trace(cases, Target("", python), number, native=native)
+        found = _compare(cases, targets[0], targets[-1], number, native=native)
     failed = sum(_write(case, graph, places[case], kind, renderer) for case, graph in found)
     show_faults(faults)
     return CASE_FAILED if failed else FAULTY if faults else 0

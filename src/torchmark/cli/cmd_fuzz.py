@@ -19,6 +19,7 @@ from torchmark.cli.parameters import (
     MOST_THREADS,
     Seconds,
     check_folder,
+    check_interpreters,
     json_option,
     output_aside,
     python_option,
@@ -126,6 +127,8 @@ def command(
         echo("NOTE: The same statement is given more than once: what differs is noise.", err=True)
     means.check(None)
     check_folder()
+    if not means.is_ray:
+        check_interpreters(python)
     # As `python -m` does, so that a fuzzer or a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     fuzzers, inputs = load_inputs()

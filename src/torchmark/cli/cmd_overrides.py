@@ -22,7 +22,13 @@ from torchmark.cli.gating import GateOptions, gate_options
 from torchmark.cli.interrupts import Ended
 from torchmark.cli.output import echo
 from torchmark.cli.override_comparing import DEFAULT_OUTPUT, Question, compare_overrides
-from torchmark.cli.parameters import check_folder, is_standard_output, json_option, use_colour, write_json
+from torchmark.cli.parameters import (
+    check_folder,
+    is_standard_output,
+    json_option,
+    use_colour,
+    write_json,
+)
 from torchmark.cli.planning import Wish, plan_targets
 from torchmark.cli.selecting import Loaded, Options, load_cases, say_why_nothing
 from torchmark.cli.storing import open_to_write, spell_store, store_option

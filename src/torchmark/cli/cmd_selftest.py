@@ -19,7 +19,7 @@ from torchmark.api.selftest import STMT, choose_slowings, gauge_statement, run_t
 from torchmark.api.venues import claim_machine
 from torchmark.cli.gating import REFUSED
 from torchmark.cli.output import echo
-from torchmark.cli.parameters import check_folder, is_standard_output, json_option, write_json
+from torchmark.cli.parameters import check_folder, check_interpreters, is_standard_output, json_option, write_json
 from torchmark.errors import SetupError
 from torchmark.model.selftest import SelfTest, Trial
 from torchmark.report.duel_advance import DuelAdvance
@@ -60,6 +60,7 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
     'torchmark ab' calls no change that is smaller than twice that.
     """
     check_folder()
+    check_interpreters(python)
     own = python or sys.executable
     with contextlib.ExitStack() as stack:
         arena = Arena(Corner(own), Corner(own), choose_cores(cores), timeout_s=DEFAULT_TIMEOUT_S)

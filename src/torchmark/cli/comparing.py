@@ -12,9 +12,8 @@ from typing import TypeAlias
 
 from torchmark.analysis.estimate import Estimator
 from torchmark.api.abreast import Note
-from torchmark.api.comparison import Comparison, Evidence, count_sides, judge_entry
+from torchmark.api.comparison import Comparison, Evidence, count_sides, judge_entry, leave_out_failed, try_sides
 from torchmark.api.dealing import time_sides
-from torchmark.api.first_runs import leave_out_failed, try_sides
 from torchmark.api.venues import LocalVenue, Venue, count_here
 from torchmark.cli.interrupts import Ended, interrupts_stop
 from torchmark.cli.planning import Wish, describe_run

@@ -31,7 +31,7 @@ from torchmark.cli.parameters import is_standard_output, use_colour, write_json
 from torchmark.cli.planning import Wish
 from torchmark.cli.telling import Report, list_counts
 from torchmark.cli.writing import write_bytes
-from torchmark.errors import SetupError, TorchmarkError
+from torchmark.errors import InterpreterError, SetupError, TorchmarkError
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.dossier import Command, Dossier, Section
@@ -121,6 +121,8 @@ def compare_overrides(
     pictures = find_pictures()
     try:
         found = carry_out(comparison, cores, wish, store_path, quiet=quiet, name=RUN_NAME)
+    except InterpreterError:
+        raise
     except SetupError as error:
         echo(f"torchmark: {error}", err=True)
         return REFUSED
@@ -159,6 +161,8 @@ def find_pictures() -> Pictures:
     """Ask for what draws PNG files, and say at once if it is not there: the other files do not need it."""
     try:
         return Pictures(open_renderer())
+    except InterpreterError:
+        raise
     except SetupError as error:
         echo(f"torchmark: flame graphs are written as SVG only: {error}", err=True)
         return Pictures(missing=str(error))

@@ -17,6 +17,7 @@ from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.plan import Metric
 from torchmark.report.printable import escape_json
+from torchmark.runner.spec import find_interpreter
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -85,6 +86,13 @@ def setup_option(text: str, default: str | None = None) -> Callable[[_Function],
 def python_option(text: str) -> Callable[[_Function], _Function]:
     """`--python`, with this help."""
     return click.option("--python", metavar="PATH", help=text)
+
+
+def check_interpreters(*pythons: str | None) -> None:
+    """InterpreterError for the first that is not a Python of this machine; None is this program's own."""
+    for python in pythons:
+        if python is not None:
+            find_interpreter(python, os.environ)
 
 
 def _refuse(message: str) -> Callable[[click.Context, click.Parameter, str | None], None]:

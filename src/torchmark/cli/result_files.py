@@ -99,7 +99,7 @@ def _make_run(path: str, data: object, when: float) -> Run:
     found = take(check_kind(data, "document", dict), field, list)
     if not found:
         raise StoreError("It has no results: no statement was measured.")
-    language = _read_language(data)
+    language = _read_language(check_kind(data, "document", dict))
     results = [_read_result(check_kind(one, field, dict), metric, language) for one in found]
     outcomes = _number_rounds(results, metric, when)
     cases = tuple(dict.fromkeys(outcome.order.case for outcome in outcomes))

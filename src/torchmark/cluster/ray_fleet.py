@@ -188,8 +188,11 @@ class RayFleet:
             for post in list(self._posts):
                 self.close_post(post)
         finally:
-            ray.shutdown()
-            self._at_end()
+            try:
+                ray.shutdown()
+            finally:
+                # Also if an interrupt ends the shutdown early.
+                self._at_end()
 
     def _settle(self, reference: Any) -> Notice:
         ticket, post = self._tickets.pop(reference)

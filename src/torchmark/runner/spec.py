@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 
-from torchmark.errors import SetupError
+from torchmark.errors import InterpreterError, SetupError
 from torchmark.runner.layouts import LAYOUT_VARIABLES, Layout
 from torchmark.runner.variables import choose_variables
 
@@ -124,11 +124,11 @@ def _is_installed(file: str) -> bool:
 
 
 def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
-    """The program itself, which a name on the path or a script in between may stand for."""
+    """The program itself, which a name on the path or a script in between may stand for. InterpreterError if not."""
     found = shutil.which(python, path=variables.get("PATH", os.defpath))
-    advice = "Name a Python 3.9 or newer that has torch."
     if not found:
-        raise SetupError(f"There is no program {python!r}.", missing="python", advice=advice)
+        exists = os.path.exists(python)
+        raise InterpreterError(python, "it is not a file that can be run" if exists else "there is no such program")
     # Not the real path: a virtual environment's Python is a link, and knows what it is by its name.
     found = os.path.abspath(found)
     if found == sys.executable:
@@ -137,6 +137,7 @@ def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
     try:
         done = subprocess.run(
             command,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
@@ -148,9 +149,5 @@ def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         real, problem = "", [str(error)]
     if not os.path.isfile(real):
-        raise SetupError(
-            f"{python!r} is no Python: {''.join(problem) or 'it does not answer as one.'}",
-            missing="python",
-            advice=advice,
-        )
+        raise InterpreterError(python, "".join(problem) or "it does not answer as one")
     return real

@@ -97,6 +97,7 @@ def test_a_picture_is_written_of_one_build_and_of_a_difference(
     def find(cases: Sequence[Case], *_: object, **__: object) -> Iterator[tuple[Case, Graph]]:
         yield cases[0], Graph(HEAD, "x + y", "", BASE if how else None)
 
+    monkeypatch.setattr("torchmark.cli.cmd_flame.find_faults", lambda *_: {})
     monkeypatch.setattr("torchmark.cli.cmd_flame._trace", find)
     monkeypatch.setattr("torchmark.cli.cmd_flame._compare", find)
     done = program("flame", "x + y", *how, "-o", str(tmp_path / "x.png"))

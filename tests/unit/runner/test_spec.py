@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.errors import SetupError
+from torchmark.errors import SetupError, UsageError
 from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
 
 
@@ -24,14 +24,22 @@ def test_a_relative_path_is_seen_from_where_the_user_is(tmp_path: Path, monkeypa
     assert os.path.samefile(find_interpreter("./python", {"PATH": "/bin"}), sys.executable)
 
 
-def test_what_is_no_python_is_told(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no program '/nowhere/python'"):
-        find_interpreter("/nowhere/python", {"PATH": "/bin"})
+NAME_ANOTHER = "Name a Python 3.9 or newer that has torch."
+
+
+def test_a_program_that_is_not_a_python_is_a_usage_error_and_a_setup_error(tmp_path: Path) -> None:
     other = tmp_path / "python"
-    other.write_text("#!/bin/sh\necho I am a teapot >&2; exit 1\n")
-    other.chmod(0o755)
-    with pytest.raises(SetupError, match="is no Python: I am a teapot"):
+    with pytest.raises(UsageError) as missing:
         find_interpreter(str(other), {"PATH": "/bin"})
+    assert str(missing.value) == f"{other} is not a Python interpreter: there is no such program. {NAME_ANOTHER}"
+    assert missing.value.exit_code == 2
+    other.write_text("#!/bin/sh\necho I am a teapot. >&2; exit 1\n")
+    with pytest.raises(SetupError, match=r"it is not a file that can be run. Name"):
+        find_interpreter(str(other), {"PATH": "/bin"})
+    other.chmod(0o755)
+    with pytest.raises(SetupError) as failing:
+        find_interpreter(str(other), {"PATH": "/bin"})
+    assert str(failing.value) == f"{other} is not a Python interpreter: I am a teapot. {NAME_ANOTHER}"
 
 
 def test_workers_of_a_kind_are_the_same_whatever_the_path_of_modules(monkeypatch: pytest.MonkeyPatch) -> None:
