@@ -61,8 +61,8 @@ FULL = [kind for kind in KINDS if kind is not None and kind[0] and kind[1] in ("
 
 
 def make_times(samples: int, median: float) -> RawTimes:
-    """Times without a trend, the last of which is far out."""
-    spread = [((i * 37) % samples) / samples * 0.0371 for i in range(samples)]
+    """Times without a trend, closer to each other below their median than above it, and one far out."""
+    spread = [(((i * 37) % samples) / samples) ** 3 * 0.0371 for i in range(samples)]
     found = [median * (1 + one) for one in spread]
     if samples > 1:
         found[samples // 3] *= 5.317
