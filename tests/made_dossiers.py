@@ -13,7 +13,7 @@ from tests.sample_runs import ENVIRONMENT, HOST
 from torchmark.analysis.breakdown import shorten
 from torchmark.model.case import AutogradMode, Case, RuntimeMode, TimerArgs
 from torchmark.model.caveat import Drift, OtherInstructionSet, Variation
-from torchmark.model.comparison import LayoutSensitive, NotInTurns
+from torchmark.model.comparison import Incomparable, LayoutSensitive, NotInTurns
 from torchmark.model.dossier import Breakdown, Command, Dossier, Drawing, Entry, Party, Section
 from torchmark.model.flame import Flame, Frame, FrameKind, Method, Node, Unit
 from torchmark.model.judgement import Explanation, FunctionChange, Judgement, Side, StageChange
@@ -145,6 +145,14 @@ def make_uncounted() -> Dossier:
     section = make_override_section(make_override_rows(), make_override_rows())
     assert section is not None
     return dataclasses.replace(make_dossier(entries), sections=(section,))
+
+
+def make_uncompared() -> Dossier:
+    """A case whose statement is another one in base, so that its sides are shown alone."""
+    obstacle = Incomparable("definition", "x.add()", "x.add(1)")
+    flames = tuple(make_flame(title=party.name, compared=False) for party in (BASE, HEAD))
+    entry = make_entry(make_case("Pointwise", "add", stmt="x.add(1)"), 0.12)
+    return make_dossier([dataclasses.replace(entry, judgement=None, flames=flames, obstacles=(obstacle,))])
 
 
 def _doubt(entry: Entry) -> Entry:

@@ -12,7 +12,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from tests.browser import Browser
-from tests.made_dossiers import make_hostile, make_many, make_small, make_uncounted
+from tests.made_dossiers import make_hostile, make_many, make_small, make_uncompared, make_uncounted
 from torchmark.model.dossier import Dossier
 from torchmark.report.pages.report import render_report
 
@@ -21,6 +21,7 @@ MAKERS: dict[str, Callable[[], Dossier]] = {
     "small": make_small,
     "single": lambda: make_small(compared=False),
     "uncounted": make_uncounted,
+    "uncompared": make_uncompared,
     "hostile": make_hostile,
     "many": lambda: make_many(1000),
 }
@@ -206,6 +207,23 @@ def test_two_caveats_are_shown_whole(browser: Browser, pages: dict[str, Path]) -
     folds = find_all(driver, ".caveats details")
     assert 0 < len(folds) <= 2
     assert all(one.get_attribute("open") is not None for one in folds)
+
+
+def test_sides_that_are_not_compared_have_a_flame_graph_each_and_no_difference(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    driver = browser.open(pages["uncompared"])
+    assert "base" not in find(driver, ".cases > tbody > tr").text
+    find(driver, "button.open").click()
+    script = (
+        "return [...document.querySelectorAll('.detail table.sums')].map(t => [...t.rows].map(r => r.cells.length))"
+    )
+    assert [set(cells) for cells in run(driver, script)] == [{3}, {4}]  # type: ignore[attr-defined]
+    text = find(driver, ".detail").text
+    for part in ("Each side is shown alone, without a difference.", "The sides do not measure the same: base x.add()"):
+        assert part in text
+    assert "Change" not in text
+    assert [one.text for one in find_all(driver, "button.flame")] == ["Flame graph: before", "Flame graph: after"]
 
 
 @pytest.mark.parametrize("page", ["small", "single", "uncounted"])

@@ -6,14 +6,17 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from torchmark.analysis.comparable import Part
-from torchmark.analysis.contrast import CaseId, identify
+from torchmark.analysis.contrast import CaseId, Contrast, identify
 from torchmark.analysis.narrow import narrow_run
 from torchmark.analysis.places import list_kinds, list_nodes
 from torchmark.analysis.results import summarise_run
+from torchmark.model.comparison import Incomparable
 from torchmark.model.dossier import Entry, Party
 from torchmark.model.judgement import Judgement
 from torchmark.model.plan import Metric
 from torchmark.model.summary import CaseSummary
+
+NOTHING_COMPARED = Contrast(())
 
 
 def make_party(part: Part, name: str, title: str = "") -> Party:
@@ -25,14 +28,22 @@ def make_party(part: Part, name: str, title: str = "") -> Party:
     return Party(name, title, tuple(environments), info.host, info.sources, nodes, kinds)
 
 
-def make_entries(parts: Sequence[Part], judgements: Sequence[Judgement] = ()) -> tuple[Entry, ...]:
+def make_entries(parts: Sequence[Part], contrast: Contrast = NOTHING_COMPARED) -> tuple[Entry, ...]:
     """One for each case that anybody has: those of the last part in their order, then what only the first has.
 
     There are one or two parts; of two, the first is base.
     """
     found = [_summarise(part) for part in parts]
-    judged = {identify(judgement.case): judgement for judgement in judgements}
-    return tuple(_make_entry(key, found, judged) for key in dict.fromkeys(key for part in found[::-1] for key in part))
+    judged = {identify(judgement.case): judgement for judgement in contrast.judgements}
+    refused = {identify(case): obstacles for case, obstacles in contrast.case_obstacles}
+    keys = dict.fromkeys(key for part in found[::-1] for key in part)
+    entries = (_make_entry(key, found, judged) for key in keys)
+    return tuple(_add_obstacles(one, (*contrast.obstacles, *refused.get(identify(one.case), ()))) for one in entries)
+
+
+def _add_obstacles(entry: Entry, obstacles: tuple[Incomparable, ...]) -> Entry:
+    """The same with what keeps its sides from being compared, if it has both."""
+    return dataclasses.replace(entry, obstacles=obstacles) if None not in entry.exhibits else entry
 
 
 def _summarise(part: Part) -> dict[CaseId, CaseSummary]:

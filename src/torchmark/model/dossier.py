@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from torchmark.model.case import Case
+from torchmark.model.comparison import Incomparable
 from torchmark.model.environment import Environment
 from torchmark.model.flame import Flame
 from torchmark.model.judgement import FunctionChange, Judgement, Side, StageChange
@@ -86,6 +87,8 @@ class Entry:
     commands: tuple[Command, ...] = ()
     notes: tuple[str, ...] = ()
     """What else has to be known of it, besides what follows from its results."""
+    obstacles: tuple[Incomparable, ...] = ()
+    """Why its sides are not compared. Each is shown alone then, without a difference."""
 
 
 @dataclasses.dataclass(frozen=True)

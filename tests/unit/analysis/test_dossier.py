@@ -7,8 +7,9 @@ import dataclasses
 from tests.made_contrasts import count_functions, counted_run, run_of
 from tests.sample_runs import ADD, CASES, COUNT, FAILING, sample_run
 from torchmark.analysis.comparable import Part
-from torchmark.analysis.contrast import compare_runs
+from torchmark.analysis.contrast import Contrast, compare_runs
 from torchmark.analysis.dossier import make_entries, make_party
+from torchmark.model.comparison import Incomparable
 from torchmark.model.node import Node
 from torchmark.model.plan import Target
 from torchmark.model.run import Run
@@ -35,10 +36,21 @@ def test_a_case_that_only_one_side_has_is_there_with_nothing_on_the_other() -> N
 
 def test_judgements_are_with_their_cases_and_without_all_functions() -> None:
     runs = [counted_run("a", count_functions(100, 200)), counted_run("b", count_functions(100_000, 200))]
-    judgements = compare_runs(runs[0], OWN, runs[1], OWN, lambda label: label).judgements
-    assert judgements[0].explanation is not None
-    (entry,) = make_entries([part(run) for run in runs], judgements)
-    assert entry.judgement == dataclasses.replace(judgements[0], explanation=None)
+    contrast = compare_runs(runs[0], OWN, runs[1], OWN, lambda label: label)
+    (judgement,) = contrast.judgements
+    assert judgement.explanation is not None
+    (entry,) = make_entries([part(run) for run in runs], contrast)
+    assert entry.judgement == dataclasses.replace(judgement, explanation=None)
+    assert entry.obstacles == ()
+
+
+def test_obstacles_are_with_the_cases_that_both_sides_have() -> None:
+    runs = [counted_run("a", count_functions(1, 2)), counted_run("b", count_functions(1, 2), FAILING)]
+    common, own = Incomparable("cpu", "one", "another"), Incomparable("definition", "x", "y")
+    contrast = Contrast((), obstacles=(common,), case_obstacles=((ADD, (own,)),))
+    assert [entry.obstacles for entry in make_entries([part(run) for run in runs], contrast)] == [(), ()]
+    (entry,) = make_entries([part(runs[0]), part(runs[0])], contrast)
+    assert entry.obstacles == (common, own)
 
 
 def test_a_party_tells_each_environment_once() -> None:

@@ -110,8 +110,10 @@ def test_what_is_not_comparable_is_told_and_not_judged_unless_forced(report: Pro
     assert done.stdout.startswith("Nothing was compared.")
     assert "These results are not comparable" in done.stderr
     assert "torch used different instruction sets" in Path("report.html").read_text()
+    assert [one.get("apart") for one in read()["details"]] == [1, 1]
     report("elsewhere", "before", "--force")
     assert "verdict" in read()["details"][0]
+    assert "apart" not in read()["details"][0]
 
 
 def test_cases_are_selected_as_elsewhere(report: Program) -> None:

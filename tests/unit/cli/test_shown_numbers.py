@@ -35,6 +35,7 @@ from torchmark.cli.dossiers import Wanted, load_dossier
 from torchmark.cli.sides import StoredSide
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Function, Profile, Tally
+from torchmark.model.flame import Flame
 from torchmark.model.judgement import Judgement
 from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric
@@ -60,8 +61,8 @@ FULL = [kind for kind in KINDS if kind is not None and kind[0] and kind[1] in ("
 
 
 def make_times(samples: int, median: float) -> RawTimes:
-    """Times without a trend, the last of which is far out."""
-    spread = [((i * 37) % samples) / samples * 0.0371 for i in range(samples)]
+    """Times without a trend, closer to each other below their median than above it, and one far out."""
+    spread = [(((i * 37) % samples) / samples) ** 3 * 0.0371 for i in range(samples)]
     found = [median * (1 + one) for one in spread]
     if samples > 1:
         found[samples // 3] *= 5.317
@@ -187,13 +188,16 @@ def check_page(pair: Pair) -> int:
         {texts[row[0]]: [texts[one] for one in row[1:]] for row in details.get("numbers", [])}, pair
     )
     found += _check_costs(details, texts, pair) + _check_samples(details, pair)
+    assert details.get("apart") == (None if pair.comparable else 1)
+    assert any("shown alone" in texts[one] for one in details.get("notes", [])) != pair.comparable
     for name, value in details.get("facts", []):
         found += pair.allowed.check(texts[value], f"page, fact {texts[name]}")
+    found += _check_order("\n".join(texts[value] for _, value in details.get("facts", [])), pair, "page, facts")
     for one in details.get("doubts", []):
         found += pair.allowed.check(texts[one], "page, doubt")
     for caption, drawing in details.get("drawings", []):
         found += pair.allowed.check(_read_labels(texts[drawing]), f"page, drawing {texts[caption]}")
-    return found + _check_flames(text, page, pair)
+    return found + _check_flames(text, page, dossier.entries[0].flames, pair)
 
 
 def _strip_tags(text: str) -> str:
@@ -221,7 +225,8 @@ def _check_row(text: str, pair: Pair) -> int:
     base, head = pair.raw
     found = expect(cells.pop("verdict"), (), "row, verdict")
     cells.pop("doubts", None)
-    medians = [side.times.median for side in (head, base) if side.times is not None]
+    sides = (head, base) if pair.comparable else (head,)
+    medians = [side.times.median for side in sides if side.times is not None]
     found += expect(cells.pop("time", ""), medians, "row, per run")
     counted = [] if head.counts is None else [head.counts.instructions]
     found += expect(cells.pop("instructions", ""), counted, "row, instructions")
@@ -311,15 +316,20 @@ def _check_samples(details: dict[str, Any], pair: Pair) -> int:
     return found
 
 
-def _check_flames(text: str, page: dict[str, Any], pair: Pair) -> int:
-    """A difference has the totals of both sides, and a single side is named."""
-    full = [side for side, kind in zip(("alpha", "omega"), pair.kinds, strict=True) if kind and kind[1] == "full"]
-    titles = {0: [], 1: [f"{one}, the only side that was counted" for one in full], 2: [""]}[len(full)]
+def _check_flames(text: str, page: dict[str, Any], flames: Sequence[Flame], pair: Pair) -> int:
+    """A difference has the totals of both sides. A single side, or each of two that are not compared, is named."""
+    full = [i for i, kind in enumerate(pair.kinds) if kind is not None and kind[1] == "full"]
+    names = [("alpha", "omega")[i] for i in full]
+    totals = [sum(cost for _, cost in raw.functions) for i in full if (raw := pair.raw[i].counts) is not None]
+    titles = names if len(full) == 2 else [f"{one}, the only side that was counted" for one in names]
+    drawn: list[tuple[int | None, int]] = [(None, one) for one in totals]
+    if len(full) == 2 and pair.comparable:
+        titles, drawn = [""], [(totals[0], totals[1])]
     assert page["flames"] == [titles]
+    assert [(flame.root.base_value, flame.root.value) for flame in flames] == drawn
     (data,) = re.findall(r'id="torchmark-flames">(.*?)</script>', text, re.DOTALL)
-    graphs = json.loads(data)["graphs"]
-    assert len(graphs) == bool(full)
-    return len(graphs)
+    assert [bool(one["both"]) for one in json.loads(data)["graphs"]] == [base is not None for base, _ in drawn]
+    return len(drawn)
 
 
 # --- texts and JSON ------------------------------------------------------------------------------------
@@ -342,10 +352,26 @@ def check_comparison(pair: Pair) -> int:
         texts["repr"] = repr(from_judgement(judgement))
     for where, text in texts.items():
         found += allowed.check(text, f"compare, {where}")
+    for where in texts.keys() & {"description", "notebook"}:
+        found += _check_order(texts[where], pair, f"compare, {where}")
     assert bool(contrast.judgements) == pair.judged
     found += _check_explanation(explain_judgements(contrast.judgements, WIDTH), pair)
     (plain,) = plain_contrast(contrast, forced=False)["judgements"] or [None]
     return found + (_check_json(plain, pair) + _check_columns(contrast.judgements[0], pair) if plain else 0)
+
+
+def _check_order(text: str, pair: Pair, where: str) -> int:
+    """Sentences on both sides tell base first."""
+    numbers: list[float] = []
+    layouts: list[float] = []
+    if pair.counts is not None:
+        for name in ("Instructions", "Allocations", "Tensors allocated"):
+            numbers += [one.facts[name][0] for one in pair.counts]
+        layouts = [end / one.number for one in pair.counts for end in (min(one.totals), max(one.totals))]
+    found = expect(" ".join(re.findall(r"from [\d,.]+ to [\d,.]+\b", text)), numbers, f"{where}, both sides")
+    found += expect(" ".join(re.findall(r"over layouts .* and [\d,]+ to [\d,]+", text)), layouts, f"{where}, layouts")
+    base = [] if pair.change is None else [pair.change.base.median]
+    return found + expect(" ".join(re.findall(r"about .* on ([\d.]+ [num]?s)\b", text)), base, f"{where}, base")
 
 
 def _check_explanation(text: str, pair: Pair) -> int:
@@ -417,7 +443,10 @@ def check_show(pair: Pair) -> int:
         # A table says in how many layouts was counted.
         allowed.exact["plain"] += [3]
         summaries = summarise_run(run)
-        found += allowed.check(render_results(summaries, run.plan, WIDTH), "show")
+        table = render_results(summaries, run.plan, WIDTH)
+        found += allowed.check(table, "show")
+        margin = None if side.times is None else side.times.margin
+        found += expect(" ".join(re.findall(r"±\S*%", table)), [] if margin is None else [margin], "show, ±")
         plain = plain_case_summary(summaries[0])
         assert (plain["wall"] is None) == (side.times is None)
         assert (plain["count"] is None) == (side.counts is None)

@@ -151,9 +151,9 @@
         if (this.compared) bars.append(make("span", { class: "who" }, isolated(this.page.parties[side - 1])));
         bars.append(bar);
       }
-      const rows = about.stages.map(([stage, base, head]) => [this.nameStage(this.text(stage)), ...this.showBoth(base, head, totals[1])]);
-      rows.push(["In all", ...this.showBoth(totals[0], totals[1], totals[1])]);
-      return makeSection("Instructions by stage", "", bars, makeTable(["Stage", ...this.headBoth()], rows, "numbers sums"));
+      const rows = about.stages.map(([stage, base, head]) => [this.nameStage(this.text(stage)), ...this.showBoth(base, head, totals[1], about.apart)]);
+      rows.push(["In all", ...this.showBoth(totals[0], totals[1], totals[1], about.apart)]);
+      return makeSection("Instructions by stage", "", bars, makeTable(["Stage", ...this.headBoth(about.apart)], rows, "numbers sums"));
     }
 
     nameStage(stage) {
@@ -162,11 +162,13 @@
       return make("span", { class: "stage" }, swatch, stage);
     }
 
-    headBoth() {
-      return this.compared ? [...this.page.parties.map(isolated), "Change"] : ["Instructions", "Share"];
+    headBoth(apart) {
+      return this.compared ? [...this.page.parties.map(isolated), ...(apart ? [] : ["Change"])] : ["Instructions", "Share"];
     }
 
-    showBoth(base, head, total) {
+    // Sides that are not compared stand apart: there is no change to show.
+    showBoth(base, head, total, apart) {
+      if (apart) return [show(base), show(head)];
       if (!this.compared) return [show(head), total ? `${show((head / total) * 100)}%` : ""];
       if (base === null || head === null) return [show(base), show(head), "–"];
       const change = head - base;
@@ -179,14 +181,14 @@
       const [before, total] = [1, 2].map((side) => addUp([...about.functions.map((one) => one[side + 1]), about.rest ? about.rest[side] : 0]));
       const rows = about.functions.map(([name, stage, base, head]) => {
         const code = make("span", {}, make("code", {}, this.text(name)), make("span", { class: "under" }, this.nameStage(this.text(stage))));
-        return [code, make("td", { class: "words" }, this.nameStage(this.text(stage))), ...this.showBoth(base, head, total)];
+        return [code, make("td", { class: "words" }, this.nameStage(this.text(stage))), ...this.showBoth(base, head, total, about.apart)];
       });
       if (about.rest) {
         const [others, base, head] = about.rest;
-        rows.push([others === 1 ? "1 other function" : `${others} other functions`, make("td", { class: "words" }), ...this.showBoth(base, head, total)]);
+        rows.push([others === 1 ? "1 other function" : `${others} other functions`, make("td", { class: "words" }), ...this.showBoth(base, head, total, about.apart)]);
       }
-      rows.push(["In all", make("td", { class: "words" }), ...this.showBoth(before, total, total)]);
-      return makeSection("Instructions by function", "", makeTable(["Function", "Stage", ...this.headBoth()], rows, "numbers sums functions"));
+      rows.push(["In all", make("td", { class: "words" }), ...this.showBoth(before, total, total, about.apart)]);
+      return makeSection("Instructions by function", "", makeTable(["Function", "Stage", ...this.headBoth(about.apart)], rows, "numbers sums functions"));
     }
 
     makeDrawings(about) {

@@ -84,11 +84,13 @@ def _fill_change(entry: Entry) -> Cell:
 def _fill_time(entry: Entry) -> Cell:
     times = find_times(entry)
     now = times[-1]
+    # Sides that are not compared do not stand beside each other.
+    against = _against(times[0] if len(times) > 1 and not entry.obstacles else None)
     if now is None:
         failed = entry.exhibits[-1] is not None and _has_failed(entry.exhibits[-1], "time")
         absent = ABSENT if times[0] is not None else ""
-        return Cell(FAILED if failed else absent, None, _against(times[0] if len(times) > 1 else None))
-    return Cell(format_time(now), now, _against(times[0] if len(times) > 1 else None))
+        return Cell(FAILED if failed else absent, None, against)
+    return Cell(format_time(now), now, against)
 
 
 def find_times(entry: Entry) -> list[float | None]:

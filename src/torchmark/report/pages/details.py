@@ -12,6 +12,7 @@ from typing import Any
 from torchmark.model.case import Case
 from torchmark.model.dossier import Breakdown, Dossier, Drawing, Entry
 from torchmark.model.judgement import FunctionChange, StageChange
+from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.failed import VERBS
 from torchmark.report.failures import describe_failure
 from torchmark.report.judgement_facts import say_verdict, tell_facts
@@ -29,7 +30,7 @@ def pack_details(entry: Entry, dossier: Dossier, doubts: list[str], texts: Texts
     found: dict[str, Any] = {
         "numbers": [[number(name), *map(number, values)] for name, values in list_numbers(entry)],
         "doubts": [number(text) for text in doubts],
-        "notes": [number(show_lines(text)) for text in entry.notes],
+        "notes": [number(show_lines(text)) for text in (*entry.notes, *_say_apart(entry))],
         "labels": [[number(name), number(text)] for name, text in _list_labels(entry.case)],
         "code": [[number(name), number(text)] for name, text in _list_code(entry)],
         "commands": [[number(printable(one.about)), number(show_lines(one.text))] for one in entry.commands],
@@ -43,7 +44,15 @@ def pack_details(entry: Entry, dossier: Dossier, doubts: list[str], texts: Texts
         found["facts"] = [[number(name), number(text)] for name, text in tell_facts(entry.judgement)]
     if entry.breakdown is not None:
         found |= _pack_breakdown(entry.breakdown, texts)
+    if entry.obstacles:
+        found["apart"] = 1
     return {key: value for key, value in found.items() if value != []}
+
+
+def _say_apart(entry: Entry) -> Iterator[str]:
+    """Why no difference is shown of a case that both sides have."""
+    if entry.obstacles:
+        yield " ".join(["Each side is shown alone, without a difference.", *map(word_doubt, entry.obstacles)])
 
 
 def _pack_all_samples(entry: Entry) -> list[list[float] | None]:
@@ -112,9 +121,18 @@ def _list_labels(case: Case) -> Iterator[tuple[str, str]]:
 
 def _list_code(entry: Entry) -> Iterator[tuple[str, str]]:
     yield from _list_parts(entry.case, "")
-    base = entry.judgement.base_case if entry.judgement is not None else None
+    base = _find_base_case(entry)
     if base is not None:
         yield from _list_parts(base, "Base: ")
+
+
+def _find_base_case(entry: Entry) -> Case | None:
+    """What base measured, where that is something else."""
+    if entry.judgement is not None:
+        return entry.judgement.base_case
+    base = entry.exhibits[0]
+    differs = any(obstacle.what == "definition" for obstacle in entry.obstacles)
+    return base.case if base is not None and differs else None
 
 
 def _list_parts(case: Case, prefix: str) -> Iterator[tuple[str, str]]:
