@@ -25,6 +25,7 @@ from torchmark.cli.parameters import (
     Metrics,
     Seconds,
     Share,
+    WholeNumber,
     check_folder,
     global_setup_option,
     is_standard_output,
@@ -64,7 +65,7 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 @click.option("--equivalence", type=Share(), default="1%", help="A change smaller than this is the same (1%).")
 @click.option(
     "--layouts",
-    type=click.IntRange(2, MOST_LAYOUTS),
+    type=WholeNumber(2, MOST_LAYOUTS),
     default=LAYOUTS,
     metavar="N",
     help="Layouts of memory to take turns in (6).",

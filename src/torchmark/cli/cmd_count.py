@@ -25,6 +25,7 @@ from torchmark.cli.parameters import (
     Seconds,
     ThreadCounts,
     Variable,
+    WholeNumber,
     check_folder,
     check_language,
     global_setup_option,
@@ -64,10 +65,10 @@ TRYING = "Starting a Python with torch"
 @language_option
 @global_setup_option
 @click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
-@click.option("--number", type=click.IntRange(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
+@click.option("--number", type=WholeNumber(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
 @click.option(
     "--layouts",
-    type=click.IntRange(1, MOST_LAYOUTS),
+    type=WholeNumber(1, MOST_LAYOUTS),
     default=len(DEFAULT_LAYOUTS),
     metavar="N",
     help="Memory layouts to take the median of (5); 1 gives the bare count.",

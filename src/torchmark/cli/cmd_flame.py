@@ -17,6 +17,7 @@ from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
     Seconds,
+    WholeNumber,
     check_folder,
     global_setup_option,
     python_option,
@@ -66,8 +67,8 @@ MOST_LOOKS = 1000
 @click.option("--native/--no-native", default=True, help="Frames of compiled code too (they are drawn).")
 @click.option("--sampled", is_flag=True, help="By looking at it with py-spy, not by counting.")
 @click.option("--seconds", type=Seconds(), default=5.0, help="How long to look (5).")
-@click.option("--rate", type=click.IntRange(1, MOST_LOOKS), default=200, metavar="N", help="Looks in a second (200).")
-@click.option("--number", type=click.IntRange(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
+@click.option("--rate", type=WholeNumber(1, MOST_LOOKS), default=200, metavar="N", help="Looks in a second (200).")
+@click.option("--number", type=WholeNumber(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
 def command(
     texts: tuple[str, ...],
     setup: str | None,

@@ -18,6 +18,7 @@ from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
     MOST_THREADS,
     Seconds,
+    WholeNumber,
     check_folder,
     check_interpreters,
     json_option,
@@ -75,15 +76,15 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     type=click.Choice(["small", "medium", "large", "full"]),
     help="How large inputs are (small); full: to 2 GiB.",
 )
-@click.option("-n", "number", type=click.IntRange(1, MOST_INPUTS), metavar="N", help="How many inputs (200).")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", help="Another seed gives other inputs (0).")
+@click.option("-n", "number", type=WholeNumber(1, MOST_INPUTS), metavar="N", help="How many inputs (200).")
+@click.option("--seed", type=WholeNumber(0, 2**32 - 1), metavar="N", help="Another seed gives other inputs (0).")
 @click.option("--dtype", "dtypes", metavar="T[,T...]", help="Types of elements, such as float32 or int32,bfloat16.")
 @click.option("--device", metavar="D", help="Where tensors are, such as cuda (cpu).")
 @setup_option("Runs once on each input, after tensors are made.", default="")
-@click.option("--threads", type=click.IntRange(1, MOST_THREADS), default=1, metavar="N", help="torch threads (1).")
+@click.option("--threads", type=WholeNumber(1, MOST_THREADS), default=1, metavar="N", help="torch threads (1).")
 @click.option("--min-run-time", type=Seconds(), metavar="S", help="Seconds for each statement on each input (0.02).")
 @python_option("The interpreter to measure in, with its own torch.")
-@click.option("--top", type=click.IntRange(1), default=5, metavar="N", help="Inputs to show at either end (5).")
+@click.option("--top", type=WholeNumber(1), default=5, metavar="N", help="Inputs to show at either end (5).")
 @click.option("--only", type=Indices(), help="Only these inputs; shows the code that makes them.")
 @click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until an input is given up (600).")
 @backend_options

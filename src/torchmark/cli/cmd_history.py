@@ -15,7 +15,13 @@ import click
 from torchmark.analysis.confirm import confirm, list_neighbours
 from torchmark.analysis.history import trace_histories
 from torchmark.cli.output import echo
-from torchmark.cli.parameters import Metrics, is_standard_output, json_option, write_json
+from torchmark.cli.parameters import (
+    Metrics,
+    WholeNumber,
+    is_standard_output,
+    json_option,
+    write_json,
+)
 from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.storing import store_option
 from torchmark.cli.writing import STANDARD_OUTPUT, write_text
@@ -44,7 +50,7 @@ DEFAULT_WIDTH = 80
 @click.option("--anchor", metavar="RUN", help="Hold times against this run (the oldest that can be compared).")
 @click.option("--metric", "metrics", type=Metrics(), default=tuple(Metric), help="Only times or only counts.")
 @click.option("--env", metavar="NAME", help="Only the results of this target.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the newest runs.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Only the newest runs.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with drawings; - is standard output.")
 @json_option
 @store_option

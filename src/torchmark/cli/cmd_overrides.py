@@ -23,6 +23,7 @@ from torchmark.cli.interrupts import Ended
 from torchmark.cli.output import echo
 from torchmark.cli.override_comparing import DEFAULT_OUTPUT, Question, compare_overrides
 from torchmark.cli.parameters import (
+    WholeNumber,
     check_folder,
     is_standard_output,
     json_option,
@@ -61,7 +62,7 @@ MOST_BLOCKS = 1_000_000
 @click.option(
     "-n",
     "--nreps",
-    type=click.IntRange(1, LARGEST_NUMBER),
+    type=WholeNumber(1, LARGEST_NUMBER),
     default=DEFAULT_CALLS,
     metavar="N",
     help=f"Calls in a block, which is timed as a whole ({DEFAULT_CALLS}).",
@@ -69,7 +70,7 @@ MOST_BLOCKS = 1_000_000
 @click.option(
     "-m",
     "--nrepreps",
-    type=click.IntRange(1, MOST_BLOCKS),
+    type=WholeNumber(1, MOST_BLOCKS),
     default=DEFAULT_BLOCKS,
     metavar="N",
     help=f"Blocks of each case ({DEFAULT_BLOCKS}, with which all of it takes about three minutes).",

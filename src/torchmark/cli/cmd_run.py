@@ -24,6 +24,7 @@ from torchmark.cli.parameters import (
     Metrics,
     NamedInterpreter,
     Seconds,
+    WholeNumber,
     check_folder,
     is_standard_output,
     json_option,
@@ -73,13 +74,11 @@ MOST_LAYOUTS = 1000
     help="An interpreter under a name; give several to measure every case in each.",
 )
 @click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with.")
-@click.option(
-    "--repeat", type=click.IntRange(1, MOST_ROUNDS), default=1, metavar="N", help="Rounds over all cases (1)."
-)
+@click.option("--repeat", type=WholeNumber(1, MOST_ROUNDS), default=1, metavar="N", help="Rounds over all cases (1).")
 @click.option("--min-run-time", type=Seconds(), default=0.2, help="Seconds to time each case for, at least (0.2).")
 @click.option(
     "--layouts",
-    type=click.IntRange(1, MOST_LAYOUTS),
+    type=WholeNumber(1, MOST_LAYOUTS),
     default=SUITE_LAYOUTS,
     metavar="N",
     help="Memory layouts to take the median count of (3); 1 gives the bare count.",

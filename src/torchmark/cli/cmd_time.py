@@ -23,6 +23,7 @@ from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
     Seconds,
     ThreadCounts,
+    WholeNumber,
     check_folder,
     check_language,
     global_setup_option,
@@ -74,9 +75,7 @@ FILE_NAME = re.compile(r"[\w./-]*\w\.(py|cpp|cc|cxx)")
 @click.option("--label", metavar="TEXT", help="Title of the result.")
 @click.option("--min-run-time", type=Seconds(), help="Seconds to measure for (0.2 by default).")
 @click.option("--adaptive", is_flag=True, help="Measure until the result is steady, or for about 10 s.")
-@click.option(
-    "--number", type=click.IntRange(1, LARGEST_NUMBER), metavar="N", help="Runs per block, instead of choosing."
-)
+@click.option("--number", type=WholeNumber(1, LARGEST_NUMBER), metavar="N", help="Runs per block, instead of choosing.")
 @python_option("The interpreter to measure in, with its own torch.")
 @click.option(
     "--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a statement is given up (600)."

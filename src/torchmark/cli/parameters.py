@@ -165,6 +165,12 @@ class ThreadCounts(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 MOST_SECONDS = 1e9
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range, called so in messages."""
+
+    name = "whole number"
+
+
 class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """A length of time that ends."""
 

@@ -7,6 +7,7 @@ from typing import Any
 from torchmark.analysis.flame import ALL
 from torchmark.model.flame import Frame, FrameKind, Stacks
 from torchmark.report.flame_names import full_name, origin_of
+from torchmark.report.text import count
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 EXPORTER = "torchmark"
@@ -64,7 +65,7 @@ def _collapse(stacks: Stacks, times: int) -> dict[str, int]:
 def _profile(name: str, stacks: Stacks, times: int, frames: dict[Frame, int]) -> dict[str, Any]:
     return {
         "type": "sampled",
-        "name": name,
+        "name": f"{name}, {count(stacks.number * times, 'run')}",
         "unit": "none",
         "startValue": 0,
         "endValue": stacks.total * times,

@@ -17,6 +17,8 @@ METHODS = {
 WIDTHS = (
     "A frame is as wide as it is on the larger side; the number before a name is the change in the function itself."
 )
+# The first family is the root: its own cost belongs to no function.
+OTHER = "other"
 
 
 class Key(NamedTuple):
@@ -60,7 +62,7 @@ def list_keys(flame: Flame) -> list[Key]:
         waiting += node.children
         sums[family_of(node.frame)] += node.own
     return [
-        Key(f"tmf-c{family * SHADES}", f"{FAMILIES[family]} {show_percent(own, flame.root.value)}")
+        Key(f"tmf-c{family * SHADES}", f"{FAMILIES[family] if family else OTHER} {show_percent(own, flame.root.value)}")
         for family, own in sums.items()
         if own
     ]
