@@ -47,7 +47,7 @@ from torchmark.report.export import plain_caveat, plain_summary
 from torchmark.report.failures import describe_failure, give_hint
 from torchmark.report.standings import TimedRow, conclude, name_rows, render_standings
 from torchmark.report.text import count, describe_measurement, one_line
-from torchmark.report.units import choose_scale
+from torchmark.report.units import format_edges
 from torchmark.report.wording import give_advice, state_fact
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.stats.paired import PairedRatio
@@ -325,6 +325,5 @@ def _show_interval(result: Measurement) -> None:
     interval = result.median_interval()
     if interval is None:
         return
-    scale = choose_scale(result.median)
-    low, high = scale.show(interval.low), scale.show(interval.high)
-    echo(f"  The median lies between {low} and {high} {scale.unit} ({interval.confidence:.0%} confidence).")
+    low, high = format_edges(interval.low, interval.high)
+    echo(f"  The median lies between {low} and {high} ({interval.confidence:.0%} confidence).")

@@ -11,7 +11,7 @@ from torchmark.model.summary import Interval
 from torchmark.report.cells import cut_middle, measure, pad
 from torchmark.report.contests import show_ratio
 from torchmark.report.text import one_line
-from torchmark.report.units import format_time, select_unit
+from torchmark.report.units import format_range, format_time
 from torchmark.stats.paired import PairedRatio
 
 LEAST_NAME_WIDTH = 16
@@ -90,20 +90,9 @@ def _say_why(ratios: Sequence[PairedRatio]) -> str:
 
 
 def _cells(row: TimedRow, ratio: PairedRatio) -> tuple[str, str, str, str]:
-    interval = "" if row.interval is None else show_interval(row.interval, row.median_s)
+    interval = "" if row.interval is None else format_range(row.interval.low, row.interval.high)
     low_high = "" if ratio.low is None or not (ratio.low or ratio.high) else " to ".join(_bounds(ratio))
     return format_time(row.median_s), interval, show_ratio(math.exp(ratio.log_ratio)), low_high
-
-
-def show_interval(interval: Interval, median_s: float) -> str:
-    """Both ends in the unit of the median, with as many decimals as the median has.
-
-    >>> show_interval(Interval(1.2e-6, 1.234e-6, 0.95), 1.21e-6)
-    '1.20 to 1.23'
-    """
-    _, scale = select_unit(median_s)
-    decimals = max(3 - len(str(int(median_s / scale))), 0)
-    return f"{interval.low / scale:.{decimals}f} to {interval.high / scale:.{decimals}f}"
 
 
 def _bounds(ratio: PairedRatio) -> tuple[str, str]:

@@ -183,8 +183,16 @@ def test_one_result_is_shown_in_full_with_its_interval(capsys: pytest.CaptureFix
     show([group_of(TaskSpec("x", "pass"))], set())
     out = capsys.readouterr().out
     assert out.startswith("x\n  Median: 1.00 us\n")
-    assert "  The median lies between 0.98 and 1.02 us (97% confidence).\n" in out
+    assert "  The median lies between 0.980 us and 1.020 us (97% confidence).\n" in out
     assert "NOTE" not in out
+
+
+def test_an_interval_is_rounded_alike_alone_and_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    close = [1.1902e-6, 1.1914e-6, 1.1957e-6, 1.1961e-6, 1.1988e-6, 1.2013e-6]
+    show([group_of(TaskSpec("x", "pass"), samples=close)], set())
+    assert "between 1.190 us and 1.201 us " in capsys.readouterr().out
+    show([group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), samples=close)], set())
+    assert capsys.readouterr().out.count(" 1.190 to 1.201 us ") == 2
 
 
 def test_several_results_are_a_table_with_their_setup_and_notes_that_say_whose_they_are(

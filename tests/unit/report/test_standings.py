@@ -19,9 +19,9 @@ def row(name: str, microseconds: float) -> TimedRow:
 def test_a_row_has_three_digits_intervals_and_the_ratio_to_the_fastest() -> None:
     standings = rank([[1.0] * 8, [1.2] * 8])
     assert render_standings("1 thread", [row("x + y", 1.0), row("torch.add(x, y)", 1.2)], standings, 80) == [
-        "1 thread            median  95 % interval  ratio  95 % interval",
-        "  x + y            1.00 us   0.99 to 1.01   1.00",
-        "  torch.add(x, y)  1.20 us   1.19 to 1.21   1.20   1.20 to 1.20",
+        "1 thread            median      95 % interval  ratio  95 % interval",
+        "  x + y            1.00 us  0.990 to 1.010 us   1.00",
+        "  torch.add(x, y)  1.20 us  1.188 to 1.212 us   1.20   1.20 to 1.20",
     ]
 
 
