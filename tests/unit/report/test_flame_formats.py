@@ -132,14 +132,14 @@ def test_speedscope_has_each_frame_once_with_its_file() -> None:
     assert file["shared"]["frames"][4] == {"name": "malloc", "file": "libc.so.6"}
     (profile,) = file["profiles"]
     assert profile["samples"] == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 4], [0, 4], [0, 5]]
-    assert (profile["name"], profile["unit"], profile["endValue"]) == ("add", "none", 100_050)
+    assert (profile["name"], profile["unit"], profile["endValue"]) == ("add, 100 runs", "none", 100_050)
 
 
 def test_speedscope_of_a_difference_has_two_profiles_and_shows_head() -> None:
     file = check(as_speedscope(HEAD, dataclasses.replace(BASE, number=200), name="add"))
     assert [(profile["name"], profile["endValue"]) for profile in file["profiles"]] == [
-        ("base", 100_050 * 100),
-        ("head", 98_050 * 200),
+        ("base, 20000 runs", 100_050 * 100),
+        ("head, 20000 runs", 98_050 * 200),
     ]
     assert file["activeProfileIndex"] == 1
 
