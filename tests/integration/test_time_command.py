@@ -109,7 +109,7 @@ def test_another_interpreter_has_its_own_torch(program: Program, stub: str) -> N
 
 def test_what_is_no_interpreter_is_one_sentence(program: Program) -> None:
     done = program("time", "pass", "--python", "/nowhere/python")
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "/nowhere/python" in done.stderr
     assert "Traceback" not in done.stderr
 
