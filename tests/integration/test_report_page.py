@@ -136,6 +136,11 @@ def test_a_case_opens_in_place_by_mouse_and_by_keyboard(browser: Browser, pages:
     text = find(driver, ".detail").text
     for part in ("Verdict: slower, +12 %", "argument parsing", "torch::PythonArgParser::parse", "x.add()", "Median"):
         assert part in text
+    whole = [cell.text for cell in find_all(driver, ".numbers.sums tr:last-child td")]
+    counted = [cell.text for cell in find_all(driver, ".measures tr") if cell.text.startswith("Instructions")]
+    assert len(whole) == 7, "base, head and the change of both tables, and no stage of all functions"
+    assert counted == ["Instructions " + " ".join(whole[:2])]
+    assert [*whole[:3], "", *whole[:3]] == whole
     assert find_all(driver, f"#{button.get_attribute('aria-controls')} svg.samples circle")
     button.send_keys(Keys.ENTER)
     assert button.get_attribute("aria-expanded") == "false"

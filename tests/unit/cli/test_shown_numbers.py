@@ -289,7 +289,8 @@ def _check_costs(details: dict[str, Any], texts: Sequence[str], pair: Pair) -> i
         assert side.counts is not None
         assert shown == {name: round(cost, 2) for name, cost in side.counts.costs.items()}
         assert sum(stages) == pytest.approx(side.counts.instructions)
-        found += len(shown) + len(stages)
+        assert texts[details["totals"][i]] == f"{side.counts.instructions:,.0f}"
+        found += len(shown) + len(stages) + 1
     assert "rest" not in details
     return found
 

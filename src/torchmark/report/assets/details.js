@@ -152,7 +152,7 @@
         bars.append(bar);
       }
       const rows = about.stages.map(([stage, base, head]) => [this.nameStage(this.text(stage)), ...this.showBoth(base, head, totals[1], about.apart)]);
-      rows.push(["In all", ...this.showBoth(totals[0], totals[1], totals[1], about.apart)]);
+      rows.push(["In all", ...this.showTotals(about)]);
       return makeSection("Instructions by stage", "", bars, makeTable(["Stage", ...this.headBoth(about.apart)], rows, "numbers sums"));
     }
 
@@ -176,9 +176,18 @@
       return [show(base), show(head), make("td", { class: tone }, signed(change))];
     }
 
+    // Whole numbers, as everywhere but in these tables.
+    showTotals(about) {
+      const [base, head, change] = about.totals.map((number) => this.text(number));
+      if (about.apart) return [base, head];
+      if (!this.compared) return [head, head === "0" ? "" : "100%"];
+      const tone = change.startsWith("+") ? "slower" : change.startsWith("-") ? "faster" : "";
+      return [base, head, make("td", { class: tone }, change)];
+    }
+
     makeFunctions(about) {
       if (!about.functions || !about.functions.length) return null;
-      const [before, total] = [1, 2].map((side) => addUp([...about.functions.map((one) => one[side + 1]), about.rest ? about.rest[side] : 0]));
+      const total = addUp([...about.functions.map((one) => one[3]), about.rest ? about.rest[2] : 0]);
       const rows = about.functions.map(([name, stage, base, head]) => {
         const code = make("span", {}, make("code", {}, this.text(name)), make("span", { class: "under" }, this.nameStage(this.text(stage))));
         return [code, make("td", { class: "words" }, this.nameStage(this.text(stage))), ...this.showBoth(base, head, total, about.apart)];
@@ -187,7 +196,7 @@
         const [others, base, head] = about.rest;
         rows.push([others === 1 ? "1 other function" : `${others} other functions`, make("td", { class: "words" }), ...this.showBoth(base, head, total, about.apart)]);
       }
-      rows.push(["In all", make("td", { class: "words" }), ...this.showBoth(before, total, total, about.apart)]);
+      rows.push(["In all", make("td", { class: "words" }), ...this.showTotals(about)]);
       return makeSection("Instructions by function", "", makeTable(["Function", "Stage", ...this.headBoth(about.apart)], rows, "numbers sums functions"));
     }
 

@@ -12,11 +12,12 @@ from typing import Any
 from torchmark.model.case import Case
 from torchmark.model.dossier import Breakdown, Dossier, Drawing, Entry
 from torchmark.model.judgement import FunctionChange, StageChange
+from torchmark.report.changes import show_delta
 from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.failed import VERBS
 from torchmark.report.failures import describe_failure
 from torchmark.report.judgement_facts import say_verdict, tell_facts
-from torchmark.report.pages.figures import list_numbers
+from torchmark.report.pages.figures import NOTHING, list_numbers
 from torchmark.report.pages.packing import Texts, pack_samples, shorten_number
 from torchmark.report.plots.differences import draw_differences
 from torchmark.report.printable import printable, show_lines
@@ -98,10 +99,20 @@ def _pack_breakdown(breakdown: Breakdown, texts: Texts) -> dict[str, Any]:
         [texts.number(printable(one.function)), texts.number(one.stage), *pack(one)] for one in breakdown.functions
     ]
     stages = [[texts.number(one.stage), *pack(one)] for one in breakdown.stages if one.base or one.head]
-    packed: dict[str, Any] = {"functions": functions, "stages": stages}
+    totals = [texts.number(text) for text in _list_totals(breakdown)]
+    packed: dict[str, Any] = {"functions": functions, "stages": stages, "totals": totals}
     if breakdown.rest is not None:
         packed["rest"] = [breakdown.others, *pack(breakdown.rest)]
     return packed
+
+
+def _list_totals(breakdown: Breakdown) -> list[str]:
+    """The instructions of base, of head, and their difference, as they are shown elsewhere."""
+    costs = [[breakdown.list_costs(stage)[i] for stage in breakdown.stages] for i in range(2)]
+    # Adding leaves errors in the last digits: without them a half is rounded as it is elsewhere.
+    base, head = (None if None in side else round(math.fsum(filter(None, side)), 6) for side in costs)
+    change = NOTHING if base is None or head is None else show_delta(round(head - base, 6))
+    return [*(NOTHING if total is None else f"{total:,.0f}" for total in (base, head)), change]
 
 
 def _list_labels(case: Case) -> Iterator[tuple[str, str]]:
