@@ -119,6 +119,7 @@ def test_a_gate_stops_what_is_slower_and_tells_it_to_github(
         (["1", "2", "--timeout", "0"], 2, "--timeout 0"),
         (["--base", sys.executable, "-k", "no_such_case"], 1, "None of 181 cases"),
         (["1 +", "2", "--metric", "wall"], 1, "SyntaxError"),
+        (["y + 1", "y", "--metric", "wall"], 1, "Define the name with --setup"),
         (["x" * 5000], 2, "two statements"),
         ([".", "1"], 2, "is a suite or a file"),
     ],

@@ -182,7 +182,7 @@ if "vgpreload" in open("/proc/self/maps").read():
 
 @pytest.mark.parametrize(
     "arguments",
-    [("count", "nope", "x +"), ("flame", "nope", "-o", "graph.svg"), ("ab", "x +", "nope", "-q")],
+    [("count", "nope", "x +"), ("flame", "nope", "-o", "graph.svg"), ("ab", "nope", "1", "-q")],
     ids=lambda arguments: arguments[0],
 )
 def test_code_that_fails_at_once_is_reported_before_valgrind_starts(arguments: tuple[str, ...], tmp_path: Path) -> None:

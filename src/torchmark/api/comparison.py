@@ -15,7 +15,7 @@ from torchmark.analysis.judge import LARGE_RATIO, is_instruction_change, judge
 from torchmark.analysis.results import summarise_counts
 from torchmark.analysis.steady import find_steady_delta
 from torchmark.api.contest import Timing
-from torchmark.api.first_runs import FAULTS, find_faults
+from torchmark.api.first_runs import FAULTS, find_faults, find_syntax_faults
 from torchmark.api.referee import DEFAULTS, Settings
 from torchmark.callgrind.symbols import standardise
 from torchmark.model.case import Case
@@ -146,13 +146,22 @@ def _contrast(
 
 
 def try_sides(comparison: Comparison, evidence: Evidence) -> Comparison:
-    """Run the statements of a comparison once; gives the comparison without entries that fail, which are noted."""
+    """Run the statements of a comparison once; gives the comparison without entries that fail, which are noted.
+
+    Where one side is not even valid Python, nothing is started to try the other.
+    """
+    return _note_faults(_note_faults(comparison, evidence, find_syntax_faults), evidence, find_faults)
+
+
+def _note_faults(
+    comparison: Comparison, evidence: Evidence, find: Callable[[Sequence[Case], Target], dict[Case, Failure]]
+) -> Comparison:
     targets = comparison.base, comparison.head
     cases = [entry.base for entry in comparison.entries], [entry.head for entry in comparison.entries]
     if comparison.base == comparison.head:
-        faults = [find_faults([*cases[0], *cases[1]], comparison.base)] * 2
+        faults = [find([*cases[0], *cases[1]], comparison.base)] * 2
     else:
-        faults = [find_faults(side, target) for side, target in zip(cases, targets, strict=True)]
+        faults = [find(side, target) for side, target in zip(cases, targets, strict=True)]
     for entry in comparison.entries:
         sides = zip(Side, faults, (entry.base, entry.head), strict=True)
         failures = tuple(SideFailure(side, found[case]) for side, found, case in sides if case in found)

@@ -50,14 +50,8 @@ def run_once(
 
 def find_faults(cases: Sequence[Case], target: Target, environ: Mapping[str, str] = os.environ) -> dict[Case, Failure]:
     """The statements among these cases that fail at once in a target. Cases of suites are not run."""
-    stmts = [case for case in dict.fromkeys(cases) if not case.suite and case.parts is None]
-    found: dict[Case, Failure] = {}
-    if target.python is None:
-        # Another interpreter may know more syntax than this one.
-        for case in stmts:
-            if case.args.language == Language.PYTHON and (failure := check_syntax(case.args.stmt, case.args.setup)):
-                found[case] = failure
-    left = [case for case in stmts if case not in found]
+    found = find_syntax_faults(cases, target)
+    left = [case for case in _list_statements(cases) if case not in found]
     if left:
         lab = Lab(target, environ)
         try:
@@ -67,6 +61,19 @@ def find_faults(cases: Sequence[Case], target: Target, environ: Mapping[str, str
         finally:
             lab.abandon()
     return found
+
+
+def find_syntax_faults(cases: Sequence[Case], target: Target) -> dict[Case, Failure]:
+    """The statements among these cases that cannot be compiled. Nothing is started for that."""
+    if target.python is not None:
+        # Another interpreter may know more syntax than this one.
+        return {}
+    stmts = [case for case in _list_statements(cases) if case.args.language == Language.PYTHON]
+    return {case: failure for case in stmts if (failure := check_syntax(case.args.stmt, case.args.setup))}
+
+
+def _list_statements(cases: Sequence[Case]) -> list[Case]:
+    return [case for case in dict.fromkeys(cases) if not case.suite and case.parts is None]
 
 
 def _run_part(worker: Worker, part: Part | Failure) -> Failure | None:

@@ -43,7 +43,7 @@ from torchmark.model.snippet import Compiled
 from torchmark.model.task import TaskSpec
 from torchmark.report.counts import DEFAULT_LINE_WIDTH, render_counts, render_difference
 from torchmark.report.export import plain_caveat
-from torchmark.report.failures import describe_failure, give_hint
+from torchmark.report.failures import describe_failure, list_hints
 from torchmark.report.text import one_line
 from torchmark.report.wording import give_advice, state_fact
 from torchmark.runner.count import count
@@ -197,7 +197,7 @@ def _report(
         echo("\n".join(_texts(results, diff=diff)))
     for task, failure in failures:
         echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
-    for hint in ordered_unique(filter(None, (give_hint(failure) for _, failure in failures))):
+    for hint in list_hints(failure for _, failure in failures):
         echo(hint, err=True)
 
 

@@ -41,7 +41,7 @@ from torchmark.model.fault import Fault
 from torchmark.model.flame import Stacks
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Target
-from torchmark.report.failures import describe_failure
+from torchmark.report.failures import describe_failure, list_hints
 from torchmark.report.file_names import name_files
 from torchmark.report.flame_png import Renderer, open_renderer, render_png
 from torchmark.report.flame_summary import sum_up_flame
@@ -128,6 +128,8 @@ def command(
     else:
         found = _compare(cases, targets[0], targets[-1], number, native=native)
     failed = sum(_write(case, graph, places[case], kind, renderer) for case, graph in found)
+    for hint in list_hints(faulty.values()):
+        echo(hint, err=True)
     show_faults(faults)
     return CASE_FAILED if failed else FAULTY if faults else 0
 

@@ -15,6 +15,8 @@ import click
 from torchmark.analysis.override_expectations import hold_to_expectations
 from torchmark.analysis.overrides import add_plain, find_overheads
 from torchmark.analysis.results import summarise_run
+from torchmark.api.first_runs import find_faults
+from torchmark.api.statements import make_case
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.cmd_show import make_unmistakable
 from torchmark.cli.executing import SIGNALLED, Task, carry_out
@@ -38,10 +40,11 @@ from torchmark.define.expand import expand
 from torchmark.define.selection import select
 from torchmark.errors import UsageError
 from torchmark.measure.blocks import LARGEST_NUMBER
-from torchmark.model.case import Case
+from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Tally
-from torchmark.model.plan import SUITE_LAYOUTS, Metric
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
 from torchmark.model.run import Run, RunInfo
+from torchmark.report.failures import sum_up_failure
 from torchmark.report.override_plain import plain_overrides
 from torchmark.report.overrides import render_overrides
 from torchmark.runner.cores import choose_cores
@@ -147,17 +150,18 @@ def command(
         blocks=nrepreps,
         types=types,
     )
+    question = Question(
+        loaded.cases,
+        base,
+        head,
+        output or DEFAULT_OUTPUT,
+        _spell_again(types, only_k),
+        gate,
+        json_file,
+        wish.timeout,
+    )
+    _check_types(types, question.targets if compared else wish.targets)
     if compared:
-        question = Question(
-            loaded.cases,
-            base,
-            head,
-            output or DEFAULT_OUTPUT,
-            _spell_again(types, only_k),
-            gate,
-            json_file,
-            wish.timeout,
-        )
         wish = dataclasses.replace(wish, metrics=(Metric.COUNT,), targets=question.targets, number=None, blocks=None)
         store = spell_store(store_path)
         return compare_overrides(
@@ -211,6 +215,16 @@ def _define(spelling: str) -> tuple[Case, ...]:
     if kind is None:
         raise UsageError(f"{spelling!r} is no type: say which module and which class, as in --type mymodule:MyTensor.")
     return expand(define_calls(kind), suite=SUITE)
+
+
+def _check_types(types: Sequence[str], targets: Sequence[Target]) -> None:
+    """A type of which no operand can be made would fail in every call: that is said before anything is measured."""
+    kinds = {spelling: kind for spelling in types if (kind := foreign(spelling)) is not None}
+    makers = {make_case(TimerArgs(f"{kind.make}([1.0])", kind.setup)): spelling for spelling, kind in kinds.items()}
+    for target in dict.fromkeys(targets) if makers else ():
+        for case, failure in find_faults(tuple(makers), target).items():
+            where = f" in {target.python}" if target.python is not None else ""
+            raise UsageError(f"--type {makers[case]}: no operand can be made of it{where}: {sum_up_failure(failure)}.")
 
 
 def _measure(wish: Wish, cases: Sequence[Case], store_path: Path, *, quiet: bool) -> tuple[int, Run, RunInfo]:

@@ -18,6 +18,7 @@ import click
 
 from torchmark.analysis.arrange import name_row, ordered_unique
 from torchmark.analysis.standings import Standings, rank
+from torchmark.api.first_runs import check_syntax
 from torchmark.api.measurement import Measurement
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
@@ -44,7 +45,7 @@ from torchmark.model.outcome import Failure
 from torchmark.model.task import TaskSpec
 from torchmark.report.cells import wrap
 from torchmark.report.export import plain_caveat, plain_summary
-from torchmark.report.failures import describe_failure, give_hint
+from torchmark.report.failures import describe_failure, list_hints
 from torchmark.report.standings import TimedRow, conclude, name_rows, render_standings
 from torchmark.report.text import count, describe_measurement, one_line
 from torchmark.report.units import format_edges
@@ -114,9 +115,15 @@ def command(
     check_folder()
     specs = [_read_statement(stmt, setup, global_setup, label) for stmt in stmts]
     tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs]
+    # Another interpreter may know more syntax than this one.
+    is_known = python is None and language == "python"
+    faults = {one.stmt: fault for one in specs if is_known and (fault := check_syntax(one.stmt, one.setup))}
+    left = [task for task in tasks if task.stmt not in faults]
     worker, place = open_worker(python)
     with contextlib.closing(worker):
-        stopwatch = Stopwatch(worker, place, budget, timeout, start_worker(worker, tasks, language))
+        compiled = start_worker(worker, left, language) if left else {}
+        stopwatch = Stopwatch(worker, place, budget, timeout, compiled)
+        stopwatch.outcomes.failures |= faults
         try:
             stopwatch.time_all(specs, threads)
         finally:
@@ -317,7 +324,7 @@ def show_failures(failures: dict[str, Failure], *, with_names: bool) -> None:
         whose = ", ".join(one_line(stmt) for stmt, own in texts.items() if own == text)
         heading = f"Failed: {whose}\n" if with_names else ""
         echo(f"{heading}{text}", err=True)
-    for hint in ordered_unique(filter(None, map(give_hint, failures.values()))):
+    for hint in list_hints(failures.values()):
         echo(hint, err=True)
 
 

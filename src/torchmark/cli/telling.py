@@ -18,6 +18,7 @@ from torchmark.model.gate import GateResult
 from torchmark.model.judgement import Judgement, Verdict
 from torchmark.model.plan import Metric, Order, Target
 from torchmark.report.comparing import explain_judgements
+from torchmark.report.failures import list_hints
 from torchmark.report.gate import list_sentences, plain_gate, tell_gate
 from torchmark.report.judgement_plain import plain_judgement
 from torchmark.report.judgement_rows import order_judgements
@@ -70,7 +71,9 @@ class Report:
             texts.append(explain_judgements(self._choose_explained(), width))
         # Only what is kept can be accepted.
         accept = self._spell_accept() if self.found.run is not None else None
-        texts += [tell_side_failures(judgements, width), "\n".join(tell_gate(self.result, accept))]
+        failures = (failed.failure for one in judgements if not one.case.suite for failed in one.failures)
+        texts += [tell_side_failures(judgements, width), *list_hints(failures)]
+        texts.append("\n".join(tell_gate(self.result, accept)))
         if self.found.run is not None and self.found.exit_code == 0:
             texts.append(f"Counts are kept: torchmark compare {self.found.run}{self._spell_store()}")
         return "\n\n".join(filter(None, texts))

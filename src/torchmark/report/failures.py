@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from torchmark.model.outcome import Failure, FailureKind
 
@@ -54,3 +55,8 @@ def give_hint(failure: Failure) -> str | None:
         return "Give it more time with --timeout SECONDS."
     missing = re.search(r"^NameError: name '(\w+)' is not defined", describe_failure(failure), re.MULTILINE)
     return missing and f'Define the name with --setup, such as --setup "{missing[1]} = torch.ones(4)".'
+
+
+def list_hints(failures: Iterable[Failure]) -> list[str]:
+    """What to do about these failures, each advice once."""
+    return list(dict.fromkeys(filter(None, map(give_hint, failures))))

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+
+import pytest
 
 from tests.sample_runs import ADD, ENVIRONMENT, FAILING
-from torchmark.api.comparison import Evidence
+from torchmark.api.comparison import Comparison, Entry, Evidence, try_sides
+from torchmark.api.statements import make_case
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.judgement import Side
+from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Order, Target
 
 BASE, HEAD = Target("base", "/a"), Target("head", "/b")
@@ -16,3 +23,21 @@ def test_environments_are_told_by_target_each_once() -> None:
     assert evidence.list_environments(BASE) == (ENVIRONMENT,)
     assert evidence.find_environment(HEAD) == other
     assert evidence.find_environment(Target("nowhere")) is None
+
+
+def test_nothing_is_started_for_a_side_whose_other_side_is_not_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Case] = []
+
+    def find(cases: Sequence[Case], target: Target) -> dict[Case, Failure]:
+        tried.extend(cases)
+        return {}
+
+    monkeypatch.setattr("torchmark.api.comparison.find_faults", find)
+    wrong, right, other = (make_case(TimerArgs(stmt)) for stmt in ("x +", "x", "y"))
+    comparison, evidence = Comparison((Entry(wrong, right), Entry(other, right)), Target(), Target()), Evidence()
+    assert try_sides(comparison, evidence).entries == (Entry(other, right),)
+    assert wrong not in tried
+    ((entry, timing),) = evidence.timed.items()
+    assert entry == Entry(wrong, right)
+    assert [failed.side for failed in timing.failures] == [Side.BASE]
+    assert "SyntaxError" in timing.failures[0].failure.message

@@ -12,6 +12,7 @@ from tests.pictures import read_size
 from torchmark.cli.flaming import FORMATS, Graph, choose_format
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
+from torchmark.model.outcome import Failure, FailureKind
 from torchmark.report.flame_still import WIDTH
 
 
@@ -104,6 +105,14 @@ def test_a_picture_is_written_of_one_build_and_of_a_difference(
     assert done.returncode == 0, done.stderr
     assert f"{tmp_path}/x.png" in done.stdout
     assert read_size((tmp_path / "x.png").read_bytes())[0] == 2 * WIDTH
+
+
+def test_a_statement_that_fails_at_once_comes_with_advice(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = Failure(FailureKind.RAISED, "NameError: name 'y' is not defined")
+    monkeypatch.setattr("torchmark.cli.cmd_flame.find_faults", lambda cases, target: dict.fromkeys(cases, unknown))
+    done = program("flame", "y + 1")
+    assert done.returncode == 1
+    assert 'such as --setup "y = torch.ones(4)"' in done.stderr
 
 
 def test_what_is_wrong_with_a_statement_is_told_when_it_is_sampled_too(program: Program, tmp_path: Path) -> None:

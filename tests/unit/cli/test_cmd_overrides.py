@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 
 from tests.in_process import Program
 from tests.made_overrides import make_tally
+from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind, Result
-from torchmark.model.plan import Metric, Order
+from torchmark.model.plan import Metric, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.times import Times
 from torchmark.runner.fake import FakeBackend
@@ -49,6 +51,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.chdir(tmp_path)
     machine = Machine()
     monkeypatch.setattr("torchmark.cli.cmd_overrides.LocalBackend", machine.make_backend)
+    monkeypatch.setattr("torchmark.cli.cmd_overrides.find_faults", lambda cases, target: {})
     return machine
 
 
@@ -119,6 +122,31 @@ def test_what_is_no_type_is_refused(machine: Machine, program: Program) -> None:
     done = program("overrides", "--type", "Mine")
     assert done.returncode == 2
     assert "--type mymodule:MyTensor" in done.stderr
+    assert machine.asked == []
+
+
+@pytest.mark.parametrize("how", [(), ("--base", "/base/python"), ("--head", "/head/python")])
+def test_a_type_that_makes_no_operand_is_reported_before_anything_is_measured(
+    machine: Machine, program: Program, monkeypatch: pytest.MonkeyPatch, how: tuple[str, ...]
+) -> None:
+    tried: list[tuple[str | None, list[tuple[str, str]]]] = []
+
+    def find(cases: Sequence[Case], target: Target) -> dict[Case, Failure]:
+        tried.append((target.python, [(case.args.stmt, case.args.setup.splitlines()[-1]) for case in cases]))
+        raised = Failure(FailureKind.RAISED, "ModuleNotFoundError: No module named 'nowhere'")
+        return {} if target.python == "/base/python" else {cases[1]: raised}
+
+    monkeypatch.setattr("torchmark.cli.cmd_overrides.find_faults", find)
+    done = program("overrides", *how, "--type", "here:Mine", "--type", "nowhere:Mine")
+    assert done.returncode == 2
+    where = {(): "", "--base": f" in {sys.executable}", "--head": f" in {sys.executable}"}[how[:1] and how[0]]
+    assert (
+        f"--type nowhere:Mine: no operand can be made of it{where}: ModuleNotFoundError: No module named 'nowhere'."
+        in done.stderr
+    )
+    calls = [("Mine([1.0])", "from here import Mine"), ("Mine([1.0])", "from nowhere import Mine")]
+    assert all(found == calls for _, found in tried)
+    assert tried[0][0] == (None if not how else "/base/python" if how[0] == "--base" else sys.executable)
     assert machine.asked == []
 
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import click
 import pytest
 
+from tests.in_process import Program
 from torchmark import Measurement, TaskSpec, UsageError
 from torchmark.cli import timing
 from torchmark.cli.cmd_time import as_json, show, show_failures
@@ -297,3 +298,34 @@ def test_a_missing_file_and_an_unknown_name_are_said_with_what_to_do(
         'Define the name with --setup, such as --setup "y = torch.ones(4)".',
         "Give it more time with --timeout SECONDS.",
     ]
+
+
+@pytest.mark.parametrize("stmts", [("x +",), ("x +", "1 1")])
+def test_code_that_does_not_compile_is_reported_without_starting_a_process(
+    program: Program, monkeypatch: pytest.MonkeyPatch, stmts: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("torchmark.cli.cmd_time.start_worker", refuse)
+    done = program("time", *stmts)
+    assert done.returncode == 1
+    assert done.stderr.count("SyntaxError: invalid syntax") == len(stmts)
+    assert done.stdout == ""
+
+
+def test_another_interpreter_may_know_more_syntax(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchmark.cli.cmd_time.open_worker", lambda python: (NotStarted(), Place("/")))
+    monkeypatch.setattr("torchmark.cli.cmd_time.start_worker", refuse)
+    with pytest.raises(Started):
+        main(["time", "x +", "--python", "/another/python"])
+
+
+class Started(BaseException):
+    """A process was to be started."""
+
+
+def refuse(*_: object, **__: object) -> NoReturn:
+    raise Started
+
+
+class NotStarted:
+    def close(self) -> None:
+        pass
