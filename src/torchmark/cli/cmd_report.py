@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
 
 from torchmark.cli.dossiers import Wanted, load_dossier
 from torchmark.cli.output import echo
-from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.selecting import NOTHING_SELECTED, Loaded, explain_nothing, selection_options, spell_selection
 from torchmark.cli.sides import StoredSide, find_side, find_sides, has_two_targets
 from torchmark.cli.storing import complete_run, spell_store, store_option
 from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
@@ -53,9 +54,11 @@ def command(
     torchmark report nightly:branch nightly:main -k linear
     """
     check_output(output, DEFAULT_OUTPUT)
+    options = [*spell_selection(selection), *(["--no-flames"] if no_flames else []), *(["--force"] if force else [])]
+    options += [] if title is None else [f"--title {shlex.quote(title)}"]
     with open_store(store_path, read_only=True) as store:
         sides = _choose_sides(store, reference, base)
-        wanted = Wanted(title, not no_flames, force, spell_store(store_path))
+        wanted = Wanted(title, not no_flames, force, spell_store(store_path), tuple(options))
         dossier = load_dossier(store, sides, wanted, selection.admits)
         if not dossier.entries:
             found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)

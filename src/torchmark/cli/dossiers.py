@@ -37,6 +37,8 @@ class Wanted:
     """Judge also what is not comparable."""
     store: str = ""
     """What commands have to say of the store."""
+    options: tuple[str, ...] = ()
+    """The options that make the page what it is, as they are typed."""
 
 
 def load_dossier(store: Store, sides: Sequence[StoredSide], wanted: Wanted, select: Callable[[Case], bool]) -> Dossier:
@@ -58,7 +60,7 @@ def load_dossier(store: Store, sides: Sequence[StoredSide], wanted: Wanted, sele
         torchmark=__version__,
         method=word_method([part.run.plan.sampling for part in parts], in_turns=len({s.info.id for s in sides}) == 1),
         remarks=_word_refusal(contrast),
-        commands=spell_again(spelt),
+        commands=spell_again(spelt, wanted.options),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeVar
 
@@ -37,10 +37,10 @@ class Sides:
         return f" --store {shlex.quote(self.store)}" if self.store else ""
 
 
-def spell_again(sides: Sides) -> tuple[Command, ...]:
-    """How to get the whole page again."""
+def spell_again(sides: Sides, options: Sequence[str] = ()) -> tuple[Command, ...]:
+    """How to get the whole page again, with these options, which are quoted for a shell already."""
     names = [sides.head, *([sides.base] if sides.base is not None else [])]
-    text = " ".join(["torchmark", "report", *map(shlex.quote, names)])
+    text = " ".join(["torchmark", "report", *map(shlex.quote, names), *options])
     return (Command("This page again, from the results that are kept:", text + sides.ending),)
 
 

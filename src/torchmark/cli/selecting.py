@@ -176,7 +176,7 @@ def explain_nothing(loaded: Loaded) -> str:
     if not loaded.found:
         return "There are no benchmarks here."
     selection, found = loaded.selection, loaded.found
-    lines = [f"None of {count(len(found), 'case')} is selected by {' '.join(_spell(selection))}."]
+    lines = [f"None of {count(len(found), 'case')} is selected by {' '.join(spell_selection(selection))}."]
     for word in missing_words(selection.expression, found) if selection.expression else ():
         meant = nearby(word, found)
         lines.append(f"No case has {word!r}." + (f" There is {_list(meant)}." if meant else ""))
@@ -191,8 +191,8 @@ def _list(texts: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _spell(selection: Selection) -> Iterator[str]:
-    """The options that a selection was made by."""
+def spell_selection(selection: Selection) -> Iterator[str]:
+    """The options that a selection was made by, for a shell."""
     if selection.expression is not None:
         yield f"-k {shlex.quote(str(selection.expression))}"
     for option, known, values in (
@@ -203,4 +203,4 @@ def _spell(selection: Selection) -> Iterator[str]:
         yield from (f"--{option} {name}" for name, value in known.items() if value in values)
     if selection.threads:
         yield f"--threads {','.join(map(str, selection.threads))}"
-    yield from (f"--tag {tag}" for tag in selection.tags)
+    yield from (f"--tag {shlex.quote(tag)}" for tag in selection.tags)

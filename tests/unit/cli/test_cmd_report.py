@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,14 @@ def test_a_side_that_was_not_counted_has_no_instructions_anywhere(
         assert row[len(row) - 1 - absent] is not None
     assert ["counted, the only side that was counted"] in page["flames"]
     assert not [row for row in page["keys"] if "stage" in [key for key, _ in page["columns"]]]
+
+
+def test_the_command_on_the_page_makes_the_same_page(report: Program, store: Path) -> None:
+    options = ["--force", "--no-flames", "--title", "New parser", "-k", "add or linear", "--language", "python"]
+    report("after", "elsewhere", *options, "-o", "one.html")
+    (command,) = re.findall(r"torchmark report [^<]*", html.unescape(Path("one.html").read_text()))
+    program, name, *words = shlex.split(command)
+    assert (program, name) == ("torchmark", "report")
+    report(*words, "-o", "two.html")
+    one, two = (re.sub(r"\d\d:\d\d UTC", "", Path(f"{name}.html").read_text()) for name in ("one", "two"))
+    assert one == two

@@ -93,3 +93,4 @@ def test_runs_of_one_interpreter_are_measured_again_one_by_one() -> None:
 def test_the_page_itself_can_be_had_again() -> None:
     assert spell_again(TWO)[0].text == "torchmark report after before --store 'my store.db'"
     assert spell_again(ONE)[0].text == "torchmark report run"
+    assert spell_again(TWO, ("--force",))[0].text == "torchmark report after before --force --store 'my store.db'"
