@@ -53,7 +53,7 @@ def find_faults(cases: Sequence[Case], target: Target, environ: Mapping[str, str
     found = find_syntax_faults(cases, target)
     left = [case for case in _list_statements(cases) if case not in found]
     if left:
-        lab = Lab(target, environ)
+        lab = Lab(target, environ, trying=True)
         try:
             with Models(environ) as models:
                 parts = make_parts(left, lab, models, environ)

@@ -152,7 +152,7 @@ def _try_first(
     if not left:
         return ready
     find_valgrind(os.environ.get("PATH", os.defpath))
-    plain = Worker(dataclasses.replace(worker.spec, counting=False, simulate=False))
+    plain = Worker(dataclasses.replace(worker.spec, counting=False, simulate=False, probed=False))
     try:
         if language == "cpp":
             # Compiling takes long: meanwhile the worker that counts can start.

@@ -50,10 +50,13 @@ class Lab:
         environ: Mapping[str, str] = os.environ,
         alias: str | None = None,
         path: Sequence[str] | None = None,
+        *,
+        trying: bool = False,
     ) -> None:
         """`alias` is another name of the target's interpreter, for those that count in it.
 
-        `path` is where modules are found, if that is not where this program finds them.
+        `path` is where modules are found, if that is not where this program finds them. For `trying` statements only,
+        its timer starts sooner: it compares no results, and does not tell all of its environment.
         """
         self.target = target
         self._path = path
@@ -63,7 +66,8 @@ class Lab:
         self._folder = os.getcwd()
         self._lock = threading.Lock()
         self._closed = False
-        self.timer = Worker(dataclasses.replace(self._specify(counting=False), checking=True), environ)
+        spec = self._specify(counting=False)
+        self.timer = Worker(dataclasses.replace(spec, checking=not trying, probed=not trying), environ)
         self._used: list[Closing] = [self.timer]
 
     def start(self) -> None:

@@ -1,8 +1,9 @@
-"""Student's t distribution: quantiles and tails. Loads scipy, so only what compares imports it."""
+"""Student's t distribution: quantiles and tails.
+
+scipy is loaded when the first is asked for: that takes half a second, which nobody waits for to read of a mistake.
+"""
 
 from __future__ import annotations
-
-from scipy.special import stdtr, stdtrit  # type: ignore[import-untyped]
 
 
 def quantile(p: float, df: float) -> float:
@@ -11,6 +12,8 @@ def quantile(p: float, df: float) -> float:
     >>> round(quantile(0.975, 5), 3)
     2.571
     """
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
+
     return float(stdtrit(df, p))
 
 
@@ -20,6 +23,8 @@ def one_sided_p(t: float, df: float) -> float:
     >>> round(one_sided_p(1.0, 1), 3)
     0.25
     """
+    from scipy.special import stdtr
+
     return float(stdtr(df, -t))
 
 
