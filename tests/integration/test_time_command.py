@@ -129,7 +129,7 @@ def test_a_statement_comes_from_standard_input(program: Program, monkeypatch: py
     monkeypatch.setattr(sys, "stdin", io.StringIO("y = x\ny + 1\n"))
     done = program("time", "-", "--setup", "x = 1", "--json", "-", *QUICK)
     (one,) = json.loads(done.stdout)["measurements"]
-    assert one["task_spec"]["stmt"] == "y = x\ny + 1\n"
+    assert one["task_spec"]["stmt"] == "y = x\ny + 1"
 
 
 @pytest.mark.parametrize("stmt", ["", "pass"])

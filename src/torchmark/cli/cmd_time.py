@@ -135,10 +135,12 @@ def command(
 
 def _read_statement(text: str, setup: str, global_setup: str, label: str | None) -> TaskSpec:
     """A statement as it is given, or from a file or standard input, whose name is that of its row then."""
+    # The line break at the end of a file is none of the statement.
     if text == STANDARD_INPUT:
-        return TaskSpec(sys.stdin.read() if sys.stdin else "", setup, global_setup, label, "standard input")
+        code = sys.stdin.read() if sys.stdin else ""
+        return TaskSpec(code.rstrip("\n"), setup, global_setup, label, "standard input")
     if text.endswith(CODE_ENDINGS) and os.path.isfile(text):
-        return TaskSpec(read_code(text), setup, global_setup, label, text)
+        return TaskSpec(read_code(text).rstrip("\n"), setup, global_setup, label, text)
     if FILE_NAME.fullmatch(text):
         raise UsageError(f"There is no file {text!r} here. Name one that exists, or give a statement.")
     return TaskSpec(text, setup, global_setup, label)
