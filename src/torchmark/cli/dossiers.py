@@ -46,7 +46,7 @@ def load_dossier(store: Store, sides: Sequence[StoredSide], wanted: Wanted, sele
     parts = [Part(store.load(side.info.id, select=select), side.target) for side in sides]
     contrast = _compare(parts, force=wanted.force) if len(parts) == 2 else Contrast(())
     names = list(name_sides(sides[0], sides[1])) if len(sides) == 2 else [sides[0].name]
-    spelt = _name_commands(sides, names, parts, wanted.store)
+    spelt = dataclasses.replace(_name_commands(sides, names, parts, wanted.store), force=wanted.force)
     labels = Labels(case for part in parts for case in part.run.plan.cases)
     entries = [
         dataclasses.replace(entry, commands=spell_commands(entry.case, labels, spelt))

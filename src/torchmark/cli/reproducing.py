@@ -30,6 +30,8 @@ class Sides:
     base: str | None = None
     base_python: str | None = None
     store: str = ""
+    force: bool = False
+    """Whether they are compared although they are not comparable."""
 
     @property
     def ending(self) -> str:
@@ -122,7 +124,8 @@ def _list_commands(suite: str, which: str, sides: Sides) -> Iterator[Command]:
     else:
         yield Command("Measure it again:", f"torchmark run {suite} {which}")
     names = f"{shlex.quote(sides.base)} {shlex.quote(sides.head)}"
-    yield Command("Compare what is kept of it:", f"torchmark compare {names} {which}{sides.ending}")
+    force = " --force" if sides.force else ""
+    yield Command("Compare what is kept of it:", f"torchmark compare {names} {which}{force}{sides.ending}")
 
 
 def _select(case: Case, labels: Labels) -> Iterator[str]:

@@ -186,5 +186,8 @@ def test_the_command_on_the_page_makes_the_same_page(report: Program, store: Pat
     program, name, *words = shlex.split(command)
     assert (program, name) == ("torchmark", "report")
     report(*words, "-o", "two.html")
+    compared = [text for text in read("one.html")["texts"] if text.startswith("torchmark compare elsewhere after ")]
+    assert compared
+    assert all(" --force" in text for text in compared)
     one, two = (re.sub(r"\d\d:\d\d UTC", "", Path(f"{name}.html").read_text()) for name in ("one", "two"))
     assert one == two

@@ -70,7 +70,7 @@
       const beside = (...parts) => make("div", { class: "beside" }, ...parts.filter((part) => part));
       const parts = [
         this.makeFailures(about), this.makeDoubts(about),
-        beside(this.makeVerdict(about), this.makeSamples(about), this.makeNumbers(about), this.makeStages(about)),
+        beside(this.makeVerdict(about), this.makeNumbers(about), this.makeSamples(about), this.makeStages(about)),
         this.makeFunctions(about), this.makeDrawings(about), this.makeFlames(index),
         beside(this.makeDefinition(about), this.makeCommands(about, id)),
       ];
