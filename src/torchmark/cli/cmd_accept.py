@@ -68,7 +68,7 @@ def command(
     with open_store(store_path, read_only=True) as store:
         info = store.find(reference)
         light = store.load(info.id)
-        target = choose_target(light.plan.targets, env, info.name)
+        target = choose_target(light.plan.targets, env, info.name, "--env {env}")
         known = choose_counts(light, target)
         meant = _choose([case for case in light.plan.cases if identify(case) in known], names, take_all=take_all)
         counts = choose_counts(store.load(info.id, profiles=True, select=meant.__contains__), target)

@@ -98,8 +98,8 @@ def _read_targets(store: Store, info: RunInfo) -> tuple[Target, ...]:
     return store.load(info.id, select=lambda case: False).plan.targets
 
 
-def choose_target(targets: Sequence[Target], env: str | None, run: str) -> Target:
-    """The environment of that name, or the only one there is."""
+def choose_target(targets: Sequence[Target], env: str | None, run: str, how: str = "{run}:{env}") -> Target:
+    """The environment of that name, or the only one there is; `how` is how to name one on the command line."""
     names = [target.name for target in targets]
     if env is not None:
         if env not in names:
@@ -108,6 +108,7 @@ def choose_target(targets: Sequence[Target], env: str | None, run: str) -> Targe
         return targets[names.index(env)]
     if len(targets) != 1:
         raise UsageError(
-            f"The run {run!r} has {len(targets)} environments: {', '.join(map(repr, names))}. Say which one is meant."
+            f"The run {run!r} has {len(targets)} environments: {', '.join(map(repr, names))}. "
+            f"Say which one is meant, as in {how.format(run=run, env=names[0])}."
         )
     return targets[0]

@@ -191,3 +191,9 @@ def test_the_command_on_the_page_makes_the_same_page(report: Program, store: Pat
     assert all(" --force" in text for text in compared)
     one, two = (re.sub(r"\d\d:\d\d UTC", "", Path(f"{name}.html").read_text()) for name in ("one", "two"))
     assert one == two
+
+
+def test_a_run_of_several_environments_is_asked_for_one_with_an_example(report: Program) -> None:
+    done = report("after", "pair")
+    assert done.returncode == 2
+    assert "'left', 'right'. Say which one is meant, as in pair:left." in done.stderr
