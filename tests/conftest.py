@@ -46,8 +46,9 @@ def pytest_report_header() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def interrupts() -> None:
-    """As in a terminal: what a shell starts in the background has them ignored."""
+    """As in a terminal: what a shell starts in the background, or nohup starts, has them ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

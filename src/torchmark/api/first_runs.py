@@ -35,7 +35,7 @@ def check_syntax(stmt: str, setup: str) -> Failure | None:
     try:
         write_script(stmt, setup)
     except SyntaxError as error:
-        return Failure(FailureKind.RAISED, user_traceback(error).strip())
+        return Failure(FailureKind.RAISED, user_traceback(error).rstrip())
     return None
 
 

@@ -68,7 +68,9 @@ def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
     # Where characters take two columns, half as many of them are sure to fit.
     narrow = width if measure(text) == len(text) else max(width // 2, hanging + 2)
     words = " ".join(part for word in text.split(" ") for part in _break_word(word))
-    return textwrap.wrap(words, narrow, subsequent_indent=" " * hanging, break_on_hyphens=False)
+    # Before a word that it breaks at the very end of a line, textwrap leaves a blank.
+    lines = textwrap.wrap(words, narrow, subsequent_indent=" " * hanging, break_on_hyphens=False)
+    return [line.rstrip() for line in lines]
 
 
 def _break_word(word: str) -> Iterator[str]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
@@ -83,10 +83,12 @@ def test_suites_are_apart_where_there_are_several() -> None:
     st.lists(st.lists(st.text(max_size=70), min_size=1, max_size=40), min_size=1, max_size=4),
     st.integers(LEAST_WIDTH, 100),
 )
+@example([["000000\u2cef"]], 22)  # a character that takes no column
+@example([["000000\u2cef", "0", "0", "0", "0", "0", "00000000000"]], 22)
 def test_no_line_is_wider_than_the_terminal(labels: list[list[str]], width: int) -> None:
     found = [case for label in labels for case in cases(*label, runtimes=BOTH, autograd=TRAINING, threads=(1, 2))]
     text = render_cases(found, width) + "\n" + summarise_cases(found, 99, width)
-    assert max(map(len, text.split("\n"))) <= width
+    assert max(map(measure, text.split("\n"))) <= width
     assert not any(line.endswith(" ") for line in text.split("\n") if line.strip())
 
 
