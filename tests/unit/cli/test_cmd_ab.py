@@ -59,3 +59,22 @@ def test_nothing_compared_is_a_failure_with_and_without_a_gate(
         done = program("ab", "1", "2", "--metric", "wall", *gate)
         assert done.returncode == 1
         assert "Nothing was compared: no case has results on both sides." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        (("HEAD~1", "HEAD"), "ab compares two statements, or two interpreters, not commits."),
+        (("1", "origin/main"), "Build each commit in an environment of its own"),
+        (("--base", "/some/python", "x+1"), "To compare a statement in both interpreters, write --stmt x+1."),
+        (("--base", "/some/python", "x + y"), "write --stmt 'x + y'."),
+        (("--base", "/some/python", "--setup", "x = 1"), "say with --stmt which statement is meant"),
+    ],
+)
+def test_what_was_probably_meant_is_said_before_anything_starts(
+    program: Program, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], advice: str
+) -> None:
+    monkeypatch.setattr("torchmark.cli.cmd_ab.carry_out", None)
+    done = program("ab", *arguments)
+    assert done.returncode == 2
+    assert advice in done.stderr

@@ -84,6 +84,13 @@ def test_colours_say_what_share_they_have_and_add_up_to_all() -> None:
     assert [key.text for key in list_keys(compared_flame())][-1] == "only in base"
 
 
+def test_what_no_function_is_known_for_is_called_other() -> None:
+    flame = plain_flame()
+    root = flame.root
+    more = dataclasses.replace(root, own=root.value, value=2 * root.value)
+    assert "other 50%" in [key.text for key in list_keys(dataclasses.replace(flame, root=more))]
+
+
 def test_every_colour_that_is_used_is_in_the_style_for_light_and_for_dark() -> None:
     rules = re.findall(r"\.(tmf-[\w-]+) \{ background-color", load_asset("flame.css"))
     kinds = [f"tmf-c{number}" for number in range(len(FAMILIES) * SHADES)]
