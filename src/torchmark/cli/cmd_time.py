@@ -244,13 +244,15 @@ def _show_notes(results: Sequence[Measurement], used: set[str]) -> None:
         for caveat in result.caveats
         if len(results) > 1 or not isinstance(caveat, Variation)
     ]
-    for result, caveat in notes:
-        echo(f"  NOTE: {_say_whose(result, results)}{state_fact(caveat)}")
-    for advice in ordered_unique(give_advice(caveat, "shell", used) for _, caveat in notes):
-        echo(f"  {advice}")
+    lines = [f"NOTE: {_say_whose(result, results)}{state_fact(caveat)}" for result, caveat in notes]
+    lines += ordered_unique(give_advice(caveat, "shell", used) for _, caveat in notes)
     for result in results:
         if does_nothing(result.task_spec.stmt):
-            echo(f"  NOTE: {_say_whose(result, results)}The statement does nothing: this is the empty loop's own cost.")
+            whose = _say_whose(result, results)
+            lines.append(f"NOTE: {whose}The statement does nothing: this is the empty loop's own cost.")
+    width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+    for line in lines:
+        echo("\n".join(wrap(f"  {line}", width, hanging=2)))
 
 
 def _say_whose(result: Measurement, results: Sequence[Measurement]) -> str:

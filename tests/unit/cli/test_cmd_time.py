@@ -300,6 +300,15 @@ def test_a_missing_file_and_an_unknown_name_are_said_with_what_to_do(
     ]
 
 
+def test_notes_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    noisy = [Measurement(1, [1e-6 * (1 + i % 7) for i in range(40)], TaskSpec(stmt, "s")) for stmt in ("x" * 20, "y")]
+    show([Group(noisy)], set())
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if line.startswith("  NOTE: ")]) >= 2
+    assert max(map(len, lines)) <= 70
+
+
 @pytest.mark.parametrize("stmts", [("x +",), ("x +", "1 1")])
 def test_code_that_does_not_compile_is_reported_without_starting_a_process(
     program: Program, monkeypatch: pytest.MonkeyPatch, stmts: tuple[str, ...]
