@@ -15,8 +15,8 @@ from torchmark.api.counter import choose_layouts
 from torchmark.api.dealing import time_sides
 from torchmark.api.judgement import Judgement, from_judgement
 from torchmark.api.referee import LAYOUTS, Settings
-from torchmark.api.statements import make_case
 from torchmark.api.venues import LocalVenue, count_here
+from torchmark.cli.timing import make_case
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target

@@ -13,9 +13,8 @@ from torchmark.errors import UsageError
 from torchmark.model.line import name_value
 from torchmark.report.export import export_csv, export_dict, export_markdown
 from torchmark.report.page import render_grids
-from torchmark.report.printable import printable_lines
+from torchmark.report.printable import count, printable_lines
 from torchmark.report.table import Colorize, Style, render_table
-from torchmark.report.text import count
 
 
 class Compare:

@@ -18,7 +18,7 @@ from torchmark.measure.steps import R, Steps
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.report.failures import describe_failure
-from torchmark.report.text import one_line
+from torchmark.report.printable import one_line
 from torchmark.report.waiting import COMPILING, show_waiting
 from torchmark.runner.building import build_snippets
 

@@ -18,7 +18,7 @@ from torchmark.report.cells import wrap
 from torchmark.report.counts import DEFAULT_LINE_WIDTH, CountRow, describe_counts, describe_layouts
 from torchmark.report.functions import FunctionRow
 from torchmark.report.notebook import Panel, render_panel, show_counts
-from torchmark.report.text import one_line
+from torchmark.report.printable import one_line
 from torchmark.report.wording import word_caveat
 from torchmark.store.fields import (
     check_schema,

@@ -158,8 +158,8 @@ class Timer:
 
     def repeat(self, repeat: int = procedures.REPEATS, number: int = 1_000_000) -> Measurement:
         """Warm up, then time `repeat` blocks of `number` runs and keep each: `repeat(100, 1)` times single runs."""
-        steps = procedures.repeated(self._check_count("repeat", repeat), self._check_count("number", number))
-        return self._measure(steps)
+        repeats = procedures.repeated(self._check_count("repeat", repeat), self._check_count("number", number))
+        return self._measure(repeats)
 
     def autorange(self, callback: blocks.Callback | None = None) -> Measurement:
         """As `python -m timeit` does, find a block that takes 0.2 s; then time five of them and keep all five.

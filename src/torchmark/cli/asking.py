@@ -11,10 +11,10 @@ from torchmark.api.ab import compare_statements
 from torchmark.api.comparison import Comparison, Entry
 from torchmark.api.counter import choose_layouts
 from torchmark.api.referee import Settings
-from torchmark.api.statements import make_case
 from torchmark.cli.parameters import check_interpreters
 from torchmark.cli.planning import Wish
 from torchmark.cli.selecting import Loaded, Options, describe_statement, load_cases
+from torchmark.cli.timing import make_case
 from torchmark.define.discovery import list_suites
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs

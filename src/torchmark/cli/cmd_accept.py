@@ -20,7 +20,7 @@ from torchmark.define.expression import parse
 from torchmark.define.selection import Selection, select
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.variants import name_case
 from torchmark.store.definitions import content_hash
 from torchmark.store.ledger import write_entry

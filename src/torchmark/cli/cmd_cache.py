@@ -10,7 +10,7 @@ import click
 from torchmark.cli.loading import load_sdk
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import is_standard_output, json_option, write_json
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_size
 from torchmark.report.waiting import show_waiting
 from torchmark.runner.building import CacheState, clear_cache, inspect_cache, warm_cache

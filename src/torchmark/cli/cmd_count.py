@@ -44,7 +44,7 @@ from torchmark.model.task import TaskSpec
 from torchmark.report.counts import DEFAULT_LINE_WIDTH, render_counts, render_difference
 from torchmark.report.export import plain_caveat
 from torchmark.report.failures import describe_failure, list_hints
-from torchmark.report.text import one_line
+from torchmark.report.printable import one_line
 from torchmark.report.wording import give_advice, state_fact
 from torchmark.runner.count import count
 from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path

@@ -12,7 +12,6 @@ import click
 from torchmark.api.counter import STARTING
 from torchmark.api.first_runs import find_faults
 from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
-from torchmark.api.statements import make_case
 from torchmark.cli.flaming import FORMATS, Graph, choose_format, is_folder
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import (
@@ -32,6 +31,7 @@ from torchmark.cli.selecting import (
     say_why_nothing,
     show_faults,
 )
+from torchmark.cli.timing import make_case
 from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_bytes, write_text
 from torchmark.define.discovery import list_suites
 from torchmark.errors import UsageError

@@ -15,7 +15,7 @@ from torchmark.cli.output import echo
 from torchmark.cli.storing import open_to_write, store_option
 from torchmark.cli.streams import is_closed
 from torchmark.errors import StoreError, UsageError
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.store.transfer import import_run, parse_document
 
 STANDARD_INPUT = "-"

@@ -14,8 +14,7 @@ from torchmark.model.run import RunInfo
 from torchmark.model.shard import Shard
 from torchmark.report.closing import SHORT_ID
 from torchmark.report.heading import word_sources
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.store.merging import Merged, merge
 from torchmark.store.runs import open_store
 

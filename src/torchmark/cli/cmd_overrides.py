@@ -16,7 +16,6 @@ from torchmark.analysis.override_expectations import hold_to_expectations
 from torchmark.analysis.overrides import add_plain, find_overheads
 from torchmark.analysis.results import summarise_run
 from torchmark.api.first_runs import find_faults
-from torchmark.api.statements import make_case
 from torchmark.callgrind.symbols import standardise
 from torchmark.cli.cmd_show import make_unmistakable
 from torchmark.cli.executing import SIGNALLED, Task, carry_out
@@ -35,6 +34,7 @@ from torchmark.cli.parameters import (
 from torchmark.cli.planning import Wish, plan_targets
 from torchmark.cli.selecting import Loaded, Options, load_cases, say_why_nothing
 from torchmark.cli.storing import open_to_write, spell_store, store_option
+from torchmark.cli.timing import make_case
 from torchmark.cli.writing import STANDARD_OUTPUT, check_output
 from torchmark.define.expand import expand
 from torchmark.define.selection import select

@@ -16,7 +16,7 @@ from torchmark.cli.writing import STANDARD_OUTPUT, check_output, write_text
 from torchmark.define.selection import Selection
 from torchmark.report.pages.report import render_report
 from torchmark.report.pages.story import make_headline
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_size
 from torchmark.store.runs import Store, open_store
 

@@ -10,8 +10,8 @@ import click
 from torchmark.cli.output import echo
 from torchmark.cli.storing import complete_run, store_option
 from torchmark.errors import UsageError
+from torchmark.report.printable import count
 from torchmark.report.runs import render_runs
-from torchmark.report.text import count
 from torchmark.store.runs import open_store
 
 KEPT = 1

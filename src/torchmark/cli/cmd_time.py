@@ -46,8 +46,9 @@ from torchmark.model.task import TaskSpec
 from torchmark.report.cells import wrap
 from torchmark.report.export import plain_caveat, plain_summary
 from torchmark.report.failures import describe_failure, list_hints
+from torchmark.report.printable import count, one_line
 from torchmark.report.standings import TimedRow, conclude, name_rows, render_standings
-from torchmark.report.text import count, describe_measurement, one_line
+from torchmark.report.text import describe_measurement
 from torchmark.report.units import format_edges
 from torchmark.report.wording import give_advice, state_fact
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S

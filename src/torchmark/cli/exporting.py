@@ -16,7 +16,7 @@ from torchmark.model.run import Run
 from torchmark.model.times import Times
 from torchmark.report.formats.registry import FORMATS, Format
 from torchmark.report.formats.texts import dump_json
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.store.transfer import export_run
 
 JSON = Format(

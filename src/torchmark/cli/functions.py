@@ -16,7 +16,7 @@ from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.plan import Target
 from torchmark.model.run import Run
 from torchmark.report.functions import FunctionRow
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.variants import name_case, name_target
 from torchmark.stats.order import middle
 from torchmark.store.runs import Store

@@ -24,7 +24,7 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Order, Target
 from torchmark.model.summary import CaseSummary, WallSummary
 from torchmark.report.plots.differences import draw_differences
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.variants import name_case
 from torchmark.runner.host import describe_host, describe_sources
 

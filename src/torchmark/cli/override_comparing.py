@@ -49,7 +49,7 @@ from torchmark.report.override_bundle import BASE as BASE_FILE
 from torchmark.report.override_bundle import BRANCH, DIFFERENCE, TITLE, write_guide, write_tables
 from torchmark.report.override_section import make_override_section
 from torchmark.report.pages.report import render_report
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.variants import name_case
 from torchmark.report.waiting import show_waiting
 from torchmark.runner.backend import Stop

@@ -15,9 +15,8 @@ from pathlib import Path
 from torchmark import __version__
 from torchmark.api.counter import choose_layouts
 from torchmark.cli.sealing import is_sealed, seal
-from torchmark.cli.selecting import DEFAULT_SUITES, Options
-from torchmark.cli.storing import DEFAULT_STORE
-from torchmark.define.discovery import list_suites
+from torchmark.cli.selecting import Options
+from torchmark.define.discovery import DEFAULT_SUITES, list_suites
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric, Plan, Sampling, Target
@@ -28,7 +27,7 @@ from torchmark.report.printable import printable
 from torchmark.runner.host import describe_host, describe_sources
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.variables import FIXED
-from torchmark.store.runs import Store
+from torchmark.store.runs import DEFAULT_STORE, Store
 
 NAMES = "names"
 FOLDER = "folder"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import TypeVar
 
-from torchmark.cli.selecting import DEFAULT_SUITES
+from torchmark.define.discovery import DEFAULT_SUITES
 from torchmark.define.expression import And, Expression, Not, Word
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES
 from torchmark.model.case import Case

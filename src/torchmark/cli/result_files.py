@@ -15,10 +15,10 @@ from typing import Any
 from torchmark.analysis.contrast import identify
 from torchmark.api.counter import choose_layouts
 from torchmark.api.measurement import Measurement
-from torchmark.api.statements import make_case
 from torchmark.api.stats import CallgrindStats
 from torchmark.cli.cmd_import import open_document
 from torchmark.cli.sides import StoredSide
+from torchmark.cli.timing import make_case
 from torchmark.define.selection import LANGUAGES
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case, TimerArgs
@@ -28,7 +28,7 @@ from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Host, Run, RunInfo
 from torchmark.model.task import Language, TaskSpec
 from torchmark.model.times import Times
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.store.fields import check_kind, check_schema, take
 from torchmark.store.transfer import export_run, import_run, parse_document
 

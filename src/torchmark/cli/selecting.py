@@ -14,16 +14,14 @@ from click.shell_completion import CompletionItem
 
 from torchmark.cli.output import echo
 from torchmark.cli.parameters import ThreadCounts, check_language, output_aside
-from torchmark.define.discovery import discover, list_suites
+from torchmark.define.discovery import DEFAULT_SUITES, discover, list_suites
 from torchmark.define.expression import parse
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, Selection, missing_words, nearby, select
 from torchmark.errors import UsageError
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.fault import Fault
 from torchmark.report.faults import describe_fault
-from torchmark.report.text import count
-
-DEFAULT_SUITES = ("standard",)
+from torchmark.report.printable import count
 
 # Exit codes: what was asked for is not there; what was defined is wrong.
 NOTHING_SELECTED = 1

@@ -13,7 +13,7 @@ from torchmark.model.case import Case
 from torchmark.model.plan import Plan
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.shard import Shard, parse_shard, read_shard
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.store.runs import Store
 
 

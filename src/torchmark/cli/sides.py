@@ -11,8 +11,7 @@ from torchmark.errors import UsageError
 from torchmark.model.plan import Target
 from torchmark.model.run import RunInfo
 from torchmark.report.closing import SHORT_ID
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.report.variants import name_target
 from torchmark.store.runs import Store
 

@@ -11,9 +11,7 @@ from click.shell_completion import CompletionItem
 from torchmark.cli.output import echo
 from torchmark.errors import TorchmarkError
 from torchmark.report.printable import printable
-from torchmark.store.runs import Store, open_store
-
-DEFAULT_STORE = Path(".torchmark/results.db")
+from torchmark.store.runs import DEFAULT_STORE, Store, open_store
 
 
 def open_to_write(path: Path, *, create: bool = True) -> Store:

@@ -25,9 +25,9 @@ from torchmark.report.contests import list_statements, name_sides, name_statemen
 from torchmark.report.failures import describe_failure
 from torchmark.report.input_advance import InputAdvance
 from torchmark.report.input_failures import is_hopeless, word_failures
+from torchmark.report.printable import count, one_line
 from torchmark.report.progress import make_progress
 from torchmark.report.rules import word_search
-from torchmark.report.text import count, one_line
 
 if TYPE_CHECKING:
     from torchmark.api.inputs import FuzzedResult

@@ -19,11 +19,13 @@ from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.cli.compiling import compile_tasks
 from torchmark.errors import UsageError
 from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE
+from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
+from torchmark.report.printable import one_line
 from torchmark.report.waiting import show_waiting
 from torchmark.runner.racing import race
 from torchmark.runner.spec import other_worker, own_worker, visible_path
@@ -272,3 +274,9 @@ def start_worker(worker: Worker, tasks: Sequence[TaskSpec], language: str) -> di
     with show_waiting(STARTING):
         worker.start()
     return {}
+
+
+def make_case(args: TimerArgs) -> Case:
+    """A statement as a case of its own."""
+    labels = AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language)
+    return Case((one_line(args.stmt),), labels, args)

@@ -227,3 +227,6 @@ def _explain_failure(file: str, path: str, error: BaseException) -> Fault:
     if isinstance(error, ModuleNotFoundError):
         advice = f"Install {error.name}, or run torchmark in the environment that has it."
     return Fault(file, (), f"It does not load: {text}", advice, lines[-1] if lines else None)
+
+
+DEFAULT_SUITES = ("standard",)

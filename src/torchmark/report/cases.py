@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from torchmark.model.case import AutogradMode, Case
 from torchmark.report.cells import measure, pad, wrap
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
+from torchmark.report.variants import AS_WRITTEN
 
 DEFAULT_WIDTH = 80
 # Narrower than this nothing reads well; such a terminal breaks lines by itself.
@@ -19,8 +19,6 @@ LEAST_WIDTH = 20
 INDENT = 2
 GAP = "  "
 SEPARATOR = " · "
-# What has no name of its own because its author decides it, where it has to be told from others.
-AS_WRITTEN = "as written"
 
 _SPACE_WITHIN = re.compile("(?<![,;:]) ")
 

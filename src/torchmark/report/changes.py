@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from torchmark.model.judgement import TimeEvidence
-from torchmark.report.rows import show_allocations, show_share
-from torchmark.report.units import format_time
+from torchmark.report.units import format_time, show_allocations, show_share
 
 UNKNOWN = "?"
 ENDLESS = "∞"

@@ -10,8 +10,7 @@ from torchmark.model.run import RunInfo
 from torchmark.model.shard import name_shard
 from torchmark.model.summary import CaseSummary
 from torchmark.report.cells import wrap
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.report.variants import name_case
 
 LAST_RUN = "@"

@@ -14,7 +14,7 @@ from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.explaining import render_explanation
 from torchmark.report.gate import plain_identity
 from torchmark.report.judgement_plain import plain_judgement
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.variants import name_case
 
 # More are counted, and not named.

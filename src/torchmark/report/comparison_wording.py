@@ -24,8 +24,7 @@ from torchmark.model.comparison import (
 )
 from torchmark.report.cells import cut
 from torchmark.report.changes import word_share
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.report.units import format_time
 from torchmark.report.wording import METRIC_WORDS, Face
 

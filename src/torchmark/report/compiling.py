@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.times import Times
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_time
 from torchmark.stats.order import quantile
 

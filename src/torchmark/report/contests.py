@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from torchmark.analysis.contest import NOTABLE, Contest, Entry
 from torchmark.report.cells import cut, measure, pad, wrap
 from torchmark.report.inputs import word_input
-from torchmark.report.text import count, one_line
-from torchmark.report.units import format_time
+from torchmark.report.printable import count, one_line
+from torchmark.report.units import format_time, show_ratio
 
 LEAST_INPUT_WIDTH = 16
 # Statements longer than this make a sentence hard to read.
@@ -81,17 +81,6 @@ def sum_up(contest: Contest, letters: tuple[str, str]) -> str:
         f"In the middle {b} takes {middle} times as long as {a}; half of {count(number, 'input')} lie between {p25} "
         f"and {p75}. {b} is faster by more than {share} on {faster} of them, slower on {slower}."
     )
-
-
-def show_ratio(ratio: float) -> str:
-    """A ratio to three figures, in which 1 has two decimals.
-
-    >>> show_ratio(0.987), show_ratio(12.34), show_ratio(1234.5), show_ratio(0.0123)
-    ('0.99', '12.3', '1234', '0.012')
-    """
-    if not math.isfinite(ratio) or ratio >= 100:
-        return f"{ratio:.0f}"
-    return f"{ratio:.2f}" if 0.1 <= ratio < 10 else f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2g}"
 
 
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torchmark.model.environment import Environment
 from torchmark.model.task import TaskSpec
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 # The line width that torch prints tensors with, where the user has not set another.
 DEFAULT_LINE_WIDTH = 80

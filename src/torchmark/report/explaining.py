@@ -10,9 +10,8 @@ from torchmark.analysis.stages import OTHER
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
 from torchmark.report.cells import ELLIPSIS, cut_middle, measure, pad, wrap
 from torchmark.report.functions import LEAST_NAME, LEAST_WIDTH
-from torchmark.report.printable import printable
-from torchmark.report.rows import show_share
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
+from torchmark.report.units import show_share
 
 # As many as are read at a glance, below one case of many.
 MOST_FUNCTIONS = 8

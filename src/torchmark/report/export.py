@@ -11,8 +11,7 @@ from typing import Any
 from torchmark.analysis.arrange import Grid, Row, has_several_envs, name_env
 from torchmark.model.caveat import Caveat
 from torchmark.model.summary import Summary
-from torchmark.report.formats.spreadsheet import guard
-from torchmark.report.markdown import escape_markdown, markdown_row
+from torchmark.report.markdown import escape_markdown, guard, markdown_row
 from torchmark.report.table import Rank, Style, explain, format_columns, rank_cells
 
 SCHEMA = "torchmark.compare"

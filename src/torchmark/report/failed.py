@@ -9,8 +9,7 @@ from torchmark.model.plan import Metric, Plan
 from torchmark.model.summary import CaseSummary
 from torchmark.report.cells import cut, cut_middle, measure
 from torchmark.report.failures import describe_failure, sum_up_failure
-from torchmark.report.printable import printable, show_lines
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable, show_lines
 from torchmark.report.variants import Variants, name_case, name_target
 
 # What people call the two.

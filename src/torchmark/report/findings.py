@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from torchmark.model.machine import Finding, Machine, Status
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 SCHEMA = "torchmark.doctor"
 SCHEMA_VERSION = 1

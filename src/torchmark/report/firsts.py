@@ -8,9 +8,8 @@ from torchmark.model.compiling import CompileCosts
 from torchmark.model.summary import CaseSummary
 from torchmark.report.cells import cut, cut_middle, measure, pad, wrap
 from torchmark.report.failed import join_reason
-from torchmark.report.printable import printable
-from torchmark.report.rows import show_time
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
+from torchmark.report.units import show_time
 from torchmark.report.variants import Variants, name_target
 from torchmark.stats.order import quantile
 

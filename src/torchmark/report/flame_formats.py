@@ -7,7 +7,7 @@ from typing import Any
 from torchmark.analysis.flame import ALL
 from torchmark.model.flame import Frame, FrameKind, Stacks
 from torchmark.report.flame_names import full_name, origin_of
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 EXPORTER = "torchmark"

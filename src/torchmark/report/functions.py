@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from torchmark.report.cells import cut_middle, pad, wrap
 from torchmark.report.counts import UNKNOWN_FILE
-from torchmark.report.printable import printable
-from torchmark.report.rows import show_share
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
+from torchmark.report.units import show_share
 
 LEAST_WIDTH = 40
 # As many as a person reads through; the rest is added up.

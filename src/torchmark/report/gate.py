@@ -10,8 +10,7 @@ from typing import Any
 from torchmark.model.case import Case
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Regression, StaleEntry, Witness
 from torchmark.report.changes import word_change
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.report.units import format_time
 from torchmark.report.variants import name_case
 

@@ -12,8 +12,7 @@ from torchmark.model.shard import name_shard
 from torchmark.report.cells import wrap
 from torchmark.report.closing import SHORT_ID
 from torchmark.report.nodes import tell_nodes
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.report.variants import name_target
 
 SHORT_COMMIT = 10

@@ -11,9 +11,8 @@ from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
 from torchmark.report.cells import wrap
 from torchmark.report.history_words import Words, spell_command
-from torchmark.report.printable import printable
+from torchmark.report.printable import count, printable
 from torchmark.report.sparkline import ASCII_BLOCKS, BLOCKS, draw
-from torchmark.report.text import count
 from torchmark.report.variants import name_case, name_target
 from torchmark.stats.changes import LEAST_INSTRUCTIONS_SHARE, LEAST_SHIFT
 

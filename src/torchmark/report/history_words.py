@@ -9,8 +9,7 @@ from collections.abc import Collection
 from torchmark.model.history import Difference, Ground, History, Shift, Standing
 from torchmark.model.plan import Metric
 from torchmark.report.cells import cut
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 
 # Of a commit, so much is told; and of texts of unknown length.
 SHORT_COMMIT = 10

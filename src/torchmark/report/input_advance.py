@@ -11,7 +11,7 @@ from torchmark.report.failures import sum_up_failure
 from torchmark.report.input_failures import sort_of
 from torchmark.report.inputs import word_input
 from torchmark.report.planning import format_duration
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 Tried = tuple[FuzzedInput, "Failure | None"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torchmark.model.outcome import Failure
 from torchmark.report.failures import describe_failure, sum_up_failure
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 # Statements that fail on so many inputs from the first on, all in the same way, will fail on the others too.
 HOPELESS = 10

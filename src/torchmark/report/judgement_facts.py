@@ -18,10 +18,8 @@ from torchmark.report.changes import (
 )
 from torchmark.report.comparison_wording import word_doubt
 from torchmark.report.planning import format_duration
-from torchmark.report.printable import printable
-from torchmark.report.rows import show_allocations
-from torchmark.report.text import count, one_line
-from torchmark.report.units import format_time
+from torchmark.report.printable import count, one_line, printable
+from torchmark.report.units import format_time, show_allocations
 from torchmark.report.wording import Face
 
 _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAILED: "failed"}

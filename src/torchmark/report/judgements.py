@@ -13,8 +13,7 @@ from torchmark.report.failed import sum_up
 from torchmark.report.judgement_facts import say_change, say_verdict, tell_facts, tell_notes
 from torchmark.report.judgement_rows import find_magnitude
 from torchmark.report.judgement_table import render_table
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.report.variants import Variants, name_case
 from torchmark.report.wording import Face
 

@@ -43,3 +43,20 @@ def _escape_line(line: str) -> str:
     for mark, harmless in _ACTIVE.items():
         line = line.replace(mark, harmless)
     return _LEADING.sub(r"\1\\\2", line)
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
+
+
+def guard(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    >>> guard("=1+1"), guard("'quoted'"), guard("x = 1"), guard("a;=1")
+    ("'=1+1", "''quoted'", 'x = 1', "a;'=1")
+    """
+    text = _INNER_FORMULA.sub(r"\1'", text)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+# Quotes in a text are doubled: those before a formula may be read as an empty cell in quotes.
+_INNER_FORMULA = re.compile(r"""([;\n])(?=["']*[-=+@]|')""")

@@ -9,8 +9,7 @@ from torchmark.model.node import Node, NodeKind
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.report.cells import ELLIPSIS
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 from torchmark.report.variants import name_target
 
 # As many names as a person reads; of more, the first few show how they are called.

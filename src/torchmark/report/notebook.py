@@ -14,9 +14,8 @@ from torchmark.model.times import Times
 from torchmark.report.counts import UNKNOWN_FILE, CountRow, name_environment, show_few
 from torchmark.report.functions import NOISY, FunctionRow
 from torchmark.report.page import load_templates
-from torchmark.report.rows import show_share
-from torchmark.report.text import count
-from torchmark.report.units import choose_scale, format_time
+from torchmark.report.printable import count
+from torchmark.report.units import choose_scale, format_time, show_share
 
 # As many functions as a person reads through; the rest is added up.
 MOST_FUNCTIONS = 15

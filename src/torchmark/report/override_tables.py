@@ -23,7 +23,8 @@ from torchmark.model.plan import Metric
 from torchmark.report.cells import cut, measure, pad
 from torchmark.report.marks import find_marks
 from torchmark.report.printable import printable
-from torchmark.report.rows import FAILED, MISSING, show_share
+from torchmark.report.rows import FAILED, MISSING
+from torchmark.report.units import show_share
 
 INDENT = "  "
 BOLD, END = "\033[1m", "\033[0m"

@@ -14,7 +14,7 @@ from torchmark.report.failed import list_failures
 from torchmark.report.heading import describe_run
 from torchmark.report.marks import explain_environments, explain_marks
 from torchmark.report.override_tables import MICROSECOND, SHORT_STAGES, tabulate_costs, tabulate_stages
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_time
 
 LEAST_WIDTH = 60

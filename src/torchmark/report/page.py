@@ -15,8 +15,8 @@ from torchmark.model.summary import Summary
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
 from torchmark.report.embedding import clean_text
+from torchmark.report.printable import count
 from torchmark.report.table import Style, explain, format_columns, rank_cells
-from torchmark.report.text import count
 from torchmark.report.units import choose_scale, format_deviation, format_range, select_unit
 from torchmark.report.wording import word_caveat
 from torchmark.stats.shape import histogram

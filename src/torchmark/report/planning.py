@@ -6,7 +6,7 @@ from torchmark.analysis.estimate import Estimate
 from torchmark.model.plan import Metric, Plan
 from torchmark.report.cases import summarise_cases
 from torchmark.report.cells import wrap
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_time
 from torchmark.report.variants import name_target
 

@@ -64,3 +64,22 @@ def _print_line(line: str, *, styled: bool) -> str:
         parts = _STYLES.split(line) if styled else [line]
         line = "".join(part if i % 2 else printable(part) for i, part in enumerate(parts))
     return _HASHES.sub("## ", _COLONS.sub(r"\1 ", line, count=1) if _COLONS.match(line) else line)
+
+
+def count(n: int, noun: str) -> str:
+    """A number with its noun, plural where it is one.
+
+    >>> count(1, "thread"), count(2, "thread")
+    ('1 thread', '2 threads')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def one_line(text: str) -> str:
+    """A text as far as it fits on a line.
+
+    >>> one_line("x = 1"), one_line("x = 1\\ny = 2")
+    ('x = 1', 'x = 1 ...')
+    """
+    first, *rest = text.splitlines() or [""]
+    return f"{first} ..." if rest else first

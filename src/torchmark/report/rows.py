@@ -12,9 +12,8 @@ from torchmark.model.plan import Metric, Target
 from torchmark.model.summary import CaseSummary, WallSummary
 from torchmark.report.cells import cut, cut_middle, measure, pad
 from torchmark.report.marks import find_marks
-from torchmark.report.printable import printable
-from torchmark.report.text import one_line
-from torchmark.report.units import format_time
+from torchmark.report.printable import one_line, printable
+from torchmark.report.units import show_allocations, show_share, show_time
 from torchmark.report.variants import Variants, name_target
 
 FAILED = "failed"
@@ -34,35 +33,6 @@ COLUMNS = {
     "mallocs": Metric.COUNT,
     "tensors": Metric.COUNT,
 }
-
-
-def show_share(share: float) -> str:
-    """A share in at most five columns, unless it is enormous.
-
-    >>> show_share(0.0), show_share(0.00042), show_share(0.0123), show_share(0.42), show_share(1e-9)
-    ('0%', '0.04%', '1.2%', '42%', '<.01%')
-    """
-    percent = share * 100
-    if percent == 0 or percent >= 9.95:
-        return f"{percent:.0f}%"
-    if percent >= 0.095:
-        return f"{percent:.1f}%"
-    return f"{percent:.2f}%" if percent >= 0.005 else "<.01%"
-
-
-def show_time(seconds: float) -> str:
-    """A time whose unit takes two columns, whatever it is."""
-    number, unit = format_time(seconds).split(" ")
-    return f"{number} {unit:<2}"
-
-
-def show_allocations(number: float) -> str:
-    """Allocations per run: whole, or with decimals where they are few and not whole.
-
-    >>> show_allocations(3.0), show_allocations(2.97), show_allocations(1234.5)
-    ('3', '2.97', '1,234')
-    """
-    return f"{number:,.0f}" if number >= 100 else f"{number:.2f}".removesuffix(".00")
 
 
 def find_margin(wall: WallSummary) -> float | None:

@@ -6,7 +6,7 @@ import math
 
 from torchmark.analysis.contest import NOTABLE
 from torchmark.model.rule import Condition, Relation, Rule, RuleSearch
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 # Effects nearer to zero are called equal speed: half of the 3 % that the sides of a rule differ by, so that at most one
 # of them is.

@@ -8,7 +8,7 @@ from torchmark.analysis.selftest import CONFIDENCE, Power, Trust
 from torchmark.analysis.sequential import SELF_TEST_FACTOR, floor_for
 from torchmark.report.cells import wrap
 from torchmark.report.changes import word_share
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_time
 
 

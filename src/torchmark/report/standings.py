@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from torchmark.analysis.standings import SMALLEST_DIFFERENCE, Standings
 from torchmark.model.summary import Interval
 from torchmark.report.cells import cut_middle, measure, pad
-from torchmark.report.contests import show_ratio
-from torchmark.report.text import one_line
-from torchmark.report.units import format_range, format_time
+from torchmark.report.printable import one_line
+from torchmark.report.units import format_range, format_time, show_ratio
 from torchmark.stats.paired import PairedRatio
 
 LEAST_NAME_WIDTH = 16

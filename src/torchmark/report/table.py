@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from torchmark.analysis.arrange import Grid, Row, has_several_envs, name_env
 from torchmark.analysis.doubt import is_suspect
 from torchmark.model.summary import Summary
-from torchmark.report.text import one_line
+from torchmark.report.printable import one_line
 from torchmark.report.units import count_integer_digits, select_unit, trim_sigfig, unit_to_english
 
 BEST = "\033[92m"

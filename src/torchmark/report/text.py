@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchmark.analysis.doubt import UNRELIABLE_IQR, is_suspect
 from torchmark.model.summary import Summary
 from torchmark.model.task import TaskSpec
+from torchmark.report.printable import count
 from torchmark.report.units import choose_scale
 
 
@@ -47,22 +48,3 @@ def _statistics(summary: Summary) -> list[str]:
 def _sizes(spec: TaskSpec, samples: int, number_per_run: int) -> str:
     runs = count(number_per_run, "run") if samples == 1 else f"{number_per_run} runs per measurement"
     return f"{count(samples, 'measurement')}, {runs}, {count(spec.num_threads, 'thread')}"
-
-
-def count(n: int, noun: str) -> str:
-    """A number with its noun, plural where it is one.
-
-    >>> count(1, "thread"), count(2, "thread")
-    ('1 thread', '2 threads')
-    """
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def one_line(text: str) -> str:
-    """A text as far as it fits on a line.
-
-    >>> one_line("x = 1"), one_line("x = 1\\ny = 2")
-    ('x = 1', 'x = 1 ...')
-    """
-    first, *rest = text.splitlines() or [""]
-    return f"{first} ..." if rest else first

@@ -155,3 +155,43 @@ def decimals_for(value: float) -> int:
     if value == 0 or abs(value) >= 0.1 or not math.isfinite(value):
         return 2
     return 1 - math.floor(math.log10(abs(value)))
+
+
+def show_share(share: float) -> str:
+    """A share in at most five columns, unless it is enormous.
+
+    >>> show_share(0.0), show_share(0.00042), show_share(0.0123), show_share(0.42), show_share(1e-9)
+    ('0%', '0.04%', '1.2%', '42%', '<.01%')
+    """
+    percent = share * 100
+    if percent == 0 or percent >= 9.95:
+        return f"{percent:.0f}%"
+    if percent >= 0.095:
+        return f"{percent:.1f}%"
+    return f"{percent:.2f}%" if percent >= 0.005 else "<.01%"
+
+
+def show_time(seconds: float) -> str:
+    """A time whose unit takes two columns, whatever it is."""
+    number, unit = format_time(seconds).split(" ")
+    return f"{number} {unit:<2}"
+
+
+def show_allocations(number: float) -> str:
+    """Allocations per run: whole, or with decimals where they are few and not whole.
+
+    >>> show_allocations(3.0), show_allocations(2.97), show_allocations(1234.5)
+    ('3', '2.97', '1,234')
+    """
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2f}".removesuffix(".00")
+
+
+def show_ratio(ratio: float) -> str:
+    """A ratio to three figures, in which 1 has two decimals.
+
+    >>> show_ratio(0.987), show_ratio(12.34), show_ratio(1234.5), show_ratio(0.0123)
+    ('0.99', '12.3', '1234', '0.012')
+    """
+    if not math.isfinite(ratio) or ratio >= 100:
+        return f"{ratio:.0f}"
+    return f"{ratio:.2f}" if 0.1 <= ratio < 10 else f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2g}"

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from torchmark.model.case import AutogradMode, Case, Label, RuntimeMode
 from torchmark.model.plan import Target
-from torchmark.report.cases import AS_WRITTEN
 from torchmark.report.printable import printable
 
 # What a program's own interpreter is called beside others that have names.
@@ -122,3 +121,7 @@ def name_case(case: Case) -> str:
     labels = case.autolabels.as_dict
     words = [*Variants([case]).words(case), labels["language"]]
     return ", ".join((join_label(case.label), *words))
+
+
+# What has no name of its own because its author decides it, where it has to be told from others.
+AS_WRITTEN = "as written"

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torchmark.errors import StoreError
+from torchmark.errors import StoreError, UsageError
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.node import Node
@@ -111,3 +111,14 @@ def count_orders(plan: Plan) -> int:
     """How many orders a plan has, without making them."""
     sampling = plan.sampling
     return len(plan.cases) * len(plan.targets) * len(sampling.metrics) * sampling.repeat
+
+
+def check_plan(plan: Plan) -> None:
+    """Refuse a plan in which two cases or two targets could not be told apart."""
+    seen: set[tuple[str, str]] = set()
+    for case in plan.cases:
+        if (case.suite, case.key) in seen:
+            raise UsageError(f"Two cases of {case.suite!r} have the same name: {case.key}. Rename one of them.")
+        seen.add((case.suite, case.key))
+    if len(set(plan.targets)) < len(plan.targets):
+        raise UsageError("The same target is there twice. Name each once.")

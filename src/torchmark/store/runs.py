@@ -117,3 +117,6 @@ class Store:
         # Others who use the file may be in the way; then it shrinks another time.
         with contextlib.suppress(StoreError):
             self._database.shrink()
+
+
+DEFAULT_STORE = Path(".torchmark/results.db")

@@ -14,8 +14,7 @@ from torchmark.model.run import Run, RunInfo
 from torchmark.store.definitions import content_hash, hash_text
 from torchmark.store.fields import check_kind, check_schema, take
 from torchmark.store.plain import dump, from_plain, parse, to_plain
-from torchmark.store.results import check_order, read_outcome, read_part, split_outcome
-from torchmark.store.writing import check_plan
+from torchmark.store.results import check_order, check_plan, read_outcome, read_part, split_outcome
 
 SCHEMA = "torchmark.run"
 SCHEMA_VERSION = 1

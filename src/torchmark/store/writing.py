@@ -14,7 +14,7 @@ from torchmark.store.database import Database
 from torchmark.store.definitions import hash_text, write_definition
 from torchmark.store.plain import dump, to_plain
 from torchmark.store.profiles import pack
-from torchmark.store.results import check_order, count_orders, split_outcome
+from torchmark.store.results import check_order, check_plan, count_orders, split_outcome
 
 # What of a run's information has a column, or is counted.
 ELSEWHERE = ("id", "created", "finished", "orders", "outcomes", "failures")
@@ -66,17 +66,6 @@ def put_plan(database: Database, run: int, plan: Plan) -> dict[Case, int]:
         run,
     )
     return subjects
-
-
-def check_plan(plan: Plan) -> None:
-    """Refuse a plan in which two cases or two targets could not be told apart."""
-    seen: set[tuple[str, str]] = set()
-    for case in plan.cases:
-        if (case.suite, case.key) in seen:
-            raise UsageError(f"Two cases of {case.suite!r} have the same name: {case.key}. Rename one of them.")
-        seen.add((case.suite, case.key))
-    if len(set(plan.targets)) < len(plan.targets):
-        raise UsageError("The same target is there twice. Name each once.")
 
 
 def _places(values: list[str]) -> str:

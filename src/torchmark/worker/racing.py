@@ -139,8 +139,8 @@ def choose_numbers(engines: Sequence[Engine], budget: Budget, now: Now) -> tuple
             numbers.append(budget.number)
             continue
         time_left = count_down(search_s, now)
-        steps = blocks.fitted_block_size(budget.min_run_time_s / BLOCKS_TO_FIT, time_left)
-        numbers.append(carry_out(engine, steps).number)
+        search = blocks.fitted_block_size(budget.min_run_time_s / BLOCKS_TO_FIT, time_left)
+        numbers.append(carry_out(engine, search).number)
     return tuple(numbers)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.sample_runs import ADD, ENVIRONMENT, FAILING
 from torchmark.api.comparison import Comparison, Entry, Evidence, try_sides
-from torchmark.api.statements import make_case
+from torchmark.cli.timing import make_case
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.judgement import Side
 from torchmark.model.outcome import Failure

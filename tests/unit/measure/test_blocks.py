@@ -172,8 +172,8 @@ def test_no_time_at_all_gives_one_block() -> None:
 
 
 def test_a_stop_rule_can_ask_for_more_and_the_clock_can_refuse() -> None:
-    steps = blocks.measure(1, min_run_time=0.0, should_stop=lambda t: False, out_of_time=lambda total: total > 6)
-    times = carry_out(FixedCost(run=1.0), steps)
+    measuring = blocks.measure(1, min_run_time=0.0, should_stop=lambda t: False, out_of_time=lambda total: total > 6)
+    times = carry_out(FixedCost(run=1.0), measuring)
     assert len(times) == 7
 
 

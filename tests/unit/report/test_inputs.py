@@ -6,9 +6,10 @@ from torchmark import UnaryOpSparseFuzzer
 from torchmark.fuzz.features import outline
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.report.contests import name_statement, show_ratio
+from torchmark.report.contests import name_statement
 from torchmark.report.input_advance import InputAdvance
 from torchmark.report.inputs import word_input, word_tensor
+from torchmark.report.units import show_ratio
 
 ONE = FuzzedInput(7, {}, {"x": {"size": (3,), "numel": 3}}, "")
 

@@ -23,8 +23,7 @@ from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Host, Run
 from torchmark.model.summary import CaseSummary
 from torchmark.model.times import Times
-from torchmark.report.printable import printable
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
 
 WHAT = {Metric.WALL: "times", Metric.COUNT: "counts"}
 NS_PER_S = 1e9

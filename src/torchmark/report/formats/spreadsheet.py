@@ -7,7 +7,6 @@ that begins with an apostrophe itself: whoever drops one apostrophe at each of t
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from torchmark.model.plan import Metric
@@ -15,6 +14,7 @@ from torchmark.model.run import Run
 from torchmark.model.summary import CaseSummary
 from torchmark.report.formats.entries import list_entries
 from torchmark.report.formats.texts import plain_compiling, plain_counts, plain_nodes
+from torchmark.report.markdown import guard
 from torchmark.report.printable import printable
 
 COLUMNS = (
@@ -24,10 +24,6 @@ COLUMNS = (
     "compile_cold_s", "compile_warm_s", "graphs", "graph_breaks",
     "wall_failure", "count_failure", "missing",
 )  # fmt: skip
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
-# Quotes in a text are doubled: those before a formula may be read as an empty cell in quotes.
-_INNER_FORMULA = re.compile(r"""([;\n])(?=["']*[-=+@]|')""")
 # What separates cells, by the program's language or where the user says so.
 _QUOTED = frozenset(',;\t|"\n\r')
 
@@ -51,16 +47,6 @@ def _write_cell(value: str | float | None) -> str:
     # Lines of a failure's message stay apart; all else that cannot be seen becomes blanks.
     text = guard("\n".join(map(printable, value.split("\n"))))
     return '"{}"'.format(text.replace('"', '""')) if _QUOTED & set(text) else text
-
-
-def guard(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
-
-    >>> guard("=1+1"), guard("'quoted'"), guard("x = 1"), guard("a;=1")
-    ("'=1+1", "''quoted'", 'x = 1', "a;'=1")
-    """
-    text = _INNER_FORMULA.sub(r"\1'", text)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
 
 
 def _write_row(summary: CaseSummary) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from torchmark.model.summary import CaseSummary
 from torchmark.report.formats.entries import list_entries
 from torchmark.report.formats.texts import plain_nodes
 from torchmark.report.markdown import escape_markdown, markdown_row
-from torchmark.report.text import one_line
+from torchmark.report.printable import one_line
 from torchmark.report.units import format_range, format_time
 
 NOTHING = "–"

@@ -13,7 +13,7 @@ from torchmark.model.run import Run
 from torchmark.model.summary import CountSummary, WallSummary
 from torchmark.report.formats.entries import NS_PER_S, Entry, list_entries, make_unique, require, shorten
 from torchmark.report.formats.texts import dump_json
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 # What Bencher takes for a name. It says characters; bytes are never fewer.
 LONGEST_NAME = 1024

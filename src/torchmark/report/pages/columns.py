@@ -12,8 +12,8 @@ from torchmark.model.summary import CaseSummary
 from torchmark.report.changes import show_allocation_delta, show_change, show_delta, show_interval, to_share
 from torchmark.report.judgement_rows import find_magnitude
 from torchmark.report.pages.status import SIGNS, Status, find_status
-from torchmark.report.rows import FAILED, fill_cells, find_margin, show_allocations, show_share
-from torchmark.report.units import format_time
+from torchmark.report.rows import FAILED, fill_cells, find_margin
+from torchmark.report.units import format_time, show_allocations, show_share
 
 # Stands for a number that only the other side has.
 ABSENT = "–"

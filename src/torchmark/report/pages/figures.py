@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.dossier import Entry
 from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
-from torchmark.report.rows import show_allocations, show_share
-from torchmark.report.text import count
-from torchmark.report.units import format_deviation, format_range, format_time
+from torchmark.report.printable import count
+from torchmark.report.units import format_deviation, format_range, format_time, show_allocations, show_share
 from torchmark.stats.order import quantile
 
 NOTHING = "–"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchmark.model.plan import Metric, Sampling
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_time
 
 

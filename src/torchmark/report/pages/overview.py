@@ -16,7 +16,7 @@ from torchmark.report.pages.status import SIGNS, Status, find_status
 from torchmark.report.pages.story import add_up_changes, add_up_shares, find_change, is_compared
 from torchmark.report.plots.palette import stage_colour
 from torchmark.report.printable import printable
-from torchmark.report.rows import show_share
+from torchmark.report.units import show_share
 from torchmark.report.variants import Variants
 
 # In either direction: as many as are taken in at a glance.

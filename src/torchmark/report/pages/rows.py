@@ -11,8 +11,7 @@ from torchmark.report.pages.columns import Cell, Column, choose_columns, fill_st
 from torchmark.report.pages.doubts import Doubt
 from torchmark.report.pages.packing import identify_row
 from torchmark.report.pages.story import is_compared
-from torchmark.report.printable import printable
-from torchmark.report.text import one_line
+from torchmark.report.printable import one_line, printable
 from torchmark.report.variants import Variants
 
 

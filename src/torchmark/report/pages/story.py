@@ -14,9 +14,8 @@ from torchmark.report.changes import show_delta, to_share
 from torchmark.report.judgement_facts import say_change
 from torchmark.report.pages.status import Status, find_status
 from torchmark.report.pages.surroundings import sum_up
-from torchmark.report.printable import printable
-from torchmark.report.rows import show_share
-from torchmark.report.text import count
+from torchmark.report.printable import count, printable
+from torchmark.report.units import show_share
 from torchmark.report.variants import Variants
 
 # What a gate stops unless somebody says otherwise.

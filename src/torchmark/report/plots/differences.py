@@ -22,7 +22,7 @@ from torchmark.report.plots.svg import (
     label,
     title,
 )
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 ROW, HEADING, TOTAL = 14.0, 18.0, 24.0
 LEFT, RIGHT, TOP = 30.0, 10.0, 44.0

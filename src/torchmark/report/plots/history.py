@@ -33,7 +33,7 @@ from torchmark.report.plots.svg import (
     title,
 )
 from torchmark.report.plots.ticks import find_ticks
-from torchmark.report.text import count
+from torchmark.report.printable import count
 
 # From the top: what it is, words of changes, the series, and the days of its ends.
 HEADER, WORDS, SERIES, FOOTER = 20.0, 15.0, 84.0, 20.0

@@ -21,7 +21,7 @@ from torchmark.report.plots.svg import (
     measure_text,
     title,
 )
-from torchmark.report.text import count
+from torchmark.report.printable import count
 from torchmark.report.units import format_edges, format_range, format_time
 from torchmark.stats.order import quantile
 
