@@ -1,7 +1,7 @@
 """What the program writes on stored runs and on made-up measurements: the scenes that `test_outputs.py` compares.
 
-`python -m tests.outputs` writes all of `tests/golden/outputs/` anew; with names of scenes, or what they begin with, only
-those. Nothing is measured and no program is started, so that the texts are the same on every machine.
+`python -m tests.outputs` writes all of `tests/golden/outputs/` anew; with names of scenes, or what they begin with,
+only those. Nothing is measured and no program is started, so that the texts are the same on every machine.
 """
 
 from __future__ import annotations
@@ -36,8 +36,21 @@ from tests.made_overrides import make_override_rows, make_override_run, make_tal
 from tests.made_shards import run_shards
 from tests.made_summaries import make_case
 from tests.mock_engine import MULTI_LINE, MockTimer, measure_implementations
-from tests.sample_runs import ADD, COUNT, ENVIRONMENT, FAILING, FAILURE, HOST, MODEL, ODD, WALL, times
-from tests.sample_runs import compile_costs, sample_run, tally
+from tests.sample_runs import (
+    ADD,
+    COUNT,
+    ENVIRONMENT,
+    FAILING,
+    FAILURE,
+    HOST,
+    MODEL,
+    ODD,
+    WALL,
+    compile_costs,
+    sample_run,
+    tally,
+    times,
+)
 from tests.stored_runs import BEGAN, FIRST_CALL, GOLDEN, PROFILE, TALLY
 from tests.stored_runs import make_run as make_golden_run
 from tests.unit.test_reprs import RESULTS, VALUES
@@ -51,13 +64,14 @@ from torchmark.cli.comparing import Found
 from torchmark.cli.main import main as run_program
 from torchmark.cli.overview import COMMANDS, overview
 from torchmark.model.case import Case
-from torchmark.model.costs import Function, Profile
+from torchmark.model.costs import Costs, Function, Profile
 from torchmark.model.flame import Stacks
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.machine import Machine, Tool, TorchBuild
-from torchmark.model.outcome import Failure, FailureKind, Node, Result
+from torchmark.model.node import Node
+from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.selftest import Trial
@@ -127,8 +141,8 @@ class Stage:
                 code = int(ended.code or 0)
             out, err = (read_stream(stream) for stream in streams[1:])
             # Nothing else may write to what is closed now.
-            for name, stream in zip(("stdin", "stdout", "stderr"), self._streams, strict=True):
-                self.patch.setattr(sys, name, stream)
+            for name, outer in zip(("stdin", "stdout", "stderr"), self._streams, strict=True):
+                self.patch.setattr(sys, name, outer)
         head = f"$ {shlex.join(['torchmark', *arguments])}"
         self.add(head if columns == 80 else f"{head}  # {columns} columns", out)
         if err:
@@ -237,6 +251,7 @@ def make_machine(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(f"{module}.describe_host", lambda environ: HOST)
     patch.setattr("torchmark.cli.planning.read_cpu_model", lambda root: HOST.cpu_model)
     patch.setattr("torchmark.cli.cmd_selftest.read_cpu_model", lambda root: HOST.cpu_model)
+    patch.setattr("torchmark.cli.asking.check_interpreters", lambda *pythons: None)
     for module in ("cmd_run", "cmd_ab", "cmd_overrides", "cmd_selftest"):
         patch.setattr(f"torchmark.cli.{module}.choose_cores", lambda cores: [0, 1])
 
@@ -390,7 +405,9 @@ def _refused(stage: Stage) -> None:
 # Stored runs.
 
 STEADY = tuple(1e-6 * (1 + i / 1000) for i in range(9))
-SAME, FASTER, GONE = (make_case("Pointwise", name, suite="standard", stmt=f"x.{name}()") for name in ("mul", "div", "pow"))
+SAME, FASTER, GONE = (
+    make_case("Pointwise", name, suite="standard", stmt=f"x.{name}()") for name in ("mul", "div", "pow")
+)
 
 
 def make_side(name: str, loop: int, seconds: float = 1.0, more: Iterable[Case] = (), **changes: Any) -> Run:
@@ -428,8 +445,8 @@ def split_nodes(run: Run) -> Run:
     for number, one in enumerate(run.outcomes):
         assert one.environment is not None
         newer = dataclasses.replace(one.environment, valgrind="valgrind-3.22.0")
-        change = {"node": Node("b", "EPYC"), "environment": newer} if number % 2 else {"node": Node("a", "EPYC")}
-        outcomes.append(dataclasses.replace(one, **change))  # type: ignore[arg-type]
+        place, where = (Node("b", "EPYC"), newer) if number % 2 else (Node("a", "EPYC"), one.environment)
+        outcomes.append(dataclasses.replace(one, node=place, environment=where))
     info = dataclasses.replace(run.info, name="nodes", id=f"{9:032x}")
     return dataclasses.replace(run, info=info, outcomes=tuple(outcomes))
 
@@ -612,6 +629,8 @@ def _compare_files(stage: Stage) -> None:
     stage.run("compare", "c.json", "c.json", "--all")
     stage.run("compare", "a.json", "c.json")
     stage.run("compare", "a.json", "none.json")
+    # Made of the file's whole path.
+    stage.texts["txt"] = re.sub(r'"id": "[0-9a-f]{32}"', '"id": "(of the path)"', stage.texts["txt"])
 
 
 @scene("accept")
@@ -755,7 +774,9 @@ def _list_selected(stage: Stage) -> None:
         stage.run(*shlex.split(line))
 
 
-RAISED = Failure(FailureKind.RAISED, "ZeroDivisionError: division by zero", "Traceback:\nZeroDivisionError: division by zero")
+RAISED = Failure(
+    FailureKind.RAISED, "ZeroDivisionError: division by zero", "Traceback:\nZeroDivisionError: division by zero"
+)
 
 
 def measure(order: Order) -> Result:
@@ -819,7 +840,9 @@ class Timing:
 
     def _take(self, stmt: str, number: int, blocks: int) -> Times | Failure:
         if stmt == "bad()":
-            return Failure(FailureKind.RAISED, "NameError: name 'bad' is not defined", "Traceback:\nNameError: name 'bad'")
+            return Failure(
+                FailureKind.RAISED, "NameError: name 'bad' is not defined", "Traceback:\nNameError: name 'bad'"
+            )
         if stmt == "crash()":
             return Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.")
         spread = 0.4 if "noisy" in stmt else 0.002
@@ -900,7 +923,7 @@ def count_made_up(patch: pytest.MonkeyPatch) -> None:
     def count(worker: object, job: Any, timeout_s: float, baseline: bool) -> Any:
         if job.stmt == "bad()":
             return RAISED
-        own = {at_add: (100 * len(job.stmt),), loop: (90_000,)}
+        own: dict[Function, Costs] = {at_add: (100 * len(job.stmt),), loop: (90_000,)}
         total = 90_000 + 100 * len(job.stmt)
         totals = tuple(total + (37 * i if "noisy" in job.stmt else 0) for i in range(len(job.layouts)))
         profile = Profile(("Ir",), own, own, {})
@@ -987,7 +1010,9 @@ def make_found(comparison: Comparison, *changes: float) -> Found:
 
 @scene("ab/statements")
 def _ab_statements(stage: Stage) -> None:
-    stage.patch.setattr("torchmark.cli.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02))
+    stage.patch.setattr(
+        "torchmark.cli.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+    )
     for columns in WIDTHS:
         stage.run("ab", "x + y", "torch.add(x, y)", "--setup", "x, y = 1, 2", "--metric", "wall,count", columns=columns)
     for line in (
@@ -1148,9 +1173,16 @@ RICH = Machine(
     torch=TorchBuild("2.13.0", debug=False, cpu_capability="AVX2", num_threads=4, accelerator=None),
 )
 FINE = dataclasses.replace(
-    RICH, cores_allowed=8, cpu_quota=None, governor="performance", turbo=False, load=0.1, virtual=False, steal_share=0.0,
+    RICH,
+    cores_allowed=8,
+    cpu_quota=None,
+    governor="performance",
+    turbo=False,
+    load=0.1,
+    virtual=False,
+    steal_share=0.0,
     ptrace_allowed=True,
-)  # fmt: skip
+)
 
 
 @scene("doctor")
@@ -1216,7 +1248,12 @@ def _counts(stage: Stage) -> None:
     ]
     for one in stats:
         show_value(stage, one)
-        for table in (one.stats(), one.stats(inclusive=True), one.as_standardized().stats().denoise(), one.delta(stats[0])):
+        for table in (
+            one.stats(),
+            one.stats(inclusive=True),
+            one.as_standardized().stats().denoise(),
+            one.delta(stats[0]),
+        ):
             show_value(stage, table)
         stage.add("as a dictionary", json.dumps(one.to_dict(), indent=1))
 
@@ -1264,7 +1301,9 @@ def _judgements(stage: Stage) -> None:
         show_value(stage, from_judgement(one))
     stage.add("--- Markdown", summarise_markdown(judgements, title="A title", gate=["It stops."]))
     stage.add("--- tables", write_tables(judgements))
-    guide = write_guide(judgements, {}, {}, {"base": None, "branch": ENVIRONMENT}, "torchmark overrides", {}, "No font.")
+    guide = write_guide(
+        judgements, {}, {}, {"base": None, "branch": ENVIRONMENT}, "torchmark overrides", {}, "No font."
+    )
     stage.add("--- guide", guide)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import shlex
+import re
 
 import pytest
 
-from tests.outputs import COMMANDS, FOLDER, SCENES, perform, read_stored
+from tests.outputs import FOLDER, SCENES, perform, read_stored
+from torchmark.cli.overview import COMMANDS
 
 MOST_LINES = 200
 
@@ -29,7 +30,11 @@ def test_the_output_is_the_same_to_the_letter(name: str) -> None:
         for line in compare(f"{name}.{ending}", stored.get(ending), found.get(ending))
     ]
     assert not lines, "\n".join(
-        [*lines[:MOST_LINES], "", f"If that is as it should be: python -m tests.outputs {name}, and look at the change."]
+        [
+            *lines[:MOST_LINES],
+            "",
+            f"If that is as it should be: python -m tests.outputs {name}, and look at the change.",
+        ]
     )
 
 
@@ -40,7 +45,11 @@ def test_every_stored_text_is_of_a_scene() -> None:
 
 
 def test_every_command_is_carried_out_in_some_scene() -> None:
-    lines = [line for name in SCENES for line in read_stored(name).get("txt", "").splitlines() if line.startswith("$ ")]
-    words = [shlex.split(line.partition("  # ")[0])[2:] for line in lines if line.endswith("'") or "'" not in line]
-    carried_out = {line[0] for line in words if line and "--help" not in line}
+    texts = [read_stored(name).get("txt", "") for name in SCENES]
+    carried_out = {
+        found[1]
+        for text in texts
+        for found in re.finditer(r"^\$ torchmark ([a-z]+)(?!.*--help)", text, re.MULTILINE)
+        if not text.startswith("$ torchmark nonsense")
+    }
     assert set(COMMANDS) <= carried_out
