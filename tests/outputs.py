@@ -124,12 +124,17 @@ class Stage:
         self._folder = folder
         self._path = list(sys.path)
 
-    def run(self, *arguments: str, columns: int = 80, text: str = "") -> int:
-        """Run the program: its arguments, all it writes, and the exit code become part of the text."""
+    def run(self, *arguments: str, columns: int = 80, text: str = "", terminal: bool = False) -> int:
+        """Run the program: its arguments, all it writes, and the exit code become part of the text.
+
+        On a `terminal`, standard output has colours.
+        """
         self.patch.setenv("COLUMNS", str(columns))
         self.patch.setattr(sys, "path", list(self._path))
         with contextlib.ExitStack() as stack:
             streams = [stack.enter_context(open_stream()) for _ in range(3)]
+            if terminal:
+                self.patch.setattr(streams[1], "isatty", lambda: True)
             streams[0].write(text)
             streams[0].seek(0)
             for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
@@ -691,6 +696,34 @@ def _history_page(stage: Stage) -> None:
     stage.run("history", "--html", "page.html")
     stage.run("history", "add", "--metric", "count", "--html", "-")
     stage.keep("page.html")
+
+
+@scene("terminal")
+def _terminal(stage: Stage) -> None:
+    store_sides(stage)
+    store_days(stage)
+    stage.patch.setenv("TERM", "xterm-256color")
+    stage.patch.setattr("torchmark.cli.cmd_doctor.probe_machine", lambda: RICH)
+    stage.patch.setattr(
+        "torchmark.cli.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+    )
+    for line in (
+        "show before",
+        "show nodes --failures",
+        "show before --functions 'Pointwise / add, Python'",
+        "compare before after --fail-on slower",
+        "history add",
+        "runs",
+        "list modern",
+        "doctor",
+        "ab a b c --metric wall,count",
+        "ab a b --metric wall,count",
+    ):
+        for columns in (80, 120):
+            stage.run(*shlex.split(line), columns=columns, terminal=True)
+    stage.patch.setenv("NO_COLOR", "1")
+    stage.run("show", "before", terminal=True)
+    stage.run("doctor", terminal=True)
 
 
 @scene("report/one")
