@@ -252,13 +252,15 @@ def stop_clocks(patch: pytest.MonkeyPatch) -> None:
 def make_machine(patch: pytest.MonkeyPatch) -> None:
     """Another machine than this one, on which no program is started."""
     patch.setattr(sys, "executable", "/opt/own/python")
-    for module in ("torchmark.cli.planning", "torchmark.cli.live_dossiers"):
-        patch.setattr(f"{module}.describe_host", lambda environ: HOST)
+    patch.setattr("torchmark.cli.planning.describe_host", lambda environ: HOST)
+    patch.setattr("torchmark.cli.live_dossiers.describe_host", lambda environ: HOST)
     patch.setattr("torchmark.cli.planning.read_cpu_model", lambda root: HOST.cpu_model)
     patch.setattr("torchmark.cli.cmd_selftest.read_cpu_model", lambda root: HOST.cpu_model)
     patch.setattr("torchmark.cli.asking.check_interpreters", lambda *pythons: None)
-    for module in ("cmd_run", "cmd_ab", "cmd_overrides", "cmd_selftest"):
-        patch.setattr(f"torchmark.cli.{module}.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.cli.cmd_run.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.cli.cmd_ab.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.cli.cmd_overrides.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.cli.cmd_selftest.choose_cores", lambda cores: [0, 1])
 
 
 def scene(name: str) -> Callable[[Act], Act]:
@@ -1116,11 +1118,11 @@ def open_no_tracer(target: Target) -> Iterator[NoTracer]:
 def _overrides_compared(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04)
     for name, value in (
-        ("carry_out", lambda comparison, *_, **__: make_found(comparison, *changes)),
-        ("open_tracer", open_no_tracer),
-        ("start_together", lambda base, head: None),
+        ("torchmark.cli.override_comparing.carry_out", lambda comparison, *_, **__: make_found(comparison, *changes)),
+        ("torchmark.cli.override_comparing.open_tracer", open_no_tracer),
+        ("torchmark.cli.override_comparing.start_together", lambda base, head: None),
     ):
-        stage.patch.setattr(f"torchmark.cli.override_comparing.{name}", value)
+        stage.patch.setattr(name, value)
     stage.patch.setitem(sys.modules, "resvg_py", None)
     stage.run("overrides", "--base", "/a/python", "-k", "neg", "-q", "-o", "x.zip", "--summary", "out.md", "--all")
     with zipfile.ZipFile("x.zip") as archive:
@@ -1161,13 +1163,13 @@ def _selftest(stage: Stage) -> None:
         *[Trial(5e-8, Verdict.SLOWER, 0.05, 0.75)] * 4,
     ]
     for name, value in (
-        ("Arena", lambda *_, **__: NoArena()),
-        ("claim_machine", lambda *_: None),
-        ("gauge_statement", lambda arena: 1e-6),
-        ("choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),
-        ("run_trials", lambda *_: iter(trials)),
+        ("torchmark.cli.cmd_selftest.Arena", lambda *_, **__: NoArena()),
+        ("torchmark.cli.cmd_selftest.claim_machine", lambda *_: None),
+        ("torchmark.cli.cmd_selftest.gauge_statement", lambda arena: 1e-6),
+        ("torchmark.cli.cmd_selftest.choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),
+        ("torchmark.cli.cmd_selftest.run_trials", lambda *_: iter(trials)),
     ):
-        stage.patch.setattr(f"torchmark.cli.cmd_selftest.{name}", value)
+        stage.patch.setattr(name, value)
     for columns in WIDTHS:
         stage.run("selftest", "--quiet", columns=columns)
     stage.run("selftest", "--quick")
@@ -1230,8 +1232,8 @@ def _doctor(stage: Stage) -> None:
 @scene("cache")
 def _cache(stage: Stage) -> None:
     for state in (CacheState("/a/cache", 0, 0, 0, 0, 2 << 30), CacheState("/a/cache", 21, 3, 1, 123_456_789, 2 << 30)):
-        for name in ("inspect_cache", "clear_cache"):
-            stage.patch.setattr(f"torchmark.cli.cmd_cache.{name}", lambda environ, found=state: found)
+        stage.patch.setattr("torchmark.cli.cmd_cache.inspect_cache", lambda environ, found=state: found)
+        stage.patch.setattr("torchmark.cli.cmd_cache.clear_cache", lambda environ, found=state: found)
         stage.run("cache", "info")
         stage.run("cache", "info", "--json", "-")
         stage.run("cache", "clear")
