@@ -23,12 +23,6 @@ from typing import Any
 
 from benchmarks.context import describe
 from benchmarks.raylets import VARIABLES, Raylets
-from torchmark.cluster.backend import ClusterBackend
-from torchmark.cluster.fake import ENVIRONMENT, FakeStation
-from torchmark.cluster.fleet import Fleet
-from torchmark.cluster.opening import make_outset
-from torchmark.cluster.parcels import Outset
-from torchmark.cluster.simulated import VERSION, SimulatedFleet, Weather
 from torchmark.errors import StoreError
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.costs import Tally
@@ -37,7 +31,11 @@ from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.runner.backend import Backend, Stop
+from torchmark.runner.backend import Backend, StopRequest
+from torchmark.runner.cluster.backend import ClusterBackend, make_outset
+from torchmark.runner.cluster.fake import ENVIRONMENT, FakeStation
+from torchmark.runner.cluster.protocol import Fleet, RunSetup
+from torchmark.runner.cluster.simulated import VERSION, SimulatedFleet, Weather
 from torchmark.runner.local import LocalBackend
 from torchmark.store.runs import open_store
 
@@ -170,7 +168,7 @@ def measure_overhead(backend: Backend) -> tuple[float, float]:
     sizes: list[int] = []
     done, began = 0, 0.0
     tracemalloc.start(1)
-    for event in backend.execute(plan, orders, Stop()):
+    for event in backend.execute(plan, orders, StopRequest()):
         if isinstance(event, Outcome):
             done += 1
             if done == 1:
@@ -202,7 +200,7 @@ def compare_overhead() -> list[str]:
 
 def _open_fake(address: str) -> ClusterBackend:
     os.environ.update(VARIABLES)
-    from torchmark.cluster import ray_fleet
+    from torchmark.runner.cluster import ray_fleet
 
     def connect(plan: Plan) -> Any:
         ray_fleet.connect(address)
@@ -230,7 +228,7 @@ def _simulate(slots: int, seed: int) -> str:
     backend.open(plan)
     found: dict[Order, Result] = {}
     doubled = 0
-    for event in backend.execute(plan, plan.orders, Stop()):
+    for event in backend.execute(plan, plan.orders, StopRequest()):
         if isinstance(event, Outcome):
             doubled += event.order in found
             found[event.order] = event.result
@@ -243,7 +241,7 @@ def _simulate(slots: int, seed: int) -> str:
     )
 
 
-def _open_simulated(fleet: Fleet, plan: Plan) -> tuple[Fleet, Outset]:
+def _open_simulated(fleet: Fleet, plan: Plan) -> tuple[Fleet, RunSetup]:
     return fleet, dataclasses.replace(make_outset(plan, {}), torchmark=VERSION)
 
 

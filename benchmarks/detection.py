@@ -25,14 +25,14 @@ from typing import NamedTuple
 from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
 from benchmarks.context import describe
-from torchmark.analysis.selftest import sum_up
-from torchmark.api.referee import LAYOUTS, Settings
+from torchmark.analysis.verdict.sequential import sum_up
 from torchmark.api.selftest import SETUP, choose_slowings, make_part, run_trials
+from torchmark.compare.experiment import LAYOUTS, Settings
 from torchmark.model.judgement import Verdict
 from torchmark.model.selftest import Trial
-from torchmark.runner.arena import Arena, Corner
-from torchmark.runner.cores import choose_cores
-from torchmark.stats.binomial import binomial_bounds
+from torchmark.runner.machine import choose_cores
+from torchmark.runner.paired_workers import PairedWorkers, WorkerSide
+from torchmark.stats.intervals import binomial_bounds
 
 SIZES_NS = (5.0, 10.0, 20.0, 50.0, 100.0)
 THRESHOLD = 0.05
@@ -167,7 +167,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     print(describe(), "\n")
     with copy_environment() as copy, contextlib.ExitStack() as stack:
-        arena = Arena(Corner(sys.executable), Corner(copy), choose_cores())
+        arena = PairedWorkers(WorkerSide(sys.executable), WorkerSide(copy), choose_cores())
         stack.callback(arena.close)
         began = time.monotonic()
         # The fresh ones too: starting is not measuring.
@@ -186,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run_all(
-    arena: Arena, slowings: dict[int, float], sides: Sequence[Reference], args: argparse.Namespace
+    arena: PairedWorkers, slowings: dict[int, float], sides: Sequence[Reference], args: argparse.Namespace
 ) -> tuple[list[Trial], list[Old]]:
     """Trials of both tools, a few of one and then a few of the other."""
     schedule = [0] * args.nulls + [count for count in slowings for _ in range(args.trials)]

@@ -14,25 +14,22 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.context import describe
-from torchmark.analysis.flame import count_frames, grow
+from torchmark.analysis.flames import count_frames, grow, unfold
 from torchmark.analysis.stacks import read_stacks
-from torchmark.analysis.unfold import unfold
-from torchmark.cli.selecting import Options, load_cases
+from torchmark.cli.case_options import Options, load_cases
 from torchmark.model.case import Case
-from torchmark.model.flame import Node, Trace
+from torchmark.model.flame import FlameNode, Trace
 from torchmark.model.job import BARE_LAYOUT, CountJob
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Target
-from torchmark.runner.artefacts import Models
-from torchmark.runner.count import count
-from torchmark.runner.lab import Lab
-from torchmark.runner.parts import make_parts
-from torchmark.runner.tracing import trace
+from torchmark.runner.jobs import count
+from torchmark.runner.lab import Lab, trace
+from torchmark.runner.prepare import Models, make_parts
 
 RUNS = 100
 
 
-def check(node: Node) -> bool:
+def check(node: FlameNode) -> bool:
     """Whether a frame and all below it add up."""
     return node.value == node.own + sum(child.value for child in node.children) and all(map(check, node.children))
 

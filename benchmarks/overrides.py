@@ -30,22 +30,21 @@ from typing import NamedTuple
 
 from benchmarks.context import describe
 from benchmarks.detection import copy_environment
-from torchmark.analysis.picturing import draw_difference
-from torchmark.api.comparison import Evidence, judge_entry
-from torchmark.api.dealing import time_sides
-from torchmark.api.venues import LocalVenue
-from torchmark.cli.comparing import carry_out
-from torchmark.cli.gating import GateOptions
-from torchmark.cli.override_comparing import Question, trace_both
-from torchmark.cli.selecting import Options, load_cases
+from torchmark.analysis.flames import draw_difference
+from torchmark.cli.case_options import Options, load_cases
+from torchmark.cli.gate_options import GateOptions
+from torchmark.cli.overrides_output import OverrideComparison, trace_both
+from torchmark.compare.comparison import Evidence, judge_entry
+from torchmark.compare.session import run_comparison
+from torchmark.compare.timing_sites import LocalSite, time_sides
 from torchmark.model.case import Case
 from torchmark.model.flame import Stacks
 from torchmark.model.gate import Policy
 from torchmark.model.judgement import Verdict
-from torchmark.report.file_names import name_files
-from torchmark.report.flame_ranking import rank_growth
-from torchmark.runner.backend import Stop
-from torchmark.runner.cores import choose_cores
+from torchmark.report.flame.page import rank_growth
+from torchmark.report.text.names import name_files
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.machine import choose_cores
 
 HOOK = "Tensor.__torch_function__"
 FIRST_LINE = "        if kwargs is None:\n            kwargs = {}\n"
@@ -185,11 +184,13 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
 
     Times are taken anew each time, by processes that are started anew.
     """
-    question = Question(tuple(cases), sys.executable, head, "", (), GateOptions(Policy(frozenset())), None, 600.0)
+    question = OverrideComparison(
+        tuple(cases), sys.executable, head, "", (), GateOptions(Policy(frozenset())), None, 600.0
+    )
     comparison, names, cores = question.comparison, name_files(cases), choose_cores(None)
     truth = affected if size_ns else frozenset()
     with tempfile.TemporaryDirectory() as folder:
-        first = carry_out(comparison, cores, None, Path(folder, "x.db"), quiet=True)
+        first = run_comparison(comparison, cores, None, Path(folder, "x.db"), quiet=True)
     traced: dict[Case, bool] = {}
     for number in range(runs):
         begun = time.perf_counter()
@@ -197,8 +198,8 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
         if number == 0:
             judgements = first.judgements
         else:
-            with contextlib.closing(LocalVenue(comparison, cores)) as venue:
-                for _ in time_sides(comparison, [venue], evidence, Stop()):
+            with contextlib.closing(LocalSite(comparison, cores)) as venue:
+                for _ in time_sides(comparison, [venue], evidence, StopRequest()):
                     pass
             judgements = tuple(judge_entry(comparison, entry, evidence) for entry in comparison.entries)
         slower = [one.case for one in judgements if one.verdict is Verdict.SLOWER]

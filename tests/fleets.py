@@ -8,25 +8,6 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from torchmark.cluster.backend import ClusterBackend
-from torchmark.cluster.board import Board, Lot, Parcel
-from torchmark.cluster.dispatch import Dispatcher
-from torchmark.cluster.fleet import Fleet, Listed, Loss, Lost, Notice, Replied
-from torchmark.cluster.parcels import (
-    Body,
-    Build,
-    Built,
-    Canary,
-    Heard,
-    Measure,
-    Measured,
-    Outset,
-    Reply,
-    Survey,
-    Surveyed,
-)
-from torchmark.cluster.simulated import SimulatedFleet
-from torchmark.cluster.told import GivenUp, Returned, Told
 from torchmark.model.case import AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
 from torchmark.model.environment import Environment
 from torchmark.model.node import Node
@@ -34,7 +15,30 @@ from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.cluster.backend import ClusterBackend
+from torchmark.runner.cluster.board import Board, GivenUp, Lot, Parcel, Returned, Told
+from torchmark.runner.cluster.dispatch import Dispatcher
+from torchmark.runner.cluster.protocol import (
+    Body,
+    Build,
+    Built,
+    Canary,
+    Fleet,
+    Heard,
+    Listed,
+    Loss,
+    Lost,
+    Measure,
+    Measured,
+    Notice,
+    Replied,
+    Reply,
+    RunSetup,
+    Survey,
+    Surveyed,
+)
+from torchmark.runner.cluster.simulated import SimulatedFleet
 
 HERE = Environment("python", "3", "2", valgrind="1")
 COUNTING = Sampling((Metric.COUNT,))
@@ -55,8 +59,8 @@ def make_plan(names: Iterable[str], sampling: Sampling = COUNTING, *, group: str
     return Plan(tuple(make_case(name, group=group) for name in names), sampling=sampling)
 
 
-def make_outset(plan: Plan) -> Outset:
-    return Outset(VERSION, plan.targets, plan.sampling, "/", ())
+def make_outset(plan: Plan) -> RunSetup:
+    return RunSetup(VERSION, plan.targets, plan.sampling, "/", ())
 
 
 def make_result(order: Order) -> Times:
@@ -271,8 +275,8 @@ def _is_timed(asked: Asked) -> bool:
     return isinstance(asked.body, Measure) and any(order.metric is Metric.WALL for order in asked.body.orders)
 
 
-def run_parcels(parcels: Iterable[Parcel], dispatcher: Dispatcher, stop: Stop | None = None) -> list[Told]:
-    return list(dispatcher.run(Board(parcels), stop or Stop()))
+def run_parcels(parcels: Iterable[Parcel], dispatcher: Dispatcher, stop: StopRequest | None = None) -> list[Told]:
+    return list(dispatcher.run(Board(parcels), stop or StopRequest()))
 
 
 def one_parcel(names: Sequence[str], lot: Lot | None = None, *, metric: Metric = Metric.COUNT) -> Parcel:

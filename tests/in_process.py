@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from torchmark.cli.main import main
-from torchmark.runner.pool import get_worker
+from torchmark.runner.lab import get_worker
 from torchmark.runner.spec import WorkerSpec
 
 Program = Callable[..., "subprocess.CompletedProcess[str]"]

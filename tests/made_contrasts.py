@@ -11,11 +11,11 @@ from torchmark.model.case import Case
 from torchmark.model.costs import Function, Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import (
+    CaseJudgement,
     Cause,
     CountEvidence,
     Explanation,
     FunctionChange,
-    Judgement,
     Spread,
     TimeEvidence,
     Verdict,
@@ -62,9 +62,9 @@ def clock(verdict: Verdict, log_ratio: float) -> TimeEvidence:
     return TimeEvidence(verdict, log_ratio, log_ratio - 0.005, log_ratio + 0.005, 0.99, 1e-6, 1e-6, 0.003, 0.01)
 
 
-def judgement(verdict: Verdict, case: Case = ADD, **fields: Any) -> Judgement:
+def judgement(verdict: Verdict, case: Case = ADD, **fields: Any) -> CaseJudgement:
     """A judgement whose cause is of no account."""
-    return Judgement(case, verdict, Cause.OPEN, **fields)
+    return CaseJudgement(case, verdict, Cause.OPEN, **fields)
 
 
 def grown(**functions: float) -> Explanation:

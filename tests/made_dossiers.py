@@ -10,22 +10,22 @@ from tests.made_judgements import LACKING, fail, make_count, make_judgement, mak
 from tests.made_overrides import make_override_rows
 from tests.made_summaries import make_case, make_summary
 from tests.sample_runs import ENVIRONMENT, HOST
-from torchmark.analysis.breakdown import shorten
+from torchmark.analysis.flames import shorten
 from torchmark.model.case import AutogradMode, Case, RuntimeMode, TimerArgs
 from torchmark.model.caveat import Drift, OtherInstructionSet, Variation
 from torchmark.model.comparison import Incomparable, LayoutSensitive, NotInTurns
-from torchmark.model.dossier import Breakdown, Command, Dossier, Drawing, Entry, Party, Section
-from torchmark.model.flame import Flame, Frame, FrameKind, Method, Node, Unit
-from torchmark.model.judgement import Explanation, FunctionChange, Judgement, Side, StageChange
+from torchmark.model.dossier import Breakdown, Command, Drawing, ReportData, ReportEntry, ReportSide, Section
+from torchmark.model.flame import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method
+from torchmark.model.judgement import CaseJudgement, Explanation, FunctionChange, Side, StageChange
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric
 from torchmark.model.run import Source
 from torchmark.model.summary import CaseSummary
 from torchmark.model.task import Language
-from torchmark.report.override_section import make_override_section
+from torchmark.report.html.overrides import make_override_section
 
 CREATED = 1.7e9
-BASE = Party("before", "before (0001), 2023-11-14", (ENVIRONMENT,), HOST, (Source("standard", "c0ffee"),))
+BASE = ReportSide("before", "before (0001), 2023-11-14", (ENVIRONMENT,), HOST, (Source("standard", "c0ffee"),))
 HEAD = dataclasses.replace(
     BASE,
     name="after",
@@ -69,23 +69,23 @@ def make_breakdown(base: float, delta: float, only: Side | None = None) -> Break
 def make_flame(title: str = "a case", *, compared: bool = False, name: str = "at::add") -> Flame:
     """Four frames below all; of a difference, one of them has grown."""
 
-    def node(frame: Frame, own: int, children: tuple[Node, ...] = (), base: int | None = None) -> Node:
+    def node(frame: Frame, own: int, children: tuple[FlameNode, ...] = (), base: int | None = None) -> FlameNode:
         both = (base, base + sum(one.base_value or 0 for one in children)) if base is not None else (None, None)
-        return Node(frame, own, own + sum(one.value for one in children), children, *both)
+        return FlameNode(frame, own, own + sum(one.value for one in children), children, *both)
 
     leaf = node(Frame(name, FrameKind.NATIVE, "libtorch_cpu.so"), 700, (), 500 if compared else None)
     side = node(Frame("free", FrameKind.NATIVE, "libc.so.6"), 200, (), 200 if compared else None)
     call = node(Frame("THPVariable_add"), 100, (leaf, side), 100 if compared else None)
     python = node(Frame("f", FrameKind.PYTHON, "bench.py:3"), 50, (call,), 50 if compared else None)
     root = node(Frame("all", FrameKind.OTHER), 0, (python,), 0 if compared else None)
-    return Flame(root, title, Unit.INSTRUCTIONS, Method.CALL_GRAPH, 1)
+    return Flame(root, title, FlameUnit.INSTRUCTIONS, Method.CALL_GRAPH, 1)
 
 
-def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame: bool = True) -> Entry:
+def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame: bool = True) -> ReportEntry:
     """A case whose time and instructions have changed by this share."""
     base, head = make_summary(case, 1e-6, 10_000.0), make_summary(case, 1e-6 * (1 + change), 10_000.0 * (1 + change))
     judgement = make_judgement(case=case, time=make_time(change), count=make_count(10_000, 10_000 * change))
-    return Entry(
+    return ReportEntry(
         case,
         (base, head) if compared else (head,),
         judgement if compared else None,
@@ -99,22 +99,22 @@ def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame:
     )
 
 
-def make_failed(case: Case, failure: Failure = LACKING, *, compared: bool = True) -> Entry:
+def make_failed(case: Case, failure: Failure = LACKING, *, compared: bool = True) -> ReportEntry:
     """A case that failed in head, in every way of measuring."""
     failures = tuple((metric, failure) for metric in Metric)
     head = make_summary(case, None, None, failures=failures)
     judgement = make_judgement(case=case, failures=fail(Side.HEAD, failure=failure))
-    return Entry(case, (make_summary(case), head) if compared else (head,), judgement if compared else None)
+    return ReportEntry(case, (make_summary(case), head) if compared else (head,), judgement if compared else None)
 
 
-def make_dossier(entries: Sequence[Entry], *, compared: bool = True, title: str = "A report") -> Dossier:
+def make_dossier(entries: Sequence[ReportEntry], *, compared: bool = True, title: str = "A report") -> ReportData:
     """A report on these."""
-    return Dossier(
+    return ReportData(
         title, (BASE, HEAD) if compared else (HEAD,), tuple(entries), CREATED, "0.1.0", ("By looking at it.",)
     )
 
 
-def make_small(*, compared: bool = True) -> Dossier:
+def make_small(*, compared: bool = True) -> ReportData:
     """A few cases, one of each kind."""
     python = [make_case("Pointwise", name, suite="standard", stmt=f"x.{name}()") for name in ("add", "mul", "div")]
     cpp = make_case("Pointwise", "add", language=Language.CPP, suite="standard", stmt="x.add(1);")
@@ -132,7 +132,7 @@ def make_small(*, compared: bool = True) -> Dossier:
     return make_dossier(entries, compared=compared)
 
 
-def make_uncounted() -> Dossier:
+def make_uncounted() -> ReportData:
     """Four cases with many instructions, of which base was not counted; a caveat, and the overheads of overrides."""
     entries = []
     for i, name in enumerate(("add", "mul", "div", "sqrt")):
@@ -147,7 +147,7 @@ def make_uncounted() -> Dossier:
     return dataclasses.replace(make_dossier(entries), sections=(section,))
 
 
-def make_uncompared() -> Dossier:
+def make_uncompared() -> ReportData:
     """A case whose statement is another one in base, so that its sides are shown alone."""
     obstacle = Incomparable("definition", "x.add()", "x.add(1)")
     flames = tuple(make_flame(title=party.name, compared=False) for party in (BASE, HEAD))
@@ -155,7 +155,7 @@ def make_uncompared() -> Dossier:
     return make_dossier([dataclasses.replace(entry, judgement=None, flames=flames, obstacles=(obstacle,))])
 
 
-def _doubt(entry: Entry) -> Entry:
+def _doubt(entry: ReportEntry) -> ReportEntry:
     """The same with something to be doubted of every side."""
     caveats = (Drift(0.2), Variation(0.5), OtherInstructionSet("AVX512", "AVX2"))
     exhibits = tuple(dataclasses.replace(one, caveats=caveats) for one in entry.exhibits if one is not None)
@@ -163,7 +163,7 @@ def _doubt(entry: Entry) -> Entry:
     return dataclasses.replace(entry, exhibits=exhibits, judgement=judgement)
 
 
-def make_many(number: int) -> Dossier:
+def make_many(number: int) -> ReportData:
     """So many cases, nearly all of which are the same."""
     drawn = random.Random(7)
     entries = []
@@ -181,7 +181,7 @@ def make_many(number: int) -> Dossier:
     return make_dossier(entries, title="Many cases")
 
 
-def make_hostile(*, compared: bool = True) -> Dossier:
+def make_hostile(*, compared: bool = True) -> ReportData:
     """A case for each text that means harm or takes much room, which is everywhere where a text can be."""
     entries = [_make_victim(text, compared=compared) for text in (*HOSTILE, *VICTIMS)]
     text = HOSTILE[1]
@@ -211,7 +211,7 @@ def make_hostile(*, compared: bool = True) -> Dossier:
     )
 
 
-def _make_victim(text: str, *, compared: bool) -> Entry:
+def _make_victim(text: str, *, compared: bool) -> ReportEntry:
     case = dataclasses.replace(
         make_case(text, text, suite=text),
         args=TimerArgs(text, text, text),
@@ -237,5 +237,5 @@ def _spoil(summary: CaseSummary | None, failure: Failure, text: str) -> CaseSumm
     return summary and dataclasses.replace(summary, failures=((Metric.COUNT, failure),), unchecked=text)
 
 
-def _spoil_judgement(judgement: Judgement | None, failure: Failure) -> Judgement | None:
+def _spoil_judgement(judgement: CaseJudgement | None, failure: Failure) -> CaseJudgement | None:
     return judgement and dataclasses.replace(judgement, failures=fail(Side.HEAD, failure=failure))

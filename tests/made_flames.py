@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from torchmark.analysis.flame import grow, grow_difference
-from torchmark.model.flame import Flame, Frame, FrameKind, Method, Node, Stack, Stacks, Unit
-from torchmark.report.flame_packing import DIGITS
+from torchmark.analysis.flames import grow, grow_difference
+from torchmark.model.flame import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
+from torchmark.report.flame.page import DIGITS
 
 RUN = Frame("run", FrameKind.PYTHON, "bench.py:3")
 HOOK = Frame("Sub.__torch_function__", FrameKind.PYTHON, "/site-packages/sub.py:12")
@@ -36,7 +36,7 @@ HOSTILE = (
 
 
 def make_stacks(*stacks: tuple[tuple[Frame, ...], int], number: int = 100) -> Stacks:
-    return Stacks(tuple(Stack(*stack) for stack in stacks), Unit.INSTRUCTIONS, Method.CALLERS, number)
+    return Stacks(tuple(Stack(*stack) for stack in stacks), FlameUnit.INSTRUCTIONS, Method.CALLERS, number)
 
 
 BASE = make_stacks(
@@ -59,12 +59,12 @@ HEAD = make_stacks(
 
 
 def plain_flame() -> Flame:
-    return Flame(grow(BASE), "torch.add for Sub", Unit.INSTRUCTIONS, Method.CALLERS, 100, "torch 2.13")
+    return Flame(grow(BASE), "torch.add for Sub", FlameUnit.INSTRUCTIONS, Method.CALLERS, 100, "torch 2.13")
 
 
 def compared_flame() -> Flame:
     root = grow_difference(BASE, HEAD)
-    return Flame(root, "torch.add for Sub: base, head", Unit.INSTRUCTIONS, Method.CALLERS, 100, "Two builds")
+    return Flame(root, "torch.add for Sub: base, head", FlameUnit.INSTRUCTIONS, Method.CALLERS, 100, "Two builds")
 
 
 def hostile_flame() -> Flame:
@@ -94,7 +94,7 @@ small_frames = st.one_of(st.sampled_from([RUN, HOOK, ADD, LOOP, MALLOC]), frames
 def stacks(draw: st.DrawFn) -> Stacks:
     chains = draw(st.dictionaries(st.lists(small_frames, max_size=5).map(tuple), st.integers(0, 10**9), max_size=8))
     made = make_stacks(*chains.items(), number=draw(st.integers(1, 100)))
-    return dataclasses.replace(made, unit=draw(st.sampled_from(Unit)))
+    return dataclasses.replace(made, unit=draw(st.sampled_from(FlameUnit)))
 
 
 @st.composite
@@ -104,7 +104,7 @@ def flames(draw: st.DrawFn) -> Flame:
     return Flame(root, draw(texts), one.unit, draw(st.sampled_from(Method)), one.number, draw(texts))
 
 
-def unpack(table: list[list[Any]], graph: dict[str, Any]) -> Node:
+def unpack(table: list[list[Any]], graph: dict[str, Any]) -> FlameNode:
     """What flame.js reads from a graph, with frames that have their labels for names."""
     return _Reader(table, graph).read(None)
 
@@ -115,7 +115,7 @@ class _Reader:
         self.graph = graph
         self.numbers = iter(read_numbers(graph["tree"]))
 
-    def read(self, caller: int | None) -> Node:
+    def read(self, caller: int | None) -> FlameNode:
         first = next(self.numbers)
         place, calls = divmod(first // 2, 4)
         number = place if caller is None else read_numbers(self.table[caller][3])[place]
@@ -127,9 +127,9 @@ class _Reader:
         frame = Frame(label, FrameKind.OTHER, self.table[1][origin])
         value = own + rest + sum(child.value for child in children)
         if not self.graph["both"]:
-            return Node(frame, own, value, children)
+            return FlameNode(frame, own, value, children)
         base_value = base_own + base_rest + sum(child.base_value or 0 for child in children)
-        return Node(frame, own, value, children, base_own, base_value)
+        return FlameNode(frame, own, value, children, base_own, base_value)
 
     def _pair(self) -> tuple[int, int]:
         head = self._amount(next(self.numbers))

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
-from torchmark.analysis.judge import judge
+from torchmark.analysis.verdict.judge import judge
 from torchmark.model import comparison as doubts
 from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.comparison import ComparisonCaveat
 from torchmark.model.judgement import (
+    CaseJudgement,
     Cause,
     CountEvidence,
-    Judgement,
     LayoutVisits,
     Side,
     SideFailure,
@@ -120,7 +120,7 @@ def make_judgement(
     base_case: Case | None = None,
     caveats: tuple[ComparisonCaveat, ...] = (),
     failures: tuple[SideFailure, ...] = (),
-) -> Judgement:
+) -> CaseJudgement:
     """What would be said of this evidence."""
     case = case or make_case(*label)
     return judge(case, time, count, base_case=base_case, caveats=caveats, failures=failures)
@@ -166,7 +166,7 @@ _cases = st.builds(
     st.sampled_from(["", "standard", "~/私の.py"]),
 )
 random_judgements = st.builds(
-    Judgement,
+    CaseJudgement,
     case=_cases,
     verdict=st.sampled_from(Verdict),
     cause=st.sampled_from(Cause),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tests.made_summaries import make_case, make_summary
 from tests.stored_runs import INFO
 from torchmark.analysis.overrides import OverrideRow, find_overheads
-from torchmark.callgrind.symbols import standardise
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case
 from torchmark.model.costs import Costs, Function, Profile, Tally
 from torchmark.model.plan import Plan, Sampling

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.made_summaries import make_case
 from tests.stored_runs import BASELINE, ENVIRONMENT, INFO, PROFILE, TALLY
-from torchmark.analysis.sharding import pick_orders
+from torchmark.analysis.estimate import pick_orders
 from torchmark.model.case import AutogradMode, RuntimeMode
 from torchmark.model.outcome import Failure, FailureKind, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
@@ -18,10 +18,10 @@ from torchmark.model.run import Run, RunInfo
 from torchmark.model.shard import SHARD, Shard
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
 from torchmark.runner.fake import FakeBackend
+from torchmark.store.documents import export_run
 from torchmark.store.runs import Store, open_store
-from torchmark.store.transfer import export_run
 
 CASES = (
     make_case("add", suite="a.py"),
@@ -61,7 +61,7 @@ def carry_out(
     backend = FakeBackend(result, ENVIRONMENT)
     backend.open(plan)
     with store.begin(plan, info) as recorder:
-        for event in backend.execute(plan, list(orders), Stop()):
+        for event in backend.execute(plan, list(orders), StopRequest()):
             if isinstance(event, Outcome):
                 recorder.append(event)
         recorder.finish()

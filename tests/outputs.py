@@ -55,14 +55,14 @@ from tests.stored_runs import BEGAN, FIRST_CALL, GOLDEN, PROFILE, TALLY
 from tests.stored_runs import make_run as make_golden_run
 from tests.unit.test_reprs import RESULTS, VALUES
 from torchmark import Compare, Measurement
-from torchmark.analysis.override_expectations import hold_to_expectations
-from torchmark.api.comparison import Comparison, Evidence
+from torchmark.analysis.overrides import hold_to_expectations
+from torchmark.api.ab import from_judgement
+from torchmark.api.callgrind_stats import make_stats
 from torchmark.api.inputs import make_result
-from torchmark.api.judgement import from_judgement
-from torchmark.api.stats import make_stats
-from torchmark.cli.comparing import Found
 from torchmark.cli.main import main as run_program
-from torchmark.cli.overview import COMMANDS, overview
+from torchmark.cli.startup import COMMANDS, overview
+from torchmark.compare.comparison import Comparison, Evidence
+from torchmark.compare.session import ComparisonResult
 from torchmark.model.case import Case
 from torchmark.model.costs import Costs, Function, Profile
 from torchmark.model.flame import Stacks
@@ -77,17 +77,16 @@ from torchmark.model.run import Run
 from torchmark.model.selftest import Trial
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
-from torchmark.report.compiling import describe_compile_costs
-from torchmark.report.flame_formats import as_collapsed
-from torchmark.report.flame_page import render_html
-from torchmark.report.flame_svg import render_svg
-from torchmark.report.judgements import describe_judgement, render_judgements
-from torchmark.report.override_bundle import write_guide, write_tables
-from torchmark.report.overrides import render_overrides
-from torchmark.report.pages.report import render_report
-from torchmark.report.step_summary import summarise_markdown
-from torchmark.runner.building import CacheState
+from torchmark.report.flame.formats import as_collapsed
+from torchmark.report.flame.page import render_html, render_svg
+from torchmark.report.html.overrides import write_guide, write_tables
+from torchmark.report.html.report_page import render_report
+from torchmark.report.text.gate import summarise_markdown
+from torchmark.report.text.judgements import describe_judgement, render_judgements
+from torchmark.report.text.overrides import render_overrides
+from torchmark.report.text.run_table import describe_compile_costs
 from torchmark.runner.fake import FakeBackend
+from torchmark.runner.prepare import CacheState
 from torchmark.store.runs import open_store
 
 FOLDER = GOLDEN / "outputs"
@@ -252,15 +251,15 @@ def stop_clocks(patch: pytest.MonkeyPatch) -> None:
 def make_machine(patch: pytest.MonkeyPatch) -> None:
     """Another machine than this one, on which no program is started."""
     patch.setattr(sys, "executable", "/opt/own/python")
-    patch.setattr("torchmark.cli.planning.describe_host", lambda environ: HOST)
-    patch.setattr("torchmark.cli.live_dossiers.describe_host", lambda environ: HOST)
-    patch.setattr("torchmark.cli.planning.read_cpu_model", lambda root: HOST.cpu_model)
-    patch.setattr("torchmark.cli.cmd_selftest.read_cpu_model", lambda root: HOST.cpu_model)
-    patch.setattr("torchmark.cli.asking.check_interpreters", lambda *pythons: None)
-    patch.setattr("torchmark.cli.cmd_run.choose_cores", lambda cores: [0, 1])
-    patch.setattr("torchmark.cli.cmd_ab.choose_cores", lambda cores: [0, 1])
-    patch.setattr("torchmark.cli.cmd_overrides.choose_cores", lambda cores: [0, 1])
-    patch.setattr("torchmark.cli.cmd_selftest.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.api.runs.describe_host", lambda environ: HOST)
+    patch.setattr("torchmark.api.report_data.describe_host", lambda environ: HOST)
+    patch.setattr("torchmark.api.runs.read_cpu_model", lambda root: HOST.cpu_model)
+    patch.setattr("torchmark.cli.commands.cmd_selftest.read_cpu_model", lambda root: HOST.cpu_model)
+    patch.setattr("torchmark.cli.ab_output.check_interpreters", lambda *pythons: None)
+    patch.setattr("torchmark.cli.commands.cmd_run.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.cli.commands.cmd_ab.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.cli.commands.cmd_overrides.choose_cores", lambda cores: [0, 1])
+    patch.setattr("torchmark.cli.commands.cmd_selftest.choose_cores", lambda cores: [0, 1])
 
 
 def scene(name: str) -> Callable[[Act], Act]:
@@ -705,9 +704,9 @@ def _terminal(stage: Stage) -> None:
     store_sides(stage)
     store_days(stage)
     stage.patch.setenv("TERM", "xterm-256color")
-    stage.patch.setattr("torchmark.cli.cmd_doctor.probe_machine", lambda: RICH)
+    stage.patch.setattr("torchmark.cli.commands.cmd_doctor.probe_machine", lambda: RICH)
     stage.patch.setattr(
-        "torchmark.cli.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.cli.commands.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for line in (
         "show before",
@@ -827,7 +826,7 @@ def measure(order: Order) -> Result:
 
 def measure_nothing(stage: Stage) -> None:
     """Results of `torchmark run` are made up."""
-    stage.patch.setattr("torchmark.cli.backends.LocalBackend", lambda cores: FakeBackend(measure, ENVIRONMENT))
+    stage.patch.setattr("torchmark.cli.options.LocalBackend", lambda cores: FakeBackend(measure, ENVIRONMENT))
     Path("bench_mine.py").write_text(SUITE)
 
 
@@ -868,10 +867,10 @@ class Timing:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.factor = 1.0
-        patch.setattr("torchmark.cli.timing.measure_time", self.measure)
-        patch.setattr("torchmark.cli.timing.race", self.race)
-        patch.setattr("torchmark.cli.cmd_time.open_worker", lambda python: (NoWorker(), Place(HERE)))
-        patch.setattr("torchmark.cli.cmd_time.start_worker", lambda *_: {})
+        patch.setattr("torchmark.api.statements.measure_time", self.measure)
+        patch.setattr("torchmark.api.statements.race", self.race)
+        patch.setattr("torchmark.cli.commands.cmd_time.open_worker", lambda python: (NoWorker(), Place(HERE)))
+        patch.setattr("torchmark.cli.commands.cmd_time.start_worker", lambda *_: {})
 
     def _take(self, stmt: str, number: int, blocks: int) -> Times | Failure:
         if stmt == "bad()":
@@ -964,12 +963,12 @@ def count_made_up(patch: pytest.MonkeyPatch) -> None:
         profile = Profile(("Ir",), own, own, {})
         return dataclasses.replace(tally(job.number, *totals), profile=profile, noisy=("ceval.c:_PyEval",))
 
-    patch.setattr("torchmark.cli.cmd_count.Worker", NoWorker)
-    patch.setattr("torchmark.cli.cmd_count.find_valgrind", lambda path: "/usr/bin/valgrind")
-    patch.setattr("torchmark.cli.cmd_count.start", lambda worker: None)
-    patch.setattr("torchmark.cli.cmd_count.run_once", lambda *_: None)
-    patch.setattr("torchmark.cli.cmd_count.count", count)
-    patch.setattr("torchmark.cli.cmd_count.tally", lambda counted, seeds: counted)
+    patch.setattr("torchmark.cli.commands.cmd_count.Worker", NoWorker)
+    patch.setattr("torchmark.cli.commands.cmd_count.find_valgrind", lambda path: "/usr/bin/valgrind")
+    patch.setattr("torchmark.cli.commands.cmd_count.start", lambda worker: None)
+    patch.setattr("torchmark.cli.commands.cmd_count.run_once", lambda *_: None)
+    patch.setattr("torchmark.cli.commands.cmd_count.count", count)
+    patch.setattr("torchmark.cli.commands.cmd_count.tally", lambda counted, seeds: counted)
 
 
 @scene("count")
@@ -1018,7 +1017,7 @@ def _fuzz(stage: Stage) -> None:
 # Comparisons that were just made.
 
 
-def make_found(comparison: Comparison, *changes: float) -> Found:
+def make_found(comparison: Comparison, *changes: float) -> ComparisonResult:
     """What would come of a comparison; the entries change by these shares in turn."""
     evidence, judgements = Evidence(), []
     for number, entry in enumerate(comparison.entries):
@@ -1040,13 +1039,13 @@ def make_found(comparison: Comparison, *changes: float) -> Found:
                 failures=fail(Side.HEAD) if number == 4 else (),
             )
         )
-    return Found(evidence, tuple(judgements), "ab", None)
+    return ComparisonResult(evidence, tuple(judgements), "ab", None)
 
 
 @scene("ab/statements")
 def _ab_statements(stage: Stage) -> None:
     stage.patch.setattr(
-        "torchmark.cli.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.cli.commands.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for columns in WIDTHS:
         stage.run("ab", "x + y", "torch.add(x, y)", "--setup", "x, y = 1, 2", "--metric", "wall,count", columns=columns)
@@ -1064,7 +1063,9 @@ def _ab_statements(stage: Stage) -> None:
 @scene("ab/suite")
 def _ab_suite(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04, 0.006, 0.0, 0.3)
-    stage.patch.setattr("torchmark.cli.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, *changes))
+    stage.patch.setattr(
+        "torchmark.cli.commands.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, *changes)
+    )
     suite = ("ab", "--base", "/a/python", "--head", "/b/python", "standard", "-k", "linear", "--metric", "wall,count")
     for columns in WIDTHS:
         stage.run(*suite, columns=columns)
@@ -1082,8 +1083,10 @@ def _overrides(stage: Stage) -> None:
             return make_tally(900 * factor, 37, 63)
         return Times(500, tuple(factor * 500 * us * 1e-6 for us in (1.0, 1.1, 1.2, 1.1, 1.0, 1.3)))
 
-    stage.patch.setattr("torchmark.cli.cmd_overrides.LocalBackend", lambda cores: FakeBackend(take, ENVIRONMENT))
-    stage.patch.setattr("torchmark.cli.cmd_overrides.find_faults", lambda cases, target: {})
+    stage.patch.setattr(
+        "torchmark.cli.commands.cmd_overrides.LocalBackend", lambda cores: FakeBackend(take, ENVIRONMENT)
+    )
+    stage.patch.setattr("torchmark.cli.commands.cmd_overrides.find_faults", lambda cases, target: {})
     for columns in WIDTHS:
         stage.run("overrides", "-k", "add or neg", "-q", columns=columns)
     stage.run("overrides", "--nreps", "500", "--nrepreps", "6")
@@ -1118,9 +1121,9 @@ def open_no_tracer(target: Target) -> Iterator[NoTracer]:
 def _overrides_compared(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04)
     for name, value in (
-        ("torchmark.cli.override_comparing.carry_out", lambda comparison, *_, **__: make_found(comparison, *changes)),
-        ("torchmark.cli.override_comparing.open_tracer", open_no_tracer),
-        ("torchmark.cli.override_comparing.start_together", lambda base, head: None),
+        ("torchmark.cli.overrides_output.carry_out", lambda comparison, *_, **__: make_found(comparison, *changes)),
+        ("torchmark.cli.overrides_output.open_tracer", open_no_tracer),
+        ("torchmark.cli.overrides_output.start_together", lambda base, head: None),
     ):
         stage.patch.setattr(name, value)
     stage.patch.setitem(sys.modules, "resvg_py", None)
@@ -1136,10 +1139,10 @@ def _overrides_compared(stage: Stage) -> None:
 
 @scene("flame/command")
 def _flame(stage: Stage) -> None:
-    stage.patch.setattr("torchmark.cli.cmd_flame.open_tracer", open_no_tracer)
-    stage.patch.setattr("torchmark.cli.cmd_flame.start_together", lambda base, head: None)
-    stage.patch.setattr("torchmark.cli.cmd_flame.find_faults", lambda cases, target: {})
-    stage.patch.setattr("torchmark.cli.cmd_flame.sample_case", lambda *_, **__: HEAD_STACKS)
+    stage.patch.setattr("torchmark.cli.commands.cmd_flame.open_tracer", open_no_tracer)
+    stage.patch.setattr("torchmark.cli.commands.cmd_flame.start_together", lambda base, head: None)
+    stage.patch.setattr("torchmark.cli.commands.cmd_flame.find_faults", lambda cases, target: {})
+    stage.patch.setattr("torchmark.cli.commands.cmd_flame.sample_case", lambda *_, **__: HEAD_STACKS)
     names = ("one.svg", "one.html", "one.speedscope.json", "one.txt")
     for name in names:
         stage.run("flame", "x + y", "-o", name)
@@ -1163,11 +1166,11 @@ def _selftest(stage: Stage) -> None:
         *[Trial(5e-8, Verdict.SLOWER, 0.05, 0.75)] * 4,
     ]
     for name, value in (
-        ("torchmark.cli.cmd_selftest.Arena", lambda *_, **__: NoArena()),
-        ("torchmark.cli.cmd_selftest.claim_machine", lambda *_: None),
-        ("torchmark.cli.cmd_selftest.gauge_statement", lambda arena: 1e-6),
-        ("torchmark.cli.cmd_selftest.choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),
-        ("torchmark.cli.cmd_selftest.run_trials", lambda *_: iter(trials)),
+        ("torchmark.cli.commands.cmd_selftest.Arena", lambda *_, **__: NoArena()),
+        ("torchmark.cli.commands.cmd_selftest.claim_machine", lambda *_: None),
+        ("torchmark.cli.commands.cmd_selftest.gauge_statement", lambda arena: 1e-6),
+        ("torchmark.cli.commands.cmd_selftest.choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),
+        ("torchmark.cli.commands.cmd_selftest.run_trials", lambda *_: iter(trials)),
     ):
         stage.patch.setattr(name, value)
     for columns in WIDTHS:
@@ -1223,7 +1226,7 @@ FINE = dataclasses.replace(
 @scene("doctor")
 def _doctor(stage: Stage) -> None:
     for machine in (POOR, RICH, FINE):
-        stage.patch.setattr("torchmark.cli.cmd_doctor.probe_machine", lambda found=machine: found)
+        stage.patch.setattr("torchmark.cli.commands.cmd_doctor.probe_machine", lambda found=machine: found)
         for columns in WIDTHS:
             stage.run("doctor", columns=columns)
         stage.run("doctor", "--json", "-")
@@ -1232,13 +1235,13 @@ def _doctor(stage: Stage) -> None:
 @scene("cache")
 def _cache(stage: Stage) -> None:
     for state in (CacheState("/a/cache", 0, 0, 0, 0, 2 << 30), CacheState("/a/cache", 21, 3, 1, 123_456_789, 2 << 30)):
-        stage.patch.setattr("torchmark.cli.cmd_cache.inspect_cache", lambda environ, found=state: found)
-        stage.patch.setattr("torchmark.cli.cmd_cache.clear_cache", lambda environ, found=state: found)
+        stage.patch.setattr("torchmark.cli.commands.cmd_cache.inspect_cache", lambda environ, found=state: found)
+        stage.patch.setattr("torchmark.cli.commands.cmd_cache.clear_cache", lambda environ, found=state: found)
         stage.run("cache", "info")
         stage.run("cache", "info", "--json", "-")
         stage.run("cache", "clear")
-    stage.patch.setattr("torchmark.cli.cmd_cache.load_sdk", lambda: None)
-    stage.patch.setattr("torchmark.cli.cmd_cache.warm_cache", lambda sdk, environ: None)
+    stage.patch.setattr("torchmark.cli.commands.cmd_cache.load_sdk", lambda: None)
+    stage.patch.setattr("torchmark.cli.commands.cmd_cache.warm_cache", lambda sdk, environ: None)
     stage.run("cache", "warm")
 
 

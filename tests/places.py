@@ -7,15 +7,15 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from torchmark.api.contest import Timing
+from torchmark.compare.confirm import Timing
 from torchmark.errors import PlaceLost
-from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Part, Visit
+from torchmark.model.bout import BlockPlan, PairedCase, PairedSide, RunTime, SideBlocks, Visit
 from torchmark.model.job import Place
 from torchmark.model.judgement import Side, SideFailure, Verdict
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.arena import Failures
-from torchmark.runner.layouts import Match
-from torchmark.stats import student
+from torchmark.runner.paired_workers import Failures
+from torchmark.runner.spec import Match
+from torchmark.stats import intervals
 
 RAISED = (SideFailure(Side.BASE, Failure(FailureKind.RAISED, "no such operator")),)
 RUN_S = 1e-6
@@ -24,12 +24,12 @@ Effect = Callable[[int, int], float]
 """From the number of a layout and that of the visit there to the log-ratio."""
 
 
-def part(name: str) -> Part:
-    return Part(name, "pass", Place("/"))
+def part(name: str) -> PairedSide:
+    return PairedSide(name, "pass", Place("/"))
 
 
-def bout(name: str) -> Bout:
-    return Bout(part(name), part(name))
+def bout(name: str) -> PairedCase:
+    return PairedCase(part(name), part(name))
 
 
 class FakePlace:
@@ -55,11 +55,11 @@ class FakePlace:
         self._layouts += layouts
         self.now += 10
 
-    def gauge(self, one: Bout) -> Gauge | Failures:
+    def gauge(self, one: PairedCase) -> RunTime | Failures:
         effect = self.effects[one.base.stmt]
-        return effect if isinstance(effect, tuple) else Gauge(RUN_S, RUN_S)
+        return effect if isinstance(effect, tuple) else RunTime(RUN_S, RUN_S)
 
-    def visit(self, layout: int, one: Bout, pace: Pace) -> Visit | Failures:
+    def visit(self, layout: int, one: PairedCase, pace: BlockPlan) -> Visit | Failures:
         name = one.base.stmt
         effect = self.effects[name]
         assert not isinstance(effect, tuple)
@@ -70,8 +70,8 @@ class FakePlace:
         ratio = effect(layout, number)
         nothing = (0,) * pace.pairs
         block_s = pace.number * RUN_S
-        base = Blocks((block_s,) * pace.pairs, nothing, nothing)
-        return Visit(pace.number, base, Blocks((block_s * (1 + ratio),) * pace.pairs, nothing, nothing))
+        base = SideBlocks((block_s,) * pace.pairs, nothing, nothing)
+        return Visit(pace.number, base, SideBlocks((block_s * (1 + ratio),) * pace.pairs, nothing, nothing))
 
 
 def noise(seed: int, sd: float = 0.002) -> Effect:
@@ -101,11 +101,11 @@ class MortalPlace(FakePlace):
         self._check()
         super().start(layouts, note)
 
-    def gauge(self, one: Bout) -> Gauge | Failures:
+    def gauge(self, one: PairedCase) -> RunTime | Failures:
         self._check()
         return super().gauge(one)
 
-    def visit(self, layout: int, one: Bout, pace: Pace) -> Visit | Failures:
+    def visit(self, layout: int, one: PairedCase, pace: BlockPlan) -> Visit | Failures:
         self.is_gone = self.is_gone or self._dies(one.base.stmt, layout)
         self._check()
         return super().visit(layout, one, pace)
@@ -122,7 +122,7 @@ def steady(name: str, by: float = 0.0, sd: float = 0.002) -> Effect:
 
 def showing(p: float, layouts: int = 6) -> Effect:
     """A change that the first layouts show, and fresh ones with exactly this p value."""
-    t = student.quantile(1 - p, layouts - 1)
+    t = intervals.quantile(1 - p, layouts - 1)
     mean = math.copysign(0.03, t)
     # Half of the layouts so far above the mean, half so far below: the standard error is then mean / t.
     apart = mean / t * math.sqrt(layouts - 1)

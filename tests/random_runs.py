@@ -17,8 +17,7 @@ from torchmark.model.outcome import Activity, Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.times import Times
-from torchmark.store.fields import MOST
-from torchmark.store.plain import MOST_SECONDS
+from torchmark.store.plain import MOST, MOST_SECONDS
 
 # Also what SQLite or UTF-8 would not take as it is.
 TEXTS = st.text(st.sampled_from('ab "\\\n\0\x1bé😀\udcff'), max_size=5)

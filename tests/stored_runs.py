@@ -29,9 +29,9 @@ from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.model.task import Language
 from torchmark.model.times import Times
+from torchmark.store.documents import export_run
 from torchmark.store.runs import open_store
-from torchmark.store.schema import SCHEMA_VERSION
-from torchmark.store.transfer import export_run
+from torchmark.store.store_file import SCHEMA_VERSION
 
 GOLDEN = Path(__file__).parent / "golden"
 

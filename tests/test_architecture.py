@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.runner.bundle import PORTABLE
+from torchmark.runner.link import PORTABLE
 
 SOURCE = Path(__file__).parents[1] / "src" / "torchmark"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -55,20 +55,26 @@ THIRD_PARTY = {
         "measure/threads.py",
         "worker/*",
         "api/timer.py",
-        "api/copies.py",
-        "api/definitions.py",
+        "api/counter.py",
+        "api/benchmarks.py",
         "fuzz/*",
-        "api/fuzzers.py",
+        "api/inputs.py",
         "suites/overrides/tensors.py",
         "suites/overrides/loop.py",
     },
-    "numpy": {"fuzz/*", "analysis/candidates.py", "analysis/conjunctions.py", "analysis/gaps.py", "analysis/rules.py"},
-    "resvg_py": {"report/flame_png.py"},
-    "scipy": {"analysis/candidates.py", "analysis/rules.py", "stats/binomial.py", "stats/student.py"},
+    "numpy": {
+        "fuzz/*",
+        "analysis/conditions.py",
+        "analysis/conditions.py",
+        "analysis/conditions.py",
+        "analysis/rules.py",
+    },
+    "resvg_py": {"report/flame/picture.py"},
+    "scipy": {"analysis/conditions.py", "analysis/rules.py", "stats/intervals.py", "stats/intervals.py"},
     "click": {"cli/*"},
-    "rich": {"cli/*", "report/cells.py", "report/findings.py", "report/waiting.py"},
-    "jinja2": {"report/page.py"},
-    "ray": {"cluster/ray_fleet.py"},
+    "rich": {"cli/*", "report/text/terminal.py", "report/text/machine.py", "report/text/terminal.py"},
+    "jinja2": {"report/html/templates.py"},
+    "ray": {"runner/cluster/ray_fleet.py"},
 }
 
 # Runs inside any interpreter the user points at: Python 3.9, the standard library and that interpreter's torch.
@@ -79,12 +85,12 @@ THIRD_PARTY = {
 MAY_PRINT = {
     "cli/output.py",
     "cli/main.py",  # the overview, before anything else is loaded
-    "cli/streams.py",
-    "cli/cmd_doctor.py",  # a console that does not write: what it would is printed with `echo`
-    "cli/cmd_rm.py",  # click's question, which is a number and words of ours
+    "cli/startup.py",
+    "cli/commands/cmd_doctor.py",  # a console that does not write: what it would is printed with `echo`
+    "cli/commands/cmd_rm.py",  # click's question, which is a number and words of ours
     "api/compare.py",  # through `printable_lines`
-    "report/waiting.py",  # a spinner, through `printable`
-    "runner/notices.py",  # one line, made printable there: the runner knows nothing of reports
+    "report/text/terminal.py",  # a spinner, through `printable`
+    "runner/folders.py",  # one line, made printable there: the runner knows nothing of reports
     "report/progress.py",  # a bar, which moves the cursor, through `printable`
 }
 # Processes of their own, whose output the parent reads.
@@ -221,22 +227,22 @@ def test_portable_modules_are_python_3_9_and_need_nothing_but_torch(path: Path) 
     [
         ("torchmark", {"torch", "numpy", "click", "rich", "jinja2", "typing", "dataclasses"}),
         ("torchmark.cli.main", {"torch", "numpy", "click", "rich", "jinja2", "typing", "dataclasses"}),
-        ("torchmark.cli.cmd_time", {"torch", "numpy", "jinja2"}),
-        ("torchmark.cli.cmd_count", {"torch", "numpy", "jinja2"}),
-        ("torchmark.cli.cmd_list", {"torch", "numpy", "jinja2", "rich"}),
-        ("torchmark.cli.cmd_run", {"torch", "numpy", "scipy", "jinja2", "ray"}),
-        ("torchmark.cli.cmd_ab", {"torch", "numpy", "scipy", "jinja2", "ray"}),
-        ("torchmark.cli.cmd_fuzz", {"torch", "numpy", "jinja2", "ray"}),
-        ("torchmark.cluster.backend", {"torch", "numpy", "jinja2", "ray"}),
-        ("torchmark.cluster.opening", {"torch", "numpy", "jinja2", "ray"}),
-        ("torchmark.cli.cmd_overrides", {"torch", "numpy", "scipy", "jinja2"}),
-        ("torchmark.cli.cmd_flame", {"torch", "numpy", "jinja2"}),
+        ("torchmark.cli.commands.cmd_time", {"torch", "numpy", "jinja2"}),
+        ("torchmark.cli.commands.cmd_count", {"torch", "numpy", "jinja2"}),
+        ("torchmark.cli.commands.cmd_list", {"torch", "numpy", "jinja2", "rich"}),
+        ("torchmark.cli.commands.cmd_run", {"torch", "numpy", "scipy", "jinja2", "ray"}),
+        ("torchmark.cli.commands.cmd_ab", {"torch", "numpy", "scipy", "jinja2", "ray"}),
+        ("torchmark.cli.commands.cmd_fuzz", {"torch", "numpy", "jinja2", "ray"}),
+        ("torchmark.runner.cluster.backend", {"torch", "numpy", "jinja2", "ray"}),
+        ("torchmark.runner.cluster.backend", {"torch", "numpy", "jinja2", "ray"}),
+        ("torchmark.cli.commands.cmd_overrides", {"torch", "numpy", "scipy", "jinja2"}),
+        ("torchmark.cli.commands.cmd_flame", {"torch", "numpy", "jinja2"}),
         ("torchmark.suites.overrides", {"torch", "torchmark.define", "dataclasses"}),
-        ("torchmark.cli.cmd_show", {"torch", "numpy", "jinja2"}),
-        ("torchmark.cli.streams", {"torch", "numpy", "click", "rich", "jinja2", "typing", "dataclasses"}),
-        ("torchmark.cli.cmd_runs", {"torch", "numpy", "jinja2", "rich"}),
-        ("torchmark.cli.cmd_export", {"torch", "numpy", "jinja2", "rich"}),
-        ("torchmark.cli.cmd_doctor", {"torch", "numpy", "jinja2"}),
+        ("torchmark.cli.commands.cmd_show", {"torch", "numpy", "jinja2"}),
+        ("torchmark.cli.startup", {"torch", "numpy", "click", "rich", "jinja2", "typing", "dataclasses"}),
+        ("torchmark.cli.commands.cmd_runs", {"torch", "numpy", "jinja2", "rich"}),
+        ("torchmark.cli.commands.cmd_export", {"torch", "numpy", "jinja2", "rich"}),
+        ("torchmark.cli.commands.cmd_doctor", {"torch", "numpy", "jinja2"}),
         ("torchmark.api.compare", {"torch", "numpy", "jinja2"}),
     ],
 )

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from torchmark.runner.bundle import BOOTSTRAP
+from torchmark.runner.link import BOOTSTRAP
 
 # Handed on to workers as everything is that begins like this, and to compilers as everything is.
 MARKER = "TORCH_TRIAL"

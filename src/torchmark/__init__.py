@@ -10,29 +10,29 @@ __version__ = "0.1.0"
 # As typing.TYPE_CHECKING, without the time that importing typing takes.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torchmark.analysis.arrange import ordered_unique as ordered_unique
+    from torchmark.analysis.grid import ordered_unique as ordered_unique
+    from torchmark.api.ab import Judgement as Judgement
     from torchmark.api.ab import ab as ab
     from torchmark.api.benchmarks import BenchmarkResult as BenchmarkResult
+    from torchmark.api.benchmarks import materialize as materialize
     from torchmark.api.benchmarks import run_benchmarks as run_benchmarks
+    from torchmark.api.callgrind_stats import CallgrindStats as CallgrindStats
+    from torchmark.api.callgrind_stats import FunctionCount as FunctionCount
+    from torchmark.api.callgrind_stats import FunctionCounts as FunctionCounts
     from torchmark.api.compare import Compare as Compare
-    from torchmark.api.copies import CopyIfCallgrind as CopyIfCallgrind
-    from torchmark.api.definitions import materialize as materialize
-    from torchmark.api.functions import FunctionCount as FunctionCount
-    from torchmark.api.functions import FunctionCounts as FunctionCounts
+    from torchmark.api.counter import CopyIfCallgrind as CopyIfCallgrind
     from torchmark.api.inputs import FuzzedResult as FuzzedResult
     from torchmark.api.inputs import measure_inputs as measure_inputs
-    from torchmark.api.judgement import Judgement as Judgement
     from torchmark.api.measurement import Measurement as Measurement
-    from torchmark.api.stats import CallgrindStats as CallgrindStats
     from torchmark.api.timer import Timer as Timer
-    from torchmark.define.columns import join_stmts as join_stmts
-    from torchmark.define.columns import parse_stmts as parse_stmts
+    from torchmark.define.expand import flatten as flatten
     from torchmark.define.groups import GroupedBenchmark as GroupedBenchmark
     from torchmark.define.groups import GroupedModules as GroupedModules
     from torchmark.define.groups import GroupedStmts as GroupedStmts
     from torchmark.define.groups import GroupedVariants as GroupedVariants
-    from torchmark.define.setups import GroupedSetup as GroupedSetup
-    from torchmark.define.tree import flatten as flatten
+    from torchmark.define.options import GroupedSetup as GroupedSetup
+    from torchmark.define.signature import join_stmts as join_stmts
+    from torchmark.define.signature import parse_stmts as parse_stmts
     from torchmark.errors import DefinitionError as DefinitionError
     from torchmark.errors import SetupError as SetupError
     from torchmark.errors import SnippetError as SnippetError
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from torchmark.fuzz.fuzzer import FuzzedItem as FuzzedItem
     from torchmark.fuzz.fuzzer import Fuzzer as Fuzzer
     from torchmark.fuzz.operators import BinaryOpFuzzer as BinaryOpFuzzer
+    from torchmark.fuzz.operators import BinaryOpSparseFuzzer as BinaryOpSparseFuzzer
+    from torchmark.fuzz.operators import SpectralOpFuzzer as SpectralOpFuzzer
     from torchmark.fuzz.operators import UnaryOpFuzzer as UnaryOpFuzzer
+    from torchmark.fuzz.operators import UnaryOpSparseFuzzer as UnaryOpSparseFuzzer
     from torchmark.fuzz.parameters import FuzzedParameter as FuzzedParameter
     from torchmark.fuzz.parameters import ParameterAlias as ParameterAlias
     from torchmark.fuzz.sparse import FuzzedSparseTensor as FuzzedSparseTensor
-    from torchmark.fuzz.sparse_operators import BinaryOpSparseFuzzer as BinaryOpSparseFuzzer
-    from torchmark.fuzz.sparse_operators import UnaryOpSparseFuzzer as UnaryOpSparseFuzzer
-    from torchmark.fuzz.spectral import SpectralOpFuzzer as SpectralOpFuzzer
     from torchmark.fuzz.tensors import FuzzedTensor as FuzzedTensor
     from torchmark.measure.clock import timer as timer
     from torchmark.measure.threads import set_torch_threads as set_torch_threads
@@ -62,25 +62,25 @@ if TYPE_CHECKING:
     from torchmark.model.summary import Interval as Interval
     from torchmark.model.task import Language as Language
     from torchmark.model.task import TaskSpec as TaskSpec
-    from torchmark.report.table import Colorize as Colorize
-    from torchmark.report.units import select_unit as select_unit
-    from torchmark.report.units import trim_sigfig as trim_sigfig
-    from torchmark.report.units import unit_to_english as unit_to_english
+    from torchmark.report.text.grid import Colorize as Colorize
+    from torchmark.report.text.units import select_unit as select_unit
+    from torchmark.report.text.units import trim_sigfig as trim_sigfig
+    from torchmark.report.text.units import unit_to_english as unit_to_english
 
 _HOMES = {
     "AutoLabels": "model.case",
     "AutogradMode": "model.case",
     "BenchmarkResult": "api.benchmarks",
     "BinaryOpFuzzer": "fuzz.operators",
-    "BinaryOpSparseFuzzer": "fuzz.sparse_operators",
-    "CallgrindStats": "api.stats",
-    "Colorize": "report.table",
+    "BinaryOpSparseFuzzer": "fuzz.operators",
+    "CallgrindStats": "api.callgrind_stats",
+    "Colorize": "report.text.grid",
     "Compare": "api.compare",
     "CompileMode": "model.case",
-    "CopyIfCallgrind": "api.copies",
+    "CopyIfCallgrind": "api.counter",
     "DefinitionError": "errors",
-    "FunctionCount": "api.functions",
-    "FunctionCounts": "api.functions",
+    "FunctionCount": "api.callgrind_stats",
+    "FunctionCounts": "api.callgrind_stats",
     "FuzzedItem": "fuzz.fuzzer",
     "FuzzedParameter": "fuzz.parameters",
     "FuzzedResult": "api.inputs",
@@ -89,41 +89,41 @@ _HOMES = {
     "Fuzzer": "fuzz.fuzzer",
     "GroupedBenchmark": "define.groups",
     "GroupedModules": "define.groups",
-    "GroupedSetup": "define.setups",
+    "GroupedSetup": "define.options",
     "GroupedStmts": "define.groups",
     "GroupedVariants": "define.groups",
     "Interval": "model.summary",
-    "Judgement": "api.judgement",
+    "Judgement": "api.ab",
     "Language": "model.task",
     "Measurement": "api.measurement",
     "ParameterAlias": "fuzz.parameters",
     "RuntimeMode": "model.case",
     "SetupError": "errors",
     "SnippetError": "errors",
-    "SpectralOpFuzzer": "fuzz.spectral",
+    "SpectralOpFuzzer": "fuzz.operators",
     "StoreError": "errors",
     "TaskSpec": "model.task",
     "Timer": "api.timer",
     "TimerArgs": "model.case",
     "TorchmarkError": "errors",
     "UnaryOpFuzzer": "fuzz.operators",
-    "UnaryOpSparseFuzzer": "fuzz.sparse_operators",
+    "UnaryOpSparseFuzzer": "fuzz.operators",
     "UsageError": "errors",
     "Verdict": "model.judgement",
     "WorkerError": "errors",
     "ab": "api.ab",
-    "flatten": "define.tree",
-    "join_stmts": "define.columns",
-    "materialize": "api.definitions",
+    "flatten": "define.expand",
+    "join_stmts": "define.signature",
+    "materialize": "api.benchmarks",
     "measure_inputs": "api.inputs",
-    "ordered_unique": "analysis.arrange",
-    "parse_stmts": "define.columns",
+    "ordered_unique": "analysis.grid",
+    "parse_stmts": "define.signature",
     "run_benchmarks": "api.benchmarks",
-    "select_unit": "report.units",
+    "select_unit": "report.text.units",
     "set_torch_threads": "measure.threads",
     "timer": "measure.clock",
-    "trim_sigfig": "report.units",
-    "unit_to_english": "report.units",
+    "trim_sigfig": "report.text.units",
+    "unit_to_english": "report.text.units",
 }
 
 __all__ = ["__version__", *_HOMES]

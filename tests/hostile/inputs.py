@@ -30,15 +30,14 @@ from tests.hostile.sqlite_files import (
     replace_by_wal,
 )
 from tests.hostile.worker_answers import Script, make_script
-from torchmark.api.functions import FunctionCount, FunctionCounts
+from torchmark.api.callgrind_stats import CallgrindStats, FunctionCount, FunctionCounts
 from torchmark.api.measurement import Measurement
-from torchmark.api.stats import CallgrindStats
 from torchmark.cli.main import main
 from torchmark.model.task import TaskSpec
 from torchmark.report.formats.registry import FORMATS
-from torchmark.runner.building import open_cache
 from torchmark.runner.folders import cache_folder
 from torchmark.runner.machine import read_cpu_model
+from torchmark.runner.prepare import open_cache
 
 # Below one folder: where commands run, the user's own things, the cache, and where commands are told to write.
 WORK, HOME, CACHE, OUT, TEMPORARY, BIN = "clone", "home", "cache", "out", "tmp", "bin"

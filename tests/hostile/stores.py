@@ -38,11 +38,9 @@ from torchmark.model.outcome import Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run
 from torchmark.model.shard import Shard
-from torchmark.store.definitions import content_hash, hash_text, read_case
-from torchmark.store.plain import from_plain
-from torchmark.store.profiles import plain_profile
+from torchmark.store.documents import export_run, plain_profile
+from torchmark.store.plain import content_hash, from_plain, hash_text, read_case
 from torchmark.store.runs import open_store
-from torchmark.store.transfer import export_run
 
 # Bombs: how much a few kilobytes claim to be. The last is above what any store may have.
 BOMBS = (1 << 20, 1 << 20, 30 << 20, 30 << 20, 260 << 20)

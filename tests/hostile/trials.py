@@ -48,9 +48,8 @@ from tests.hostile.inputs import (
 )
 from tests.hostile.worker_answers import JOB_PID, Script, run_script
 from torchmark.cli.main import main
-from torchmark.runner.artefacts import Models
-from torchmark.runner.building import open_cache
-from torchmark.store.selftests import read_selftest
+from torchmark.runner.prepare import Models, open_cache
+from torchmark.store.ledger import read_selftest
 
 # Seconds of the processor. Commands take hundredths of one for inputs of this size, and most of one for the largest.
 BUSY_BOUND_S = 10.0

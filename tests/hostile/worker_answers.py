@@ -20,7 +20,7 @@ from unittest import mock
 from tests.hostile.json_values import NUMBERS, TEXTS, dump_raw, mutate
 from tests.stored_runs import ADD_CASE, BEGAN, COMPILED_CASE, ENVIRONMENT, INFO
 from torchmark.errors import TorchmarkError
-from torchmark.model.bout import Bout, Pace, Part
+from torchmark.model.bout import BlockPlan, PairedCase, PairedSide
 from torchmark.model.case import Artefact, Case, RuntimeMode
 from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.job import CountJob, Place, RaceJob, TimeJob, Way
@@ -29,15 +29,13 @@ from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.sdk import Sdk
 from torchmark.model.times import Times
 from torchmark.runner import link, worker
-from torchmark.runner.arena import Arena, Corner
-from torchmark.runner.artefacts import Models
-from torchmark.runner.comparing import Bench, Prepared, Witnesses
-from torchmark.runner.compiling import CompileTimer
-from torchmark.runner.count import count
-from torchmark.runner.racing import race
+from torchmark.runner.compile_cases import CompileTimer
+from torchmark.runner.jobs import count
+from torchmark.runner.paired_workers import PairedWorkers, WorkerSide
+from torchmark.runner.prepare import Models
 from torchmark.runner.spec import own_worker
-from torchmark.runner.timing import measure_time
-from torchmark.runner.worker import Worker
+from torchmark.runner.variant_check import CheckWorkers, Prepared, VariantChecker
+from torchmark.runner.worker import Worker, measure_time, race
 from torchmark.store.runs import open_store
 from torchmark.wire import frames
 from torchmark.wire.messages import (
@@ -378,9 +376,9 @@ def _check() -> None:
         ADD_CASE, autolabels=dataclasses.replace(ADD_CASE.autolabels, runtime=RuntimeMode.EXPLICIT)
     )
     prepared = {case: Prepared(case, check=Way("pass", "pass")) for case in (ADD_CASE, other)}
-    bench = Bench(made, lambda: made, lambda _: PLACE, PATIENCE_S)
+    bench = CheckWorkers(made, lambda: made, lambda _: PLACE, PATIENCE_S)
     try:
-        list(Witnesses(bench).compare(prepared))
+        list(VariantChecker(bench).compare(prepared))
     finally:
         made.close()
 
@@ -402,12 +400,14 @@ def _script() -> None:
         made.close()
 
 
-def _fight(use: Callable[[Arena, Bout], object]) -> None:
-    arena = Arena(Corner(), Corner(), [min(os.sched_getaffinity(0))], os.environ, together=True, timeout_s=PATIENCE_S)
-    part = Part("add", "pass", PLACE)
+def _fight(use: Callable[[PairedWorkers, PairedCase], object]) -> None:
+    arena = PairedWorkers(
+        WorkerSide(), WorkerSide(), [min(os.sched_getaffinity(0))], os.environ, together=True, timeout_s=PATIENCE_S
+    )
+    part = PairedSide("add", "pass", PLACE)
     try:
         arena.start([0])
-        use(arena, Bout(part, part))
+        use(arena, PairedCase(part, part))
     finally:
         arena.close()
 
@@ -420,7 +420,7 @@ _JOBS: Mapping[str, Callable[[], Result | None]] = {
     "compile": _compile,
     "script": _script,
     "gauge": lambda: _fight(lambda arena, bout: arena.gauge(bout)),
-    "duel": lambda: _fight(lambda arena, bout: arena.visit(0, bout, Pace(10, 1, 2))),
+    "duel": lambda: _fight(lambda arena, bout: arena.visit(0, bout, BlockPlan(10, 1, 2))),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.browser import Browser, start_browser
 from tests.shared_workers import shares_workers, specify, start_ahead
 from tests.stub_python import make_stub_python
-from torchmark.runner.pool import get_worker
+from torchmark.runner.lab import get_worker
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker
 

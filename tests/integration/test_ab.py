@@ -17,9 +17,9 @@ import torchmark
 from tests.in_process import Program
 from tests.shared_workers import DEBIAN
 from tests.victims import wait_for
-from torchmark.cli import cmd_selftest
+from torchmark.cli.commands import cmd_selftest
 from torchmark.model.judgement import Verdict
-from torchmark.store.selftests import read_selftest
+from torchmark.store.ledger import read_selftest
 
 SETUP = "x, y = torch.ones(4, 4), torch.ones(4, 4)"
 FEW = ["--layouts", "3", "-q"]

@@ -17,7 +17,7 @@ import pytest
 from tests.shared_workers import STARTER
 from torchmark import BenchmarkResult, GroupedSetup, GroupedStmts, run_benchmarks
 from torchmark.model.outcome import FailureKind
-from torchmark.runner import compiling, worker
+from torchmark.runner import compile_cases, worker
 from torchmark.runner.folders import make_scratch
 
 SETUP = GroupedSetup("x = torch.ones(4)")
@@ -37,7 +37,7 @@ def scratch_folders(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
         return path
 
     monkeypatch.setattr(worker, "make_scratch", make)
-    monkeypatch.setattr(compiling, "make_scratch", make)
+    monkeypatch.setattr(compile_cases, "make_scratch", make)
     yield made
     assert [path for path in made if path.exists()] == []
 

@@ -78,7 +78,7 @@ def test_completing_loads_neither_torch_nor_numpy() -> None:
     )
     assert "plain,--threads" in done.stdout
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "torchmark.cli.timing" in loaded
+    assert "torchmark.api.statements" in loaded
     assert not loaded & {"torch", "numpy"}
 
 

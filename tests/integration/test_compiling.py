@@ -15,8 +15,8 @@ from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Counts
 from torchmark.model.job import Place
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.report.compiling import describe_compile_costs
-from torchmark.runner.compiling import CompileCounter, CompileTimer
+from torchmark.report.text.run_table import describe_compile_costs
+from torchmark.runner.compile_cases import CompileCounter, CompileTimer
 from torchmark.runner.spec import other_worker, own_worker
 
 HERE = Place("/")

@@ -16,13 +16,12 @@ import torch
 
 import torchmark
 from torchmark import CallgrindStats, FunctionCount, FunctionCounts
-from torchmark.callgrind.symbols import count_allocations
-from torchmark.callgrind.tally import find_noisy
+from torchmark.callgrind.profiles import count_allocations, find_noisy
 from torchmark.model.costs import Counts
 from torchmark.model.job import BARE_LAYOUT, DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner import count as counting
-from torchmark.runner.count import count
+from torchmark.runner import jobs as counting
+from torchmark.runner.jobs import count
 from torchmark.runner.spec import other_worker, visible_path
 from torchmark.runner.worker import Worker
 
@@ -52,7 +51,7 @@ COUNT_ELSEWHERE = """
 import json, os, sys
 files = [open(os.devnull) for _ in range(20)]
 from torchmark.model.job import BARE_LAYOUT, DEFAULT_LAYOUTS, CountJob, Place
-from torchmark.runner.count import count
+from torchmark.runner.jobs import count
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker
 worker = Worker(own_worker(os.environ))

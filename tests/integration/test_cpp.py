@@ -19,7 +19,7 @@ import torch
 from tests.in_process import Program
 from tests.stub_torch import make_stub_torch
 from torchmark import CallgrindStats, Compare, Language, Measurement, SnippetError, Timer
-from torchmark.api.compiling import CppTimer, _locks
+from torchmark.api.cpp_timer import CppTimer, _locks
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.sdk import read_sdk
 from torchmark.model.caveat import OptimisedAway
@@ -28,10 +28,9 @@ from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.times import Times
-from torchmark.runner.building import build_snippets, inspect_cache
-from torchmark.runner.count import count
-from torchmark.runner.timing import measure_time
-from torchmark.runner.worker import Worker
+from torchmark.runner.jobs import count
+from torchmark.runner.prepare import build_snippets, inspect_cache
+from torchmark.runner.worker import Worker, measure_time
 
 SETUP = "auto x = torch::ones({4, 4}); auto y = torch::ones({4, 4});"
 STATEMENTS = {
@@ -125,7 +124,7 @@ def test_whoever_asks_again_is_told_again(tmp_path: Path, monkeypatch: pytest.Mo
     """Perhaps with a header that was changed meanwhile."""
     monkeypatch.chdir(tmp_path)
     stub = make_stub_torch(tmp_path / "torch")
-    monkeypatch.setattr("torchmark.api.compiling.read_sdk", lambda: stub)
+    monkeypatch.setattr("torchmark.api.cpp_timer.read_sdk", lambda: stub)
     timer = Timer("torchmark::keep(N);", "", '#include "mine.h"', language="cpp")
     for text, told in (("// nothing", "not declared"), ("#error not yet", "not yet")):
         (tmp_path / "mine.h").write_text(text)

@@ -17,8 +17,8 @@ from tests.sample_runs import ADD, COUNT, RESULTS, make_run, sample_run, tally
 from torchmark.cli.main import main
 from torchmark.model.plan import Target
 from torchmark.model.times import Times
+from torchmark.store.documents import import_run
 from torchmark.store.runs import open_store
-from torchmark.store.transfer import import_run
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"
 

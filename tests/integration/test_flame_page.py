@@ -15,10 +15,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from tests.browser import Browser
 from tests.made_flames import HOSTILE, compared_flame, hostile_flame, large_flame, plain_flame
 from torchmark.model.flame import Flame
-from torchmark.report.embedding import load_asset, script_json
-from torchmark.report.flame_packing import NameTable, pack_flame
-from torchmark.report.flame_page import render_html
-from torchmark.report.flame_svg import render_svg
+from torchmark.report.flame.page import NameTable, pack_flame, render_html, render_svg
+from torchmark.report.html.templates import load_asset, script_json
 
 FIND_FRAME = """
 const [name, level] = arguments;

@@ -13,13 +13,13 @@ import pytest
 
 from tests.in_process import Program
 from tests.shared_workers import DEBIAN
-from torchmark.analysis.flame import grow
+from torchmark.analysis.flames import grow
 from torchmark.analysis.stacks import AROUND, STATEMENT, leave_out_native, read_stacks
-from torchmark.callgrind.library import FRAMES, build_library
-from torchmark.model.flame import FrameKind, Node, Stacks, Trace
+from torchmark.callgrind.command import FRAMES, build_library
+from torchmark.model.flame import FlameNode, FrameKind, Stacks, Trace
 from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure
-from torchmark.runner.tracing import trace
+from torchmark.runner.lab import trace
 from torchmark.runner.worker import Worker
 
 OVERRIDING = """
@@ -44,7 +44,7 @@ def read(worker: Worker, stmt: str, setup: str = "x = torch.ones(1)") -> Stacks:
     return stacks
 
 
-def names(node: Node) -> set[str]:
+def names(node: FlameNode) -> set[str]:
     return {node.frame.name}.union(*map(names, node.children))
 
 
@@ -83,7 +83,7 @@ def test_more_work_in_a_python_function_is_its_own(tracing_worker: Worker) -> No
     setup = "def f():\n    return 1\ndef g():\n    for _ in range({}): pass\n    return f()"
     few, many = (grow(leave_out_native(read(tracing_worker, "g()", setup.format(n)))) for n in (1, 101))
 
-    def own(root: Node, name: str) -> int:
+    def own(root: FlameNode, name: str) -> int:
         return sum(own(child, name) for child in root.children) + (root.own if root.frame.name == name else 0)
 
     assert own(many, "f") == own(few, "f")

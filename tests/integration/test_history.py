@@ -13,7 +13,7 @@ import pytest
 
 from tests.in_process import Program
 from tests.made_histories import ADD, TIMED, make_day, make_days
-from torchmark.cli.overview import COMMANDS
+from torchmark.cli.startup import COMMANDS
 from torchmark.model.run import Run
 from torchmark.store.runs import open_store
 
@@ -35,7 +35,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     keep(path, make_days(LEVELS, COUNTS, others=[1.0] * 40, environments={20: NEW_TORCH}))
     monkeypatch.setenv("TORCHMARK_STORE", str(path))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setitem(COMMANDS, "history", ("torchmark.cli.cmd_history", "Show cases over all runs."))
+    monkeypatch.setitem(COMMANDS, "history", ("torchmark.cli.commands.cmd_history", "Show cases over all runs."))
     return path
 
 
@@ -119,7 +119,7 @@ def test_one_run_is_said_to_be_too_few(tmp_path: Path, program: Program) -> None
 
 def test_a_terminal_without_blocks_gets_ascii(store: Path) -> None:
     code = (
-        "import sys; from torchmark.cli.cmd_history import command; "
+        "import sys; from torchmark.cli.commands.cmd_history import command; "
         "sys.exit(command.main(sys.argv[1:], standalone_mode=False))"
     )
     environ = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": os.pathsep.join(sys.path)}

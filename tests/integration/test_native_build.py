@@ -30,7 +30,7 @@ from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.native.build import Result, build, name_prelude, precompile
 from torchmark.native.cache import Cache
-from torchmark.native.compiler import Compiler, Run, Stopped
+from torchmark.native.compiler import Compiler, ProgramResult, Stopped
 from torchmark.native.render import LIGHT_HEADERS
 from torchmark.native.toolchain import Toolchain, make_toolchain
 from torchmark.worker.checking import OTHER, read_results
@@ -812,12 +812,12 @@ def test_a_cache_that_is_removed_while_something_compiles_is_no_fault_of_the_sni
 ) -> None:
     run_real, runs = Compiler._run, []
 
-    def run(compiler: Compiler, command: Sequence[str], folder: Path) -> Run:
+    def run(compiler: Compiler, command: Sequence[str], folder: Path) -> ProgramResult:
         runs.append(folder)
         if len(runs) > times:
             return run_real(compiler, command, folder)
         shutil.rmtree(gcc.folder / "cache")
-        return Run(1, "cc1plus: fatal error: unit.cpp: No such file or directory")
+        return ProgramResult(1, "cc1plus: fatal error: unit.cpp: No such file or directory")
 
     monkeypatch.setattr(Compiler, "_run", run)
     if times == 1:

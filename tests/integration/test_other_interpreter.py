@@ -18,8 +18,8 @@ from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure
 from torchmark.model.snippet import Compiled, Snippet
-from torchmark.runner.building import build_snippets
-from torchmark.runner.count import count
+from torchmark.runner.jobs import count
+from torchmark.runner.prepare import build_snippets
 from torchmark.runner.spec import other_worker
 from torchmark.runner.worker import Reply, Worker
 from torchmark.wire.messages import Timed

@@ -18,8 +18,7 @@ from torchmark.define.discovery import discover
 from torchmark.model.job import Place, TimeJob
 from torchmark.model.outcome import Failure
 from torchmark.runner.spec import other_worker, own_worker
-from torchmark.runner.timing import measure_time
-from torchmark.runner.worker import Worker
+from torchmark.runner.worker import Worker, measure_time
 from torchmark.store.runs import open_store
 
 # Few runs: what is claimed here is true of each.

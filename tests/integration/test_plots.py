@@ -14,19 +14,15 @@ from tests.browser import Browser
 from tests.in_process import Program
 from tests.made_histories import TIMED, make_days
 from tests.made_judgements import make_time, make_visits
-from torchmark.analysis.confirm import confirm
-from torchmark.analysis.history import trace_histories
-from torchmark.analysis.stages import STAGES
+from torchmark.analysis.history import confirm, trace_histories
+from torchmark.analysis.verdict.explain import STAGES
 from torchmark.model.history import History
 from torchmark.model.plan import Metric
-from torchmark.report.history_page import render_history_page
-from torchmark.report.plots.differences import draw_differences
-from torchmark.report.plots.distributions import draw_distribution_grid, draw_distributions
+from torchmark.report.html.history import render_history_page
+from torchmark.report.plots.comparison import StageBar, draw_differences, draw_stages
 from torchmark.report.plots.history import draw_history
-from torchmark.report.plots.palette import GROUND, style_sheet
-from torchmark.report.plots.stages import Stack, draw_stages
-from torchmark.report.plots.strips import Strip
-from torchmark.report.plots.svg import Markup, stand_alone
+from torchmark.report.plots.samples import Strip, draw_distribution_grid, draw_distributions
+from torchmark.report.plots.svg import GROUND, Markup, stand_alone, style_sheet
 from torchmark.store.runs import open_store
 
 NEW_TORCH = dataclasses.replace(TIMED, torch_version="2.14.0")
@@ -83,8 +79,8 @@ def draw_everything() -> list[Markup]:
         draw_distribution_grid([(name, [Strip(name, times[1])]) for name in WIDE], columns=2),
         draw_differences(dataclasses.replace(make_time(0.03), visits=visits)),
         draw_differences(make_time(-0.4, 0.05, base_s=3e-3, layouts=0)),
-        draw_stages([Stack("base", stages), Stack(WIDE[0], dict.fromkeys(STAGES, 3e9))]),
-        draw_stages([Stack(WIDE[1], dict.fromkeys(WIDE, 1e12))]),
+        draw_stages([StageBar("base", stages), StageBar(WIDE[0], dict.fromkeys(STAGES, 3e9))]),
+        draw_stages([StageBar(WIDE[1], dict.fromkeys(WIDE, 1e12))]),
         *(draw_history(history, metric) for history in trace_four_cases()[:2] for metric in Metric),
     ]
 

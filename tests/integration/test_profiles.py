@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.callgrind.parse import read_profile
+from torchmark.callgrind.profiles import read_profile
 from torchmark.model.costs import Profile
 from torchmark.model.job import CountJob, Place
-from torchmark.runner.count import count
+from torchmark.runner.jobs import count
 from torchmark.runner.spec import visible_path
 from torchmark.runner.worker import Worker
 

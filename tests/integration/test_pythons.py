@@ -15,9 +15,9 @@ from torchmark.model.costs import Counts
 from torchmark.model.flame import Trace
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.count import count
+from torchmark.runner.jobs import count
+from torchmark.runner.lab import trace
 from torchmark.runner.spec import other_worker
-from torchmark.runner.tracing import trace
 from torchmark.runner.worker import Reply, Worker
 
 JOB = CountJob("y = f(3)", "def f(n):\n    return f(n - 1) + 1 if n else 0", Place("/"), number=20, layouts=(1,))

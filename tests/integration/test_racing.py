@@ -7,9 +7,8 @@ from pathlib import Path
 
 from torchmark.model.job import Given, Place, RaceJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.racing import race
 from torchmark.runner.spec import visible_path
-from torchmark.runner.worker import Worker
+from torchmark.runner.worker import Worker, race
 
 
 def job_for(folder: Path, *stmts: str, setup: str = "pass", givens: tuple[Given, ...] = ()) -> RaceJob:

@@ -13,11 +13,11 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from tests.browser import Browser
 from tests.made_dossiers import make_hostile, make_many, make_small, make_uncompared, make_uncounted
-from torchmark.model.dossier import Dossier
-from torchmark.report.pages.report import render_report
+from torchmark.model.dossier import ReportData
+from torchmark.report.html.report_page import render_report
 
 WAIT_S = 10
-MAKERS: dict[str, Callable[[], Dossier]] = {
+MAKERS: dict[str, Callable[[], ReportData]] = {
     "small": make_small,
     "single": lambda: make_small(compared=False),
     "uncounted": make_uncounted,

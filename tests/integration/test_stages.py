@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.explain import explain
-from torchmark.callgrind.symbols import standardise
-from torchmark.callgrind.tally import tally
+from torchmark.analysis.verdict.explain import explain
+from torchmark.callgrind.profiles import standardise, tally
 from torchmark.define.discovery import discover
 from torchmark.model.case import AutogradMode, AutoLabels, Label, RuntimeMode
 from torchmark.model.costs import Counts, Tally
 from torchmark.model.job import CountJob, Place
 from torchmark.model.judgement import Explanation
 from torchmark.model.task import Language
-from torchmark.runner.count import count
+from torchmark.runner.jobs import count
 from torchmark.runner.worker import Worker
 
 # What may be left without a stage, as a share of all instructions.

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.store_writer import ENDLESS, check_integrity, make_plan
-from torchmark.model.owner import this_process
+from torchmark.processes import this_process
 from torchmark.store.runs import open_store
 
 ROOT = Path(__file__).parents[2]

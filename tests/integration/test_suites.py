@@ -20,14 +20,12 @@ from torchmark.model.job import BARE_LAYOUT, CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.report.failures import describe_failure
-from torchmark.runner.artefacts import Models
-from torchmark.runner.comparing import Bench, Prepared
-from torchmark.runner.count import count
-from torchmark.runner.preparing import prepare
+from torchmark.report.text.failures import describe_failure
+from torchmark.runner.jobs import count
+from torchmark.runner.prepare import Models, prepare
 from torchmark.runner.spec import own_worker
-from torchmark.runner.timing import measure_time
-from torchmark.runner.worker import Worker
+from torchmark.runner.variant_check import CheckWorkers, Prepared
+from torchmark.runner.worker import Worker, measure_time
 
 FAULTS = r"""
 from torchmark import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants, TimerArgs
@@ -111,7 +109,7 @@ def preparing(paths: Sequence[str], timer: Worker) -> Iterator[Made]:
     # What torch.compile makes of a case is tested elsewhere: each takes seconds to compile.
     cases = [case for case in found.cases if case.autolabels.runtime is not RuntimeMode.COMPILE]
     with Models(os.environ) as models:
-        yield prepare(cases, Bench(timer, lambda: timer, lambda case: PLACE), models, os.environ)
+        yield prepare(cases, CheckWorkers(timer, lambda: timer, lambda case: PLACE), models, os.environ)
 
 
 @pytest.fixture(scope="module")

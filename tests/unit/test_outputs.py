@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.outputs import FOLDER, SCENES, perform, read_stored
-from torchmark.cli.overview import COMMANDS
+from torchmark.cli.startup import COMMANDS
 
 MOST_LINES = 200
 

@@ -15,12 +15,12 @@ import torchmark
 from tests.made_judgements import DOUBTS, make_count, make_judgement, make_time
 from tests.unit.api.test_stats import counted, load
 from tests.unit.report.test_page import EVIL, Outline
-from torchmark.api.judgement import from_judgement
+from torchmark.api.ab import from_judgement
 from torchmark.define.expand import expand
-from torchmark.fuzz.features import outline
+from torchmark.fuzz.fuzzer import outline
 from torchmark.model.line import LONGEST, fit_line
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.report.cells import measure
+from torchmark.report.text.terminal import measure
 
 LONG = "torch.add(\n    some_tensor, another_tensor)\n" * 9
 WIDE = "加算" * 90

@@ -1,28 +1,98 @@
-"""The gate: which judgements stop a change from going in, and which ask to be accepted. Improvements never stop it."""
+"""The gate: which judgements stop a change, the limits that apply to them, and counts compared with the ledger."""
 
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from torchmark.analysis.contrast import CaseId, identify
-from torchmark.analysis.judge import is_instruction_change
-from torchmark.analysis.limits import find_limit
+from torchmark.analysis.verdict.explain import explain
+from torchmark.analysis.verdict.judge import is_instruction_change
+from torchmark.analysis.verdict.stored import CaseId, identify
+from torchmark.errors import UsageError
 from torchmark.model.case import Case
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
 from torchmark.model.gate import (
     FailOn,
     GateResult,
     Growth,
     Improvement,
+    LedgerStanding,
     Limit,
     Policy,
     Regression,
     StaleEntry,
-    Standing,
     Witness,
 )
-from torchmark.model.judgement import Judgement, Side, Verdict
+from torchmark.model.judgement import CaseJudgement, Side, Verdict
+from torchmark.model.ledger import Dependencies, LedgerEntry
+
+_LIMIT = re.compile(
+    r"(?P<witness>\w+):(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<percent>\s*%)?(?:@(?P<pattern>.+))?", re.ASCII
+)
+# Nobody lets through more, and a number with hundreds of digits is none.
+MOST = 1e15
+_EXAMPLES = "Say for instance Ir:0.3%, Ir:50 or time:2%@training/*."
+
+
+def parse_limit(text: str) -> Limit:
+    """A witness, how much more of it is let through, and for which cases if not for all.
+
+    >>> parse_limit("time:2%@training/*")
+    Limit(witness=<Witness.TIME: 'time'>, share=0.02, amount=0.0, pattern='training/*')
+    >>> parse_limit("Ir:50").amount
+    50.0
+    """
+    match = _LIMIT.fullmatch(text.strip())
+    witnesses = {one.value.casefold(): one for one in Witness}
+    if match is None or match["witness"].casefold() not in witnesses or float(match["number"]) > MOST:
+        names = ", ".join(one.value for one in Witness)
+        raise UsageError(
+            f"{text!r:.80} is no limit: it has one of {names} before a colon, and how much more. {_EXAMPLES}"
+        )
+    witness, number = witnesses[match["witness"].casefold()], float(match["number"])
+    if match["percent"]:
+        return Limit(witness, share=number / 100, pattern=match["pattern"])
+    if witness is Witness.TIME:
+        # Seconds of one machine say nothing on another.
+        raise UsageError(f"{text!r:.80} is no limit: of time a share is let through. {_EXAMPLES}")
+    return Limit(witness, amount=number, pattern=match["pattern"])
+
+
+def parse_fail_on(text: str) -> frozenset[FailOn]:
+    """What stops, separated by commas.
+
+    >>> sorted(one.value for one in parse_fail_on("slower, failed"))
+    ['failed', 'slower']
+    """
+    known = {one.value: one for one in FailOn}
+    names = [name.strip().lower() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"--fail-on takes {', '.join(known)}, or several of them separated by commas, not {name!r:.80}."
+            )
+    return frozenset(known[name] for name in names)
+
+
+def find_limit(limits: Sequence[Limit], witness: Witness, case: Case) -> Limit | None:
+    """The limit that holds for a case: of those that fit, the last one with a pattern, or else the last one."""
+    fitting = [limit for limit in limits if limit.witness is witness and _fits(limit.pattern, case)]
+    special = [limit for limit in fitting if limit.pattern is not None]
+    return next(reversed(special or fitting), None)
+
+
+def _fits(pattern: str | None, case: Case) -> bool:
+    return pattern is None or fnmatch.fnmatchcase(name_path(case), pattern)
+
+
+def name_path(case: Case) -> str:
+    """What patterns are held against: the label as a path."""
+    return "/".join(case.label)
+
 
 REGRESSED = 3
 # Nothing that was compared stops, but less was compared than was asked for.
@@ -30,13 +100,13 @@ INCOMPLETE = 1
 
 
 def hold_gate(
-    judgements: Sequence[Judgement],
+    judgements: Sequence[CaseJudgement],
     missing: Sequence[Case],
-    ledger: Mapping[CaseId, Standing | StaleEntry],
+    ledger: Mapping[CaseId, LedgerStanding | StaleEntry],
     policy: Policy,
 ) -> GateResult:
     """What stops. Where the ledger has a standing, a count is held against what was accepted, and not against base."""
-    standings = {key: one for key, one in ledger.items() if isinstance(one, Standing)}
+    standings = {key: one for key, one in ledger.items() if isinstance(one, LedgerStanding)}
     regressions = [
         regression
         for judgement in judgements
@@ -55,9 +125,9 @@ def hold_gate(
 
 def look_for_gaps(
     result: GateResult,
-    judgements: Sequence[Judgement],
+    judgements: Sequence[CaseJudgement],
     unmeasured: Sequence[Case],
-    ledger: Mapping[CaseId, Standing | StaleEntry],
+    ledger: Mapping[CaseId, LedgerStanding | StaleEntry],
     policy: Policy,
 ) -> GateResult:
     """The same, with what a gate could not look at: it lets nothing through that was not compared.
@@ -77,32 +147,32 @@ def look_for_gaps(
     )
 
 
-def _is_lost(judgement: Judgement) -> bool:
+def _is_lost(judgement: CaseJudgement) -> bool:
     """Whether head failed where base did not, or cannot be compared although nothing failed in base."""
     failed = {one.side for one in judgement.failures}
     return Side.BASE not in failed and (Side.HEAD in failed or (judgement.time is None and judgement.count is None))
 
 
 def _find_idle_limits(
-    judgements: Sequence[Judgement], ledger: Mapping[CaseId, Standing | StaleEntry], policy: Policy
+    judgements: Sequence[CaseJudgement], ledger: Mapping[CaseId, LedgerStanding | StaleEntry], policy: Policy
 ) -> Iterator[Limit]:
     counted = any(one.count is not None for one in judgements)
     known = {
         Witness.TIME: any(one.time is not None for one in judgements),
         Witness.ALLOCATIONS: counted,
-        Witness.INSTRUCTIONS: counted or any(isinstance(one, Standing) for one in ledger.values()),
+        Witness.INSTRUCTIONS: counted or any(isinstance(one, LedgerStanding) for one in ledger.values()),
     }
     if FailOn.SLOWER in policy.fail_on:
         yield from (limit for limit in policy.limits if not known[limit.witness])
 
 
-def _is_accepted(judgement: Judgement, standing: Standing | None) -> bool:
+def _is_accepted(judgement: CaseJudgement, standing: LedgerStanding | None) -> bool:
     if standing is None or judgement.count is None:
         return False
     return judgement.count.delta > 0 and standing.head == standing.accepted
 
 
-def _check(judgement: Judgement, standing: Standing | None, policy: Policy) -> Iterator[Regression]:
+def _check(judgement: CaseJudgement, standing: LedgerStanding | None, policy: Policy) -> Iterator[Regression]:
     """Every reason for which a case stops."""
     if FailOn.SLOWER in policy.fail_on:
         yield from _check_slower(judgement, standing, policy.limits)
@@ -113,7 +183,9 @@ def _check(judgement: Judgement, standing: Standing | None, policy: Policy) -> I
         yield Regression(judgement.case, FailOn.FAILED)
 
 
-def _check_slower(judgement: Judgement, standing: Standing | None, limits: Sequence[Limit]) -> list[Regression]:
+def _check_slower(
+    judgement: CaseJudgement, standing: LedgerStanding | None, limits: Sequence[Limit]
+) -> list[Regression]:
     found = [
         regression
         for regression in (
@@ -129,7 +201,9 @@ def _check_slower(judgement: Judgement, standing: Standing | None, limits: Seque
     return found
 
 
-def _check_instructions(judgement: Judgement, standing: Standing | None, limit: Limit | None) -> Regression | None:
+def _check_instructions(
+    judgement: CaseJudgement, standing: LedgerStanding | None, limit: Limit | None
+) -> Regression | None:
     """More than the limit allows; without a limit, whatever the verdict rests on alone."""
     case, count = judgement.case, judgement.count
     if standing is not None:
@@ -151,13 +225,13 @@ def _check_instructions(judgement: Judgement, standing: Standing | None, limit: 
     return Regression(case, FailOn.SLOWER, Witness.INSTRUCTIONS, *both, limit, functions=_grown(judgement))
 
 
-def _is_slower_by_clock(judgement: Judgement) -> bool:
+def _is_slower_by_clock(judgement: CaseJudgement) -> bool:
     """What the clock alone calls slower may be another verdict in the end, and is none of the gate's business then."""
     time = judgement.time
     return judgement.verdict is Verdict.SLOWER and time is not None and time.verdict is Verdict.SLOWER
 
 
-def _check_time(judgement: Judgement, standing: Standing | None, limit: Limit | None) -> Regression | None:
+def _check_time(judgement: CaseJudgement, standing: LedgerStanding | None, limit: Limit | None) -> Regression | None:
     time, count = judgement.time, judgement.count
     if time is None or not _is_slower_by_clock(judgement):
         return None
@@ -171,7 +245,7 @@ def _check_time(judgement: Judgement, standing: Standing | None, limit: Limit | 
     return Regression(judgement.case, FailOn.SLOWER, Witness.TIME, *both, limit, functions=_grown(judgement))
 
 
-def _check_allocations(judgement: Judgement, limit: Limit | None) -> Regression | None:
+def _check_allocations(judgement: CaseJudgement, limit: Limit | None) -> Regression | None:
     count = judgement.count
     if limit is None or count is None or limit.admits(count.base_allocations, count.head_allocations):
         return None
@@ -179,7 +253,7 @@ def _check_allocations(judgement: Judgement, limit: Limit | None) -> Regression 
     return Regression(judgement.case, FailOn.SLOWER, Witness.ALLOCATIONS, *both, limit)
 
 
-def _grown(judgement: Judgement) -> tuple[Growth, ...]:
+def _grown(judgement: CaseJudgement) -> tuple[Growth, ...]:
     """By name, because two functions of one name are one to whoever reads it."""
     if judgement.explanation is None:
         return ()
@@ -187,3 +261,95 @@ def _grown(judgement: Judgement) -> tuple[Growth, ...]:
     for change in judgement.explanation.functions:
         deltas[change.function] = deltas.get(change.function, 0.0) + change.delta
     return tuple(Growth(name, -delta) for delta, name in sorted((-d, name) for name, d in deltas.items() if d > 0))
+
+
+# Entries are committed and read by people. A call of a small operator passes through some 150 functions; these are
+# nearly all of its instructions.
+MOST_FUNCTIONS = 60
+# What stands for all functions that an entry does not list.
+REST = "other functions"
+# A torch that is built anew for each commit has the commit in its version: that is what changes, not a condition.
+_COMMIT = re.compile(r"(?<=\+git)[0-9a-f]+$")
+
+Standardise = Callable[[str], str]
+
+
+def describe_dependencies(definition: str, tally: Tally, environment: Environment) -> Dependencies:
+    """What a count depends on; `definition` is the hash of the case's."""
+    return Dependencies(
+        definition=definition,
+        python=environment.python_version,
+        torch=_COMMIT.sub("", environment.torch_version),
+        cpu_capability=environment.cpu_capability,
+        valgrind=environment.valgrind,
+        hash_seed=environment.hash_seed,
+        layouts=tally.seeds,
+        number=tally.number,
+    )
+
+
+def make_entry(
+    case: Case, depends_on: Dependencies, tally: Tally, standardise: Standardise, *, why: str, date: str
+) -> LedgerEntry:
+    """The entry that accepts a count."""
+    costs = sum_by_function(tally, standardise)
+    kept = sorted(costs, key=lambda name: (-costs[name], name))[:MOST_FUNCTIONS]
+    return LedgerEntry(
+        suite=case.suite,
+        key=case.key,
+        depends_on=depends_on,
+        total=tally.total,
+        totals=tally.totals,
+        allocations=tally.allocations,
+        tensor_allocations=tally.tensor_allocations,
+        functions=tuple((name, costs[name]) for name in sorted(kept)),
+        rest=tally.total - sum(costs[name] for name in kept),
+        why=why,
+        date=date,
+    )
+
+
+def sum_by_function(tally: Tally, standardise: Standardise) -> dict[str, int]:
+    """Instructions of all runs by function, under the names that explanations have; nothing where they are not kept."""
+    found = explain(tally, tally, standardise)
+    costs: dict[str, int] = {}
+    for function in found.functions if found is not None else ():
+        # What one run takes is a quotient of whole numbers, and goes back to them.
+        costs[function.function] = costs.get(function.function, 0) + round(function.head * tally.number)
+    return costs
+
+
+def hold_against(
+    entry: LedgerEntry, case: Case, now: Dependencies, tally: Tally, standardise: Standardise
+) -> LedgerStanding | StaleEntry:
+    """The count beside the accepted one, or why that says nothing of it."""
+    if differences := _find_differences(entry.depends_on, now):
+        return StaleEntry(case, differences)
+    number = tally.number
+    return LedgerStanding(case, entry.total / number, tally.total / number, _find_growth(entry, tally, standardise))
+
+
+def _find_differences(accepted: Dependencies, now: Dependencies) -> tuple[tuple[str, str, str], ...]:
+    return tuple(
+        (field.name, _spell(getattr(accepted, field.name)), _spell(getattr(now, field.name)))
+        for field in dataclasses.fields(Dependencies)
+        if getattr(accepted, field.name) != getattr(now, field.name)
+    )
+
+
+def _spell(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return "unknown" if value is None else str(value)
+
+
+def _find_growth(entry: LedgerEntry, tally: Tally, standardise: Standardise) -> tuple[Growth, ...]:
+    """Those of the functions that the entry lists which take more now, and all others together if they do."""
+    costs = sum_by_function(tally, standardise)
+    if not costs:
+        return ()
+    listed = dict(entry.functions)
+    deltas = {name: costs.get(name, 0) - before for name, before in listed.items()}
+    deltas[REST] = tally.total - sum(costs.get(name, 0) for name in listed) - entry.rest
+    grown = sorted((-delta, name) for name, delta in deltas.items() if delta > 0)
+    return tuple(Growth(name, -delta / tally.number) for delta, name in grown)

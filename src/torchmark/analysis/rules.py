@@ -1,20 +1,117 @@
-"""Rules on inputs: looked for in most of them, and stated if they hold on those that were held back."""
+"""Statements compared over many inputs, and rules that explain where they differ, confirmed on inputs held back."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
-from torchmark.analysis.candidates import Column, Floats, Mask, make_column
-from torchmark.analysis.conjunctions import find_conjunction
-from torchmark.analysis.contest import NOTABLE
-from torchmark.analysis.gaps import find_inside, sharpen, widen_gaps
+from torchmark.analysis.conditions import (
+    FeatureColumn,
+    Floats,
+    Mask,
+    find_conjunction,
+    find_inside,
+    make_column,
+    sharpen,
+    widen_gaps,
+)
+from torchmark.model.inputs import FuzzedInput
 from torchmark.model.rule import Condition, Feature, Relation, Rule, RuleSearch
+from torchmark.model.times import Times
+from torchmark.stats import order
+from torchmark.stats.intervals import PairedRatio, compare_paired
+
+# What is not worth speaking of, and may be an accident of where things lie in memory.
+NOTABLE = math.log(1.03)
+NANOSECOND = 1e-9
+# Where there are too few rounds for an interval, the effect is taken to be this uncertain.
+UNKNOWN_NOISE = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class InputRatio:
+    """One input: medians of both sides in seconds, and their ratio round by round."""
+
+    input: FuzzedInput
+    base_s: float
+    other_s: float
+    ratio: PairedRatio
+
+    @property
+    def noise(self) -> float:
+        """Half of the ratio's interval, as a logarithm."""
+        low, high = self.ratio.low, self.ratio.high
+        return UNKNOWN_NOISE if low is None or high is None else (high - low) / 2
+
+
+@dataclasses.dataclass(frozen=True)
+class InputComparison:
+    """What a statement takes compared with another, on every input, the smallest ratio first.
+
+    Without another it is compared with a nanosecond for each element of the largest tensor.
+    """
+
+    stmt: str
+    base: str | None
+    entries: tuple[InputRatio, ...]
+
+    @property
+    def effects(self) -> list[float]:
+        """Logarithms of ratios."""
+        return [entry.ratio.log_ratio for entry in self.entries]
+
+    def quantile(self, q: float) -> float:
+        """Of ratios."""
+        return math.exp(order.quantile(self.effects, q))
+
+    def count_notable(self) -> tuple[int, int]:
+        """On how many inputs it is faster, and on how many slower, by so much that it is worth speaking of, surely."""
+        faster = sum(e.ratio.log_ratio < -NOTABLE and _is_below(e.ratio.high, 0.0) for e in self.entries)
+        slower = sum(e.ratio.log_ratio > NOTABLE and _is_below(0.0, e.ratio.low) for e in self.entries)
+        return faster, slower
+
+
+def compare_on_inputs(
+    stmts: Sequence[str], results: Iterable[tuple[FuzzedInput, Sequence[Times]]]
+) -> list[InputComparison]:
+    """The first statement against each of the others, or alone against its number of elements."""
+    measured = list(results)
+    if len(stmts) == 1:
+        entries = [_per_element(one, times[0]) for one, times in measured if one.elements]
+        return [InputComparison(stmts[0], None, _sorted(entries))]
+    return [
+        InputComparison(stmt, stmts[0], _sorted([_compare(one, times[0], times[position]) for one, times in measured]))
+        for position, stmt in enumerate(stmts)
+        if position
+    ]
+
+
+def _compare(one: FuzzedInput, base: Times, other: Times) -> InputRatio:
+    ratio = compare_paired(base.per_run, other.per_run)
+    return InputRatio(one, _median(base), _median(other), ratio)
+
+
+def _per_element(one: FuzzedInput, times: Times) -> InputRatio:
+    nominal = one.elements * NANOSECOND
+    return InputRatio(one, nominal, _median(times), compare_paired([nominal] * len(times.raw_times), times.per_run))
+
+
+def _median(times: Times) -> float:
+    return order.quantile(sorted(times.per_run), 0.5)
+
+
+def _sorted(entries: list[InputRatio]) -> tuple[InputRatio, ...]:
+    return tuple(sorted(entries, key=lambda entry: entry.ratio.log_ratio))
+
+
+def _is_below(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and low < high
+
 
 # Differences below 3 % are left alone: a choice of what is worth a sentence, not a measured limit.
 FLOOR = NOTABLE
@@ -55,7 +152,7 @@ def find_rules(
     """
     assert len(effects) == len(noise)
     assert all(len(feature.values) == len(effects) for feature in features)
-    table = _Table([make_column(feature) for feature in features], np.asarray(effects, dtype=float))
+    table = _InputTable([make_column(feature) for feature in features], np.asarray(effects, dtype=float))
     held_back = len(effects) // HELD_BACK
     searched = len(effects) - held_back
     if held_back < LEAST_HELD_BACK:
@@ -72,7 +169,7 @@ def find_rules(
 
 
 def _find_one(
-    table: _Table, scales: Sequence[float], floor: float, neutral: float | None
+    table: _InputTable, scales: Sequence[float], floor: float, neutral: float | None
 ) -> tuple[Rule | None, tuple[Condition, ...]]:
     """Of the rules that hold up, the one that explains most of all inputs; and what was found first."""
     candidates: list[tuple[Condition, ...]] = []
@@ -107,14 +204,14 @@ def split(effects: Sequence[float] | Floats, turn: int) -> tuple[NDArray[np.intp
 
 
 @dataclasses.dataclass(frozen=True)
-class _Table:
+class _InputTable:
     """Some inputs: what is known of them, and their effects."""
 
-    columns: list[Column]
+    columns: list[FeatureColumn]
     effects: Floats
 
-    def take(self, inputs: NDArray[np.intp]) -> _Table:
-        return _Table([column.take(inputs) for column in self.columns], self.effects[inputs])
+    def take(self, inputs: NDArray[np.intp]) -> _InputTable:
+        return _InputTable([column.take(inputs) for column in self.columns], self.effects[inputs])
 
     def meets(self, conditions: Sequence[Condition]) -> Mask:
         return find_inside(conditions, self.columns)
@@ -124,13 +221,13 @@ class _Table:
 class _Study:
     """Inputs to search and inputs held back: those that no earlier rule applies to."""
 
-    searched: _Table
-    held_back: _Table
+    searched: _InputTable
+    held_back: _InputTable
     scale: float
     floor: float
     neutral: float | None
 
-    def explain(self, table: _Table, conditions: Sequence[Condition]) -> float:
+    def explain(self, table: _InputTable, conditions: Sequence[Condition]) -> float:
         """How much of the sum of squares of a table's effects lies between those inside and those outside."""
         effects, inside = self._compress(table.effects), table.meets(conditions)
         share = float(inside.mean())
@@ -198,7 +295,7 @@ class _Study:
         medians = float(np.median(here)), float(np.median(there))
         return Rule(conditions, *medians, int(inside.sum()), int((~inside).sum()), p_value)
 
-    def _compare(self, table: _Table, inside: Mask) -> float:
+    def _compare(self, table: _InputTable, inside: Mask) -> float:
         """How far the medians lie apart on the compressed scale, on which halves of large effects are near them."""
         effects = self._compress(table.effects)
         return float(np.median(effects[inside]) - np.median(effects[~inside]))

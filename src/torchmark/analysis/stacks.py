@@ -1,20 +1,16 @@
-"""Stacks from a trace: every instruction with all its callers, in Python and in compiled code.
-
-Callgrind names a function by the chain of its callers, innermost first: `f'g'h`. A part of digits alone says that the
-function before it was entered again through itself.
-"""
+"""Stacks from an exact trace or from py-spy, and names that make the stacks of two builds comparable."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from torchmark.analysis.naming import NAMELESS, is_nameless, library
+from torchmark.analysis.verdict.explain import NAMELESS, is_nameless, library, plain_name
 from torchmark.model.costs import INSTRUCTIONS, PythonFunction
-from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Trace, Unit
+from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack, Stacks, Trace
 
 # The names of the instrument in `callgrind/frames.c`: what finds the number of a Python function, what stands for it.
 _FINDER = "torchmark_eval"
@@ -149,10 +145,133 @@ def fold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
 
 
 def _gather(values: Iterable[tuple[tuple[Frame, ...], int]], number: int) -> Stacks:
-    return Stacks(sort_stacks(values), Unit.INSTRUCTIONS, Method.CALLERS, number)
+    return Stacks(sort_stacks(values), FlameUnit.INSTRUCTIONS, Method.CALLERS, number)
 
 
 def sort_stacks(values: Iterable[tuple[tuple[Frame, ...], int]]) -> tuple[Stack, ...]:
     """In an order that does not depend on that of a dictionary."""
     ordered = sorted(values, key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
     return tuple(Stack(*one) for one in ordered)
+
+
+_COUNT = re.compile(r"[0-9]{1,18}$", re.ASCII)
+_LINE = re.compile(r":\d+$")
+# What runs the loop, and what the loop is; a setup runs in the latter alone.
+_MEASURE, _LOOP = "_torchmark_measure", "_torchmark_loop"
+_SCRIPT = "torchmark_statement.py:"
+
+
+def read_samples(text: str, seconds: float) -> Stacks:
+    """The stacks that are inside the loop around the statement; all others are of importing and of the setup."""
+    values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
+    for line in text.splitlines():
+        stack, _, number = line.rpartition(" ")
+        frames = _read_frames(stack)
+        if frames is not None and _COUNT.match(number):
+            values[frames] += int(number)
+    stacks = sorted(values.items(), key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
+    return Stacks(tuple(Stack(*one) for one in stacks), FlameUnit.SAMPLES, Method.SAMPLING, 1, seconds)
+
+
+def _read_frames(stack: str) -> tuple[Frame, ...] | None:
+    frames = [_read_frame(part) for part in stack.split(";")]
+    names = [frame.name for frame in frames]
+    if _MEASURE not in names or _LOOP not in names:
+        return None
+    return (STATEMENT, *(_within(frame) for frame in frames[names.index(_LOOP) + 1 :]))
+
+
+def _within(frame: Frame) -> Frame:
+    origin = "<setup>" if frame.origin.startswith(_SCRIPT) else frame.origin
+    return frame._replace(name=frame.name.removeprefix(f"{_LOOP}.<locals>."), origin=origin)
+
+
+def _read_frame(part: str) -> Frame:
+    """A frame as py-spy writes it: a Python frame has a file and a line in brackets, a compiled one a library.
+
+    >>> _read_frame("add (torch/_tensor.py:12)").kind, _read_frame("at::add (libtorch_cpu.so)").origin
+    (<FrameKind.PYTHON: 'python'>, 'libtorch_cpu.so')
+    """
+    name, opening, rest = part.rpartition(" (")
+    origin = rest.removesuffix(")")
+    # Without a library, the last brackets may be part of the name: `int (anonymous namespace)::f(int)`.
+    is_name = not origin.endswith(")") and ("(" in origin or ")" in origin)
+    if not opening or origin == rest or is_name:
+        return Frame(part, FrameKind.NATIVE)
+    kind = FrameKind.PYTHON if _LINE.search(origin) else FrameKind.NATIVE
+    return Frame(name, kind, origin)
+
+
+# A library has been stripped of its symbols if more of what it spends is in functions without a name. Some have a few
+# anyway: stubs that lead from one library to another.
+STRIPPED_SHARE = 0.1
+# Libraries that hardly do anything are left alone.
+SPENDING_SHARE = 0.01
+INTERPRETER = Frame("interpreter", FrameKind.NATIVE, "python")
+
+
+class Aligned(NamedTuple):
+    """Both sides, and the libraries of which one of them has no names."""
+
+    base: Stacks
+    head: Stacks
+    stripped: tuple[str, ...]
+
+
+def align(base: Stacks, head: Stacks) -> Aligned:
+    """Names without parameters and lines. Where a build was stripped, what it has no names for is part of its callers,
+    in the other build too: else everything below such a function would differ."""
+    base, head = (_rename(side, _shorten) for side in (base, head))
+    stripped = _find_stripped(base) | _find_stripped(head)
+    shared = _list_frames(base) & _list_frames(head)
+    if stripped:
+        base, head = (_leave_out(side, stripped, shared) for side in (base, head))
+    return Aligned(base, head, tuple(sorted(stripped)))
+
+
+def _shorten(frame: Frame) -> Frame:
+    if frame.kind is FrameKind.PYTHON:
+        return frame._replace(origin=frame.origin.rpartition(":")[0] or frame.origin)
+    return frame if frame.kind is FrameKind.OTHER else frame._replace(name=plain_name(frame.name))
+
+
+def _rename(stacks: Stacks, rename: Callable[[Frame], Frame]) -> Stacks:
+    values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
+    for frames, value in stacks.stacks:
+        values[fold(map(rename, frames))] += value
+    return dataclasses.replace(stacks, stacks=sort_stacks(values.items()))
+
+
+def _find_stripped(stacks: Stacks) -> set[str]:
+    spent: collections.Counter[str] = collections.Counter()
+    nameless: collections.Counter[str] = collections.Counter()
+    for frames, value in stacks.stacks:
+        leaf = frames[-1]
+        if leaf.kind is FrameKind.NATIVE:
+            spent[leaf.origin] += value
+            nameless[leaf.origin] += value if leaf.name == NAMELESS else 0
+    least = SPENDING_SHARE * stacks.total
+    return {name for name, value in spent.items() if value > least and nameless[name] > STRIPPED_SHARE * value}
+
+
+def _list_frames(stacks: Stacks) -> set[Frame]:
+    return {frame for frames, _ in stacks.stacks for frame in frames}
+
+
+def _leave_out(stacks: Stacks, stripped: set[str], shared: set[Frame]) -> Stacks:
+    values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
+    for frames, value in stacks.stacks:
+        # What Python's interpreter calls on its way to the next function is one thing without names.
+        kept = (INTERPRETER if _is_interpreter(frame, stripped) else frame for frame in frames)
+        values[fold(frame for frame in kept if _is_known(frame, stripped, shared))] += value
+    return dataclasses.replace(stacks, stacks=sort_stacks(values.items()))
+
+
+def _is_interpreter(frame: Frame, stripped: set[str]) -> bool:
+    return frame.kind is FrameKind.NATIVE and frame.origin == INTERPRETER.origin and INTERPRETER.origin in stripped
+
+
+def _is_known(frame: Frame, stripped: set[str], shared: set[Frame]) -> bool:
+    if frame == INTERPRETER or frame.kind is not FrameKind.NATIVE or frame.origin not in stripped:
+        return True
+    return frame.name != NAMELESS and frame in shared

@@ -1,8 +1,9 @@
-"""`ab`: compares two builds of torch, or two statements, and yields a judgement for each case."""
+"""`ab`: compares two builds of torch, or two statements, and yields a `Judgement` for each case."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,22 +11,76 @@ from pathlib import Path
 from typing import Any
 
 from torchmark.api.benchmarks import choose_cases
-from torchmark.api.comparison import Comparison, Entry, Evidence, count_sides, judge_entry, leave_out_failed, try_sides
 from torchmark.api.counter import choose_layouts
-from torchmark.api.dealing import time_sides
-from torchmark.api.judgement import Judgement, from_judgement
-from torchmark.api.referee import LAYOUTS, Settings
-from torchmark.api.venues import LocalVenue, count_here
-from torchmark.cli.timing import make_case
+from torchmark.api.statements import make_case
+from torchmark.compare.comparison import (
+    ComparedPair,
+    Comparison,
+    Evidence,
+    count_sides,
+    judge_entry,
+    leave_out_failed,
+    try_sides,
+)
+from torchmark.compare.experiment import LAYOUTS, Settings
+from torchmark.compare.timing_sites import LocalSite, count_here, time_sides
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
+from torchmark.model.judgement import CaseJudgement as Value
+from torchmark.model.line import name_value
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
-from torchmark.runner.backend import Stop
-from torchmark.runner.cores import choose_cores
+from torchmark.report.as_json import plain_judgement
+from torchmark.report.html.fragments import render_judgement
+from torchmark.report.text.judgements import describe_judgement
+from torchmark.report.text.names import name_case
+from torchmark.report.text.verdict_reasons import say_verdict
+from torchmark.runner.backend import StopRequest
 from torchmark.runner.folders import locate_cache
-from torchmark.runner.machine import read_cpu_model
+from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-from torchmark.store.selftests import read_selftest
+from torchmark.store.ledger import read_selftest
+
+WIDTH = 80
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Judgement(Value):
+    """What is said of one case, and why: `verdict`, `cause`, and the evidence in `time` and `count`.
+
+    >>> from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+    >>> from torchmark.model.judgement import Cause, CountEvidence, Spread, Verdict
+    >>> from torchmark.model.task import Language
+    >>> case = Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON), TimerArgs("x + 1"))
+    >>> count = CountEvidence(Spread(1000, 1000, 1000), Spread(1050, 1050, 1050), 3, 3, 1, 1)
+    >>> judgement = Judgement(case, Verdict.SLOWER, Cause.COUNT_ALONE, count=count)
+    >>> judgement
+    Judgement(add, Python: slower, +5.0 % instructions)
+    >>> print(judgement)
+    add, Python: slower, +5.0 % instructions
+      instructions  +50 (+5.0 %), from 1,000 to 1,050
+      allocations   3 on both sides
+      tensors       1 on both sides
+      why           +50 instructions (+5.0 %); it was not timed.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, as `torchmark ab --json` writes them."""
+        return plain_judgement(self)
+
+    def __repr__(self) -> str:
+        return name_value(self, f"{name_case(self.case)}: {say_verdict(self)}")
+
+    def __str__(self) -> str:
+        return describe_judgement(self, WIDTH, "python")
+
+    def _repr_html_(self) -> str:
+        return render_judgement(self)
+
+
+def from_judgement(judgement: Value) -> Judgement:
+    """The same with a face."""
+    return Judgement(**{field.name: getattr(judgement, field.name) for field in dataclasses.fields(Value)})
+
 
 MOST_LAYOUTS = 64
 
@@ -73,7 +128,7 @@ def ab(
     else:
         if python is not None or setup != "pass":
             raise UsageError("`python` and `setup` are for two statements: with cases, base and head are interpreters.")
-        entries = tuple(Entry(case, case) for case in choose_cases(cases, select, check=False))
+        entries = tuple(ComparedPair(case, case) for case in choose_cases(cases, select, check=False))
         targets = Target("base", base), Target("head", head)
         comparison = Comparison(entries, *targets, metrics, settings, choose_layouts(SUITE_LAYOUTS), timeout_s)
     return _compare(comparison)
@@ -103,7 +158,7 @@ def compare_statements(
     first, *others = (make_case(args) for args in statements)
     target = Target(python=python)
     return Comparison(
-        tuple(Entry(first, one) for one in others), target, target, metrics, settings, timeout_s=timeout_s
+        tuple(ComparedPair(first, one) for one in others), target, target, metrics, settings, timeout_s=timeout_s
     )
 
 
@@ -114,7 +169,7 @@ def _check_statement(stmt: object) -> str:
 
 
 def _compare(comparison: Comparison) -> Iterator[Judgement]:
-    evidence, stop, cores = Evidence(), Stop(), choose_cores()
+    evidence, stop, cores = Evidence(), StopRequest(), choose_cores()
     rest = try_sides(comparison, evidence)
     if Metric.COUNT in comparison.metrics and rest.entries:
         with contextlib.ExitStack() as stack:
@@ -128,7 +183,7 @@ def _compare(comparison: Comparison) -> Iterator[Judgement]:
     if not timed:
         return
     with (
-        contextlib.closing(LocalVenue(rest, cores)) as venue,
+        contextlib.closing(LocalSite(rest, cores)) as venue,
         contextlib.closing(time_sides(rest, [venue], evidence, stop)) as decided,
     ):
         for entry in decided:

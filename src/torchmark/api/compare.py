@@ -7,14 +7,13 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from torchmark.analysis.arrange import Entry, Grid, arrange, ordered_unique
+from torchmark.analysis.grid import Grid, GridEntry, arrange, ordered_unique
 from torchmark.api.measurement import Measurement
 from torchmark.errors import UsageError
 from torchmark.model.line import name_value
-from torchmark.report.export import export_csv, export_dict, export_markdown
-from torchmark.report.page import render_grids
-from torchmark.report.printable import count, printable_lines
-from torchmark.report.table import Colorize, Style, render_table
+from torchmark.report.html.templates import render_grids
+from torchmark.report.text.grid import Colorize, Style, export_csv, export_dict, export_markdown, render_table
+from torchmark.report.text.terminal import count, printable_lines
 
 
 class Compare:
@@ -103,7 +102,7 @@ class Compare:
 
     def _grids(self) -> tuple[Grid, ...]:
         merged = Measurement.merge(self._results)
-        return arrange([Entry(m.task_spec, m.summary if m.raw_times else None) for m in merged])
+        return arrange([GridEntry(m.task_spec, m.summary if m.raw_times else None) for m in merged])
 
 
 def _colours_allowed() -> bool:

@@ -6,21 +6,20 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from torchmark.analysis.arrange import name_env, name_row
-from torchmark.analysis.doubt import SUSPECT_IQR, find_caveats, is_suspect
-from torchmark.analysis.summarise import find_median_interval, summarise
+from torchmark.analysis.grid import name_env, name_row
+from torchmark.analysis.summarise import SUSPECT_IQR, find_caveats, find_median_interval, is_suspect, summarise
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.caveat import Caveat, OptimisedAway
 from torchmark.model.summary import Interval, Summary
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
-from torchmark.report.cells import wrap
-from torchmark.report.counts import DEFAULT_LINE_WIDTH
-from torchmark.report.page import render_measurement
-from torchmark.report.text import describe_measurement
-from torchmark.report.wording import word_caveat
+from torchmark.report.caveats import word_caveat
+from torchmark.report.html.templates import render_measurement
+from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
+from torchmark.report.text.measurement import describe_measurement
+from torchmark.report.text.terminal import wrap
 from torchmark.stats import order, shape
-from torchmark.store.fields import check_schema, take, take_task, take_times
+from torchmark.store.plain import check_schema, take, take_task, take_times
 
 SCHEMA = "torchmark.measurement"
 SCHEMA_VERSION = 1

@@ -6,14 +6,14 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from torchmark.analysis.visits import Reduced, choose_pace, reduce_visit
-from torchmark.api.referee import DEFAULTS, Place, Referee, Settings
+from torchmark.analysis.verdict.visits import Reduced, choose_pace, reduce_visit
+from torchmark.compare.experiment import DEFAULTS, PairSite, SequentialComparison, Settings
 from torchmark.errors import WorkerError
-from torchmark.model.bout import Bout, Gauge, Part, Visit
+from torchmark.model.bout import PairedCase, PairedSide, RunTime, Visit
 from torchmark.model.job import Place as JobPlace
 from torchmark.model.selftest import Trial
-from torchmark.report.failures import describe_failure
-from torchmark.runner.arena import Failures
+from torchmark.report.text.failures import describe_failure
+from torchmark.runner.paired_workers import Failures
 from torchmark.stats.order import quantile
 
 # What people compare most: a small operator, about a microsecond.
@@ -26,15 +26,15 @@ MANY = 100
 GAUGES = 2
 
 
-def make_part(slowing: int = 0) -> Part:
+def make_part(slowing: int = 0) -> PairedSide:
     """The statement, with so many assignments behind it."""
-    return Part("\n".join([STMT, *[SLOWING] * slowing]), SETUP, JobPlace("/"))
+    return PairedSide("\n".join([STMT, *[SLOWING] * slowing]), SETUP, JobPlace("/"))
 
 
-def gauge_slowing(place: Place) -> float:
+def gauge_slowing(place: PairSite) -> float:
     """Seconds that one assignment adds where the machine is fast: the ratio is of blocks in turns, which spells of the
     machine leave alone, and the fastest of the visits tells what it is a ratio of."""
-    bout = Bout(make_part(), make_part(MANY))
+    bout = PairedCase(make_part(), make_part(MANY))
     pace = choose_pace(_gauge(place, bout).head_s)
     visits = [_reduce(place.visit(layout, bout, pace)) for layout in place.layouts for _ in range(GAUGES)]
     ratio = quantile(sorted(visit.log_ratio for visit in visits), 0.5)
@@ -47,27 +47,31 @@ def _reduce(outcome: Visit | Failures) -> Reduced:
     return reduce_visit(outcome)
 
 
-def _gauge(place: Place, bout: Bout) -> Gauge:
+def _gauge(place: PairSite, bout: PairedCase) -> RunTime:
     gauged = place.gauge(bout)
-    if not isinstance(gauged, Gauge):
+    if not isinstance(gauged, RunTime):
         raise WorkerError(f"The self-test cannot run here: {describe_failure(gauged[0].failure)}", kind="selftest")
     return gauged
 
 
-def choose_slowings(place: Place, sizes_s: Sequence[float]) -> dict[int, float]:
+def choose_slowings(place: PairSite, sizes_s: Sequence[float]) -> dict[int, float]:
     """How many assignments come closest to these sizes, and what size they really have."""
     each = gauge_slowing(place)
     counts = dict.fromkeys(max(1, round(size / each)) for size in sizes_s)
     return {count: count * each for count in counts}
 
 
-def gauge_statement(place: Place) -> float:
+def gauge_statement(place: PairSite) -> float:
     """Seconds of one run of the statement."""
-    return _gauge(place, Bout(make_part(), make_part())).base_s
+    return _gauge(place, PairedCase(make_part(), make_part())).base_s
 
 
 def run_trials(
-    place: Place, slowings: Mapping[int, float], schedule: Iterable[int], settings: Settings = DEFAULTS, seed: int = 0
+    place: PairSite,
+    slowings: Mapping[int, float],
+    schedule: Iterable[int],
+    settings: Settings = DEFAULTS,
+    seed: int = 0,
 ) -> Iterator[Trial]:
     """Hold one comparison after the other.
 
@@ -75,9 +79,9 @@ def run_trials(
     all sizes meet the same machine. Layouts have been started.
     """
     for number, count in enumerate(schedule):
-        bout = Bout(make_part(), make_part(count))
+        bout = PairedCase(make_part(), make_part(count))
         began = time.monotonic()
-        referee = Referee(place, settings, seed=seed + number)
+        referee = SequentialComparison(place, settings, seed=seed + number)
         ((_, timing),) = referee.decide({STMT: bout})
         if timing.evidence is None:
             problem = describe_failure(timing.failures[0].failure) if timing.failures else "nothing was measured."

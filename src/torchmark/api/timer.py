@@ -14,11 +14,10 @@ from typing import Any, ClassVar, overload
 
 import torch
 
-from torchmark.api.compiling import CppTimer
-from torchmark.api.copies import CopyIfCallgrind, pack_globals
-from torchmark.api.counter import choose_layouts, collect
+from torchmark.api.callgrind_stats import CallgrindStats
+from torchmark.api.counter import CopyIfCallgrind, choose_layouts, collect, pack_globals
+from torchmark.api.cpp_timer import CppTimer
 from torchmark.api.measurement import Measurement, make_measurement
-from torchmark.api.stats import CallgrindStats
 from torchmark.errors import UsageError
 from torchmark.measure import blocks, procedures
 from torchmark.measure.clock import choose_clock

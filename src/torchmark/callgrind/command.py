@@ -1,13 +1,20 @@
-"""Valgrind's command line."""
+"""Valgrind's command line, and the libraries that a counting worker loads."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 
 from torchmark.errors import SetupError
+from torchmark.files import add_checksum, force_to_disk, has_checksum, is_ours
 
 PROCESSORS = ("x86_64", "aarch64")
 # How many callers are kept of each instruction, where they are asked for. A call of an operator through two overrides
@@ -64,3 +71,86 @@ def callgrind_command(valgrind: str, scratch: str, *, simulate: bool = False, ca
         *simulation,
         *([f"--separate-callers={CALLERS}"] if callers else []),
     ]
+
+
+# What every counting worker needs, and what makes Python functions visible to Callgrind.
+WATCHED = Path(__file__).with_name("watched.c")
+FRAMES = Path(__file__).with_name("frames.c")
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-O2", "-shared", "-fPIC")
+COMPILE_TIMEOUT_S = 120
+
+
+def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED) -> Path:
+    """The compiled library in this folder; compiles it if it is not there yet. `environ` says where compilers are."""
+    source = file.read_bytes()
+    key = hashlib.sha256(b"\0".join((source, platform.machine().encode(), *map(str.encode, FLAGS)))).hexdigest()[:16]
+    library = folder / f"{file.stem}-{key}.so"
+    if not _holds(library):
+        compiler = find_compiler(environ)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _compile(compiler, file, library, environ)
+        except OSError as error:
+            if isinstance(error, SetupError):
+                raise
+            raise SetupError(
+                f"The cache {folder} cannot be written: {error.strerror}.",
+                missing="cache",
+                advice="Name another folder in TORCHMARK_CACHE.",
+            ) from error
+    return library
+
+
+def _holds(library: Path) -> bool:
+    """Whether there is a whole one that nobody else can have written."""
+    try:
+        return is_ours(library) and has_checksum(library.read_bytes())
+    except OSError:
+        return False
+
+
+def find_compiler(environ: Mapping[str, str]) -> list[str]:
+    """The C compiler as a command: the user's `CC`, or the first that is found."""
+    path = environ.get("PATH", os.defpath)
+    wanted = shlex.split(environ.get("CC", ""))
+    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
+        found = shutil.which(first, path=path)
+        if found is not None:
+            return [found, *rest]
+    raise SetupError(
+        f"There is no C compiler ({' '.join(wanted) or ', '.join(COMPILERS)}).",
+        missing="compiler",
+        advice="Counting compiles a small file once. Install one (Debian, Ubuntu: apt-get install gcc libc6-dev), "
+        "or name yours in CC.",
+    )
+
+
+def _compile(compiler: list[str], file: Path, library: Path, environ: Mapping[str, str]) -> None:
+    # Another process may be doing the same: whoever is last puts the same content in place, in one step. What a
+    # compiler that fails leaves behind goes with the folder.
+    with tempfile.TemporaryDirectory(prefix=f".{file.stem}-", dir=library.parent) as folder:
+        made = os.path.join(folder, library.name)
+        try:
+            done = subprocess.run(
+                [*compiler, *FLAGS, "-o", made, str(file)],
+                env={**environ, "TMPDIR": folder},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=COMPILE_TIMEOUT_S,
+            )
+            problem = done.stderr.strip() if done.returncode else None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            problem = str(error)
+        if problem is not None:
+            raise SetupError(
+                f"{shlex.join(compiler)} cannot compile its library for counting: {problem}",
+                missing="compiler",
+                advice="Try another compiler: name it in CC.",
+            )
+        whole = f"{made}.whole"
+        Path(whole).write_bytes(add_checksum(Path(made).read_bytes()))
+        os.chmod(whole, 0o755)
+        force_to_disk(whole)
+        os.replace(whole, library)

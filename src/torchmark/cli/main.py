@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from torchmark.cli.overview import overview
-from torchmark.cli.streams import discard, flush, is_closed, open_closed_streams
+from torchmark.cli.startup import discard, flush, is_closed, open_closed_streams, overview
 
 # A shell that completes a command line sets this, and gives no arguments.
 COMPLETION_VARIABLE = "_TORCHMARK_COMPLETE"

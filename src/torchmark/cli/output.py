@@ -1,22 +1,23 @@
-"""Printing: the only place that writes text to standard output or to standard error.
-
-What is printed may be other people's, so no text gets there except through `printable_lines`.
-"""
+"""Printing, and writing files whole or not at all. No other module writes to the standard streams."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+import re
+import secrets
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TextIO
 
 import click
 
-from torchmark.cli.streams import discard, is_closed
-from torchmark.errors import StoreError
-from torchmark.report.printable import printable_lines
+from torchmark.cli.startup import discard, is_closed
+from torchmark.errors import StoreError, UsageError
+from torchmark.report.text.terminal import printable_lines
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool = False) -> None:
@@ -69,3 +70,85 @@ def printable_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
+
+
+STANDARD_OUTPUT = "-"
+# As many as Linux follows.
+MOST_LINKS = 40
+_DESCRIPTORS = re.compile(r"/proc/\d+(/task/\d+)?/fd")
+
+
+def check_output(output: str | None, usual: str) -> None:
+    """Say at once what would otherwise be said when all the work is done; `usual` is what such a file is called."""
+    if output is None or output == STANDARD_OUTPUT:
+        return
+    path = Path(os.path.realpath(output))
+    if os.path.isdir(output):
+        raise UsageError(f"{output} is a folder. Name a file in it, such as {Path(output, usual)}.")
+    if not _is_written_to(output) and not os.path.isdir(path.parent):
+        raise UsageError(f"There is no folder {path.parent} to write {path.name} to.")
+    # A device or a pipe is written to; a file is replaced by another one.
+    place = output if _is_written_to(output) else path.parent
+    if not os.access(place, os.W_OK):
+        raise UsageError(f"Cannot write {output}: {place} is read-only for you.")
+
+
+def write_text(text: str, output: str | None) -> None:
+    """Write a text to a file, or to standard output where there is none or its name is "-".
+
+    A file appears under its name when it is complete; until then, what was there stays.
+    """
+    if output is None or output == STANDARD_OUTPUT:
+        write_data(text)
+        return
+    # Characters that no encoding has, such as halves of pairs, are no reason to write nothing.
+    write_bytes(text.encode(errors="replace"), output)
+
+
+def write_bytes(content: bytes, output: str) -> None:
+    """The same for what is no text."""
+    try:
+        if _is_written_to(output):
+            Path(output).write_bytes(content)
+        else:
+            # What a link leads to is replaced, not the link.
+            _replace(Path(os.path.realpath(output)), content)
+    except BrokenPipeError:
+        raise  # whoever read it has enough
+    except OSError as error:
+        raise StoreError(f"Cannot write {output}: {error.strerror}.") from error
+
+
+def _is_written_to(output: str) -> bool:
+    """Whether it is a pipe, a device or a descriptor that somebody reads from: another file in its place is no use."""
+    return (os.path.exists(output) and not os.path.isfile(output)) or _is_descriptor(output)
+
+
+def _is_descriptor(output: str) -> bool:
+    """Whether a name such as /dev/fd/3 means an open file of this process, by whatever links."""
+    path = os.path.abspath(output)
+    for _ in range(MOST_LINKS):
+        folder = os.path.realpath(os.path.dirname(path))
+        if _DESCRIPTORS.fullmatch(folder):
+            return True
+        if not os.path.islink(path):
+            return False
+        path = os.path.join(folder, os.readlink(path))
+    return False
+
+
+def _replace(path: Path, content: bytes) -> None:
+    # Not longer than the name of the file, which may be as long as the system allows.
+    draft = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            draft.chmod(path.stat().st_mode & 0o7777)
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise

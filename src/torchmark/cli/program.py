@@ -13,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from torchmark import __version__
 from torchmark.cli.output import echo, echo_click_error, printable_warnings
-from torchmark.cli.overview import COMMANDS, overview
+from torchmark.cli.startup import COMMANDS, overview
 from torchmark.errors import TorchmarkError
 
 INTERRUPTED = 130

@@ -16,10 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from torchmark.define.expand import expand
-from torchmark.define.faults import Broken, gather
+from torchmark.define.expand import Benchmark, expand, flatten
+from torchmark.define.options import Broken, gather
 from torchmark.define.selection import nearest
-from torchmark.define.tree import Benchmark, flatten
 from torchmark.errors import DefinitionError, UsageError, point
 from torchmark.model.case import Case, Label
 from torchmark.model.fault import Fault

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from torchmark.define.comparing import Compared, compare_stmts
-from torchmark.define.faults import BrokenText, breakable
-from torchmark.define.invocation import GENERATED_NAMES, call_model, derive_model
+from torchmark.define.generated import GENERATED_NAMES, Compared, call_model, compare_stmts, derive_model
 from torchmark.define.options import (
+    BrokenText,
     Compile,
+    GroupedSetup,
     Threads,
+    breakable,
     check_flag,
     check_line,
     check_python,
+    check_setup,
     check_tags,
     check_threads,
     choose_modes,
@@ -21,9 +23,7 @@ from torchmark.define.options import (
     dedent_stmt,
     find_unassigned,
 )
-from torchmark.define.setups import GroupedSetup, check_setup
-from torchmark.define.signature import Signature, parse_signature
-from torchmark.define.variants import Pair, pair_up, parse_block
+from torchmark.define.signature import LanguagePair, Signature, pair_up, parse_block, parse_signature
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode, RuntimeMode
 from torchmark.model.line import show_fields
@@ -182,7 +182,7 @@ class GroupedBenchmark:
             tags=check_tags(tags),
             compared=None
             if parsed and parsed.outputs
-            else compare_stmts(Pair(py_stmt, cpp_stmt), check_setup(setup), has_model=derived is not None),
+            else compare_stmts(LanguagePair(py_stmt, cpp_stmt), check_setup(setup), has_model=derived is not None),
         )
 
     @classmethod
@@ -265,7 +265,12 @@ class GroupedBenchmark:
     @classmethod
     @breakable
     def _from_pair(
-        cls, pair: Pair, setup: GroupedSetup, threads: tuple[int, ...], check: bool | None, tags: tuple[str, ...]
+        cls,
+        pair: LanguagePair,
+        setup: GroupedSetup,
+        threads: tuple[int, ...],
+        check: bool | None,
+        tags: tuple[str, ...],
     ) -> GroupedBenchmark:
         check_line(pair.python)
         return cls(

@@ -1,14 +1,228 @@
-"""Which cases are meant: by an expression over their labels, by variant, by tag."""
+"""Which cases are selected: by an expression over their labels, by variant, by tag."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Sequence
+import enum
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
-from torchmark.define.expression import Expression, words
+from torchmark.errors import UsageError, point
 from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.task import Language
+
+# Deeper than anyone writes, and far from where Python gives up.
+MOST_LEVELS = 50
+
+_OPERATORS = ("and", "or", "not")
+_PATTERN = re.compile(
+    r"""\s*(?:(?P<bracket>[()])|(?P<string>"(?:[^"]|"")*"|'(?:[^']|'')*')|(?P<word>[^\s()"']+)|(?P<quote>["']))"""
+)
+_BARE = re.compile(r"""[^\s()"']+""")
+
+
+@dataclasses.dataclass(frozen=True)
+class Word:
+    """Holds where the text is found.
+
+    >>> str(Word("Conv2d")), str(Word("nn Modules"))
+    ('Conv2d', '"nn Modules"')
+    """
+
+    text: str
+
+    def evaluate(self, matches: Callable[[str], bool]) -> bool:
+        """What is said of this word."""
+        return matches(self.text)
+
+    def __str__(self) -> str:
+        if _BARE.fullmatch(self.text) and self.text.lower() not in _OPERATORS:
+            return self.text
+        return '"{}"'.format(self.text.replace('"', '""'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Not:
+    """Holds where its operand does not."""
+
+    operand: Expression
+
+    def evaluate(self, matches: Callable[[str], bool]) -> bool:
+        """The opposite."""
+        return not self.operand.evaluate(matches)
+
+    def __str__(self) -> str:
+        return f"not {_bracket(self.operand, And, Or)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class And:
+    """Holds where all of its operands do; there are two or more."""
+
+    operands: tuple[Expression, ...]
+
+    def evaluate(self, matches: Callable[[str], bool]) -> bool:
+        """Whether all hold."""
+        return all(operand.evaluate(matches) for operand in self.operands)
+
+    def __str__(self) -> str:
+        return " and ".join(_bracket(operand, And, Or) for operand in self.operands)
+
+
+@dataclasses.dataclass(frozen=True)
+class Or:
+    """Holds where any of its operands does; there are two or more."""
+
+    operands: tuple[Expression, ...]
+
+    def evaluate(self, matches: Callable[[str], bool]) -> bool:
+        """Whether any holds."""
+        return any(operand.evaluate(matches) for operand in self.operands)
+
+    def __str__(self) -> str:
+        return " or ".join(_bracket(operand, Or) for operand in self.operands)
+
+
+Expression: TypeAlias = Word | Not | And | Or
+
+
+def _bracket(expression: Expression, *kinds: type[Expression]) -> str:
+    return f"({expression})" if isinstance(expression, kinds) else str(expression)
+
+
+def parse(text: str) -> Expression:
+    """The expression a text stands for; UsageError, with a caret below the place, for one that stands for none.
+
+    >>> parse("add and not (c++ or 'nn Modules')")
+    And(operands=(Word(text='add'), Not(operand=Or(operands=(Word(text='c++'), Word(text='nn Modules'))))))
+    >>> parse("add and not (c++ or 'nn Modules')").evaluate(lambda word: word == "add")
+    True
+    """
+    return _Parser(text).parse()
+
+
+def words(expression: Expression) -> Iterator[str]:
+    """The words of an expression, from left to right.
+
+    >>> list(words(parse("add and not (mul or add)")))
+    ['add', 'mul', 'add']
+    """
+    if isinstance(expression, Word):
+        yield expression.text
+    else:
+        for operand in (expression.operand,) if isinstance(expression, Not) else expression.operands:
+            yield from words(operand)
+
+
+class _Kind(enum.Enum):
+    WORD = enum.auto()
+    OPERATOR = enum.auto()
+    BRACKET = enum.auto()
+    END = enum.auto()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Token:
+    kind: _Kind
+    text: str
+    """A word without its quotes; an operator in lower case."""
+    position: int
+
+
+def _error(message: str, text: str, position: int) -> UsageError:
+    return UsageError(f"{message}\n{point(text, position)}")
+
+
+def _tokenize(text: str) -> Iterator[_Token]:
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _PATTERN.match(text, position)
+        assert match is not None  # any character starts one of the alternatives
+        assert match.lastgroup is not None
+        kind, found, start = match.lastgroup, match[match.lastgroup], match.start(match.lastgroup)
+        position = match.end()
+        if kind == "quote":
+            raise _error("This quote is not closed.", text, start)
+        if kind == "string":
+            quote, content = found[0], found[1:-1]
+            if not content:
+                raise _error("There is nothing between these quotes.", text, start)
+            yield _Token(_Kind.WORD, content.replace(quote * 2, quote), start)
+        elif kind == "bracket":
+            yield _Token(_Kind.BRACKET, found, start)
+        elif found.lower() in _OPERATORS:
+            yield _Token(_Kind.OPERATOR, found.lower(), start)
+        else:
+            yield _Token(_Kind.WORD, found, start)
+    yield _Token(_Kind.END, "", end)
+
+
+class _Parser:
+    """Recursive descent; the levels it goes down are counted."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tuple(_tokenize(text))
+        self._next = 0
+
+    def parse(self) -> Expression:
+        if len(self._tokens) == 1:
+            raise UsageError("The expression is empty: give a word, such as add.")
+        expression = self._parse_or(0)
+        token = self._token
+        if token.text == ")" and token.kind is _Kind.BRACKET:
+            raise self._fail("Nothing was opened that this could close.")
+        if token.kind is not _Kind.END:
+            raise self._fail('Expected "and" or "or" before this; a name with spaces goes in quotes.')
+        return expression
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self, text: str) -> bool:
+        """Step over an operator or a bracket, if that is what comes."""
+        if self._token.kind in (_Kind.OPERATOR, _Kind.BRACKET) and self._token.text == text:
+            self._next += 1
+            return True
+        return False
+
+    def _fail(self, message: str, position: int | None = None) -> UsageError:
+        return _error(message, self._text, self._token.position if position is None else position)
+
+    def _parse_or(self, level: int) -> Expression:
+        operands = [self._parse_and(level)]
+        while self._take("or"):
+            operands.append(self._parse_and(level))
+        return Or(tuple(operands)) if len(operands) > 1 else operands[0]
+
+    def _parse_and(self, level: int) -> Expression:
+        operands = [self._parse_one(level)]
+        while self._take("and"):
+            operands.append(self._parse_one(level))
+        return And(tuple(operands)) if len(operands) > 1 else operands[0]
+
+    def _parse_one(self, level: int) -> Expression:
+        if level > MOST_LEVELS:
+            raise self._fail(f"More than {MOST_LEVELS} levels of parentheses and not.")
+        token = self._token
+        if self._take("not"):
+            return Not(self._parse_one(level + 1))
+        if self._take("("):
+            inner = self._parse_or(level + 1)
+            if not self._take(")"):
+                if self._token.kind is _Kind.END:
+                    raise self._fail("This parenthesis is not closed.", token.position)
+                raise self._fail('Expected "and", "or" or ")" before this; a name with spaces goes in quotes.')
+            return inner
+        if token.kind is not _Kind.WORD:
+            quoting = " One that is part of a name goes in quotes." if token.kind is _Kind.OPERATOR else ""
+            raise self._fail(f'Expected a word, "not" or "(" here.{quoting}')
+        self._next += 1
+        return Word(token.text)
+
 
 # What people call the variants.
 LANGUAGES = {"python": Language.PYTHON, "cpp": Language.CPP}

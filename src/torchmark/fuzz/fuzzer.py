@@ -1,26 +1,125 @@
-"""The fuzzer: a stream of inputs from a short specification, the same for the same seed.
-
-Two streams: `take` gives the one of `torch.utils.benchmark`, in which each input depends on all before it; `fuzzer[k]`
-is input k of another, in which none does.
-"""
+"""The fuzzer: a repeatable stream of inputs, as tensors, as Python text, and as features known before they exist."""
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
+import keyword
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 
 from torchmark.errors import DefinitionError, UsageError
-from torchmark.fuzz.constraints import Predicate, adapt, name_constraint, refuses
-from torchmark.fuzz.entropy import Entropy
+from torchmark.fuzz import random_values
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
-from torchmark.fuzz.tensors import FuzzedTensor, is_overridden
-from torchmark.fuzz.writing import write_input
+from torchmark.fuzz.random_values import Entropy
+from torchmark.fuzz.sparse import FuzzedSparseTensor
+from torchmark.fuzz.tensors import FuzzedTensor, Params, is_overridden
+from torchmark.model.inputs import FuzzedInput
 from torchmark.model.line import name_value
+from torchmark.model.rule import Value
+
+Predicate = Callable[[dict[str, Any]], object]
+
+
+def adapt(constraint: Callable[..., object], names: Collection[str]) -> Predicate:
+    """A function of all parameters in one dictionary.
+
+    A constraint gets parameters by name: those that it names, or all if it takes any. One that names none of them and
+    takes a single argument gets the dictionary.
+
+    >>> fits = adapt(lambda a, b: a < b, ["a", "b", "c"])
+    >>> fits({"a": 1, "b": 2, "c": 0})
+    True
+    >>> adapt(lambda params: params["c"] > 0, ["a", "b", "c"])({"a": 1, "b": 2, "c": 0})
+    False
+    """
+    if not callable(constraint):
+        raise DefinitionError(f"A constraint is a function of parameters, not {constraint!r}.")
+    try:
+        taken = list(inspect.signature(constraint).parameters.values())
+    except (TypeError, ValueError):
+        # Some functions written in C do not tell.
+        return constraint
+    by_name = [p for p in taken if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name in names]
+    missing = [p for p in taken if p not in by_name and p.default is p.empty and p.kind not in _VARIADIC]
+    if not missing and any(p.kind is p.VAR_KEYWORD for p in taken):
+        return lambda params: constraint(**params)
+    if not missing and by_name:
+        wanted = [p.name for p in by_name]
+        return lambda params: constraint(**{name: params[name] for name in wanted})
+    positional = [p for p in taken if p.kind is not p.KEYWORD_ONLY]
+    if not by_name and positional and all(p.default is not p.empty or p in positional[:1] for p in missing):
+        return constraint
+    unknown = ", ".join(p.name for p in missing) or "nothing"
+    raise DefinitionError(
+        f"The constraint {name_constraint(constraint)} asks for {unknown}. The parameters are: {', '.join(names)}. "
+        "A constraint takes parameters by their names, or all of them as one dictionary."
+    )
+
+
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def name_constraint(constraint: Callable[..., object]) -> str:
+    """What it is called and where it stands."""
+    name = getattr(constraint, "__qualname__", None) or repr(constraint)
+    code = getattr(constraint, "__code__", None)
+    return name if code is None else f"{name} ({code.co_filename}, line {code.co_firstlineno})"
+
+
+def refuses(predicate: Predicate, params: Params) -> bool:
+    """Whether a condition does not hold; one that fails on what others would have kept from it does not count."""
+    try:
+        return not predicate(dict(params))
+    except Exception:
+        return False
+
+
+_FOR_SPARSE = (random_values.fill, random_values.make_sparse, random_values.place_at_random, random_values.unravel)
+
+
+def write_input(
+    seed: int, tensors: Sequence[FuzzedTensor], params: Mapping[str, Any], orders: Sequence[Any], names: Iterable[str]
+) -> str:
+    """Statements that make all tensors, and variables for the parameters that are named."""
+    for tensor in tensors:
+        if not _is_free(tensor.name):
+            raise DefinitionError(f"Python has no variable called {tensor.name!r}, or uses it here. Rename the tensor.")
+    lines = [write_for_sparse()] if any(isinstance(t, FuzzedSparseTensor) for t in tensors) else []
+    lines += [f"{name} = {params[name]!r}" for name in names if _is_free(name)]
+    lines.append(f"torch.manual_seed({seed})")
+    lines += [tensor.write(params, order) for tensor, order in zip(tensors, orders, strict=True)]
+    return "\n".join(lines)
+
+
+def _is_free(name: str) -> bool:
+    """Whether it can be the name of a variable, and is not needed for something else."""
+    taken = {"torch", *(function.__name__ for function in _FOR_SPARSE)}
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in taken
+
+
+@functools.cache
+def write_for_sparse() -> str:
+    """The functions that make sparse tensors, without what Python 3.9 would stumble over."""
+    return "\n\n".join(ast.unparse(_strip(ast.parse(inspect.getsource(function)))) for function in _FOR_SPARSE)
+
+
+def _strip(tree: ast.Module) -> ast.Module:
+    """Remove annotations and the docstring."""
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    function.body = function.body[1:]
+    function.returns = None
+    for argument in function.args.args:
+        argument.annotation = None
+    return tree
+
 
 T = TypeVar("T")
 
@@ -293,3 +392,35 @@ def _unpack(values: Iterable[T | Iterable[T]], kind: type[T]) -> tuple[T, ...]:
         if not isinstance(element, kind):
             raise DefinitionError(f"Expected a {kind.__name__}, not {element!r}.")
     return tuple(flat)
+
+
+def outline(fuzzer: Fuzzer, index: int) -> FuzzedInput:
+    """Input number `index` of a fuzzer's stream by index, without its tensors."""
+    draft = fuzzer.draft(index)
+    tensors = fuzzer.describe(draft)
+    features: dict[str, Value] = {}
+    for name in fuzzer.names_in_use(draft):
+        value = as_value(draft.params[name])
+        if value is not None:
+            features[name] = value
+    for name, tensor in tensors.items():
+        features |= describe_tensor(name, tensor)
+    return FuzzedInput(index, features, tensors, fuzzer.write(draft))
+
+
+def as_value(value: Any) -> Value | None:
+    """A parameter as a plain value; None for what rules cannot speak of."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def describe_tensor(name: str, tensor: dict[str, Any]) -> dict[str, Value]:
+    """What parameters do not say of it by themselves."""
+    features: dict[str, Value] = {}
+    if "is_contiguous" in tensor:
+        features[f"{name} is contiguous"] = tensor["is_contiguous"]
+    if "is_hybrid" in tensor:
+        features[f"{name} is hybrid"] = tensor["is_hybrid"]
+    features[f"elements of {name}"] = tensor["numel"]
+    return features

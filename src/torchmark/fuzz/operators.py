@@ -1,13 +1,95 @@
-"""Ready-made fuzzers for operators of one and of two tensors."""
+"""Ready-made fuzzers for operators of one and two tensors, dense and sparse, and for Fourier transforms."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+
 import torch
 
+from torchmark.errors import DefinitionError, UsageError
 from torchmark.fuzz.fuzzer import Fuzzer
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
-from torchmark.fuzz.sizes import DIM_CHOICES, DIMS, STEP_CHOICES, Sizes, choose_sizes, operand_sizes, random_value
+from torchmark.fuzz.sparse import FuzzedSparseTensor
 from torchmark.fuzz.tensors import FuzzedTensor
+
+KI, MI, GI = 1024, 1024**2, 1024**3
+DIMS = 3
+
+# A fifth of all sizes and strides are special, as in real programs.
+DIM_CHOICES = {1: 0.3, 2: 0.4, 3: 0.3}
+STEP_CHOICES = {1: 0.8, 2: 0.06, 4: 0.06, 8: 0.04, 16: 0.04}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Bounds of inputs: of each dimension, of all elements, and of what is allocated for them."""
+
+    shortest: int
+    longest: int
+    min_elements: int
+    max_elements: int
+    max_allocation_bytes: int
+
+    @property
+    def powers_of_two(self) -> tuple[int, ...]:
+        """Those between the shortest and the longest dimension."""
+        return tuple(2**i for i in range(self.shortest.bit_length() - 1, self.longest.bit_length()))
+
+
+REFERENCE = Sizes(16, 16 * MI, 4 * KI, 32 * MI, 2 * GI)
+# Small ones take an operator microseconds, most of it overhead; medium ones fit into caches, large ones do not.
+PRESETS = {
+    "small": Sizes(2, 16 * KI, 16, 64 * KI, 4 * MI),
+    "medium": Sizes(4, 256 * KI, 16 * KI, 1 * MI, 64 * MI),
+    "large": Sizes(16, 4 * MI, 1 * MI, 16 * MI, 1 * GI),
+}
+
+
+def choose_sizes(preset: str | None, presets: Mapping[str, Sizes] = PRESETS, reference: Sizes = REFERENCE) -> Sizes:
+    """The sizes that a preset stands for; those of the reference without one."""
+    if preset is None:
+        return reference
+    if preset not in presets:
+        raise UsageError(f"There is no preset {preset!r}. There are: {', '.join(presets)}.")
+    return presets[preset]
+
+
+def any_sizes(shortest: int, longest: int) -> list[FuzzedParameter]:
+    """`k_any_0` to `k_any_2`: any length, short and long ones alike."""
+    return [FuzzedParameter(f"k_any_{i}", shortest, longest, "loguniform") for i in range(DIMS)]
+
+
+def chosen_sizes(name: str, choices: Iterable[int]) -> list[FuzzedParameter]:
+    """`{name}_0` to `{name}_2`: one of some lengths that deserve attention."""
+    listed = list(choices)
+    distribution = {choice: 1.0 / len(listed) for choice in listed}
+    return [FuzzedParameter(f"{name}_{i}", distribution=distribution) for i in range(DIMS)]
+
+
+def mixed_sizes(**shares: float) -> list[FuzzedParameter]:
+    """`k0` to `k2`: one of the other kinds, each with its probability."""
+    return [
+        FuzzedParameter(
+            f"k{i}", distribution={ParameterAlias(f"{name}_{i}"): share for name, share in shares.items()}, strict=True
+        )
+        for i in range(DIMS)
+    ]
+
+
+def operand_sizes(sizes: Sizes) -> list[list[FuzzedParameter]]:
+    """Any length, and powers of two more often than they would come by chance."""
+    return [
+        any_sizes(sizes.shortest, sizes.longest),
+        chosen_sizes("k_pow2", sizes.powers_of_two),
+        mixed_sizes(k_any=0.8, k_pow2=0.2),
+    ]
+
+
+def random_value() -> FuzzedParameter:
+    """A number that is the same in each run, for whatever else is to be random."""
+    return FuzzedParameter("random_value", minval=0, maxval=2**32 - 1, distribution="uniform")
+
 
 PROBABILITY_CONTIGUOUS = 0.75
 
@@ -111,3 +193,166 @@ def strided_operand(
         cuda=cuda,
         device=device,
     )
+
+
+SPARSE_DIM_CHOICES = {1: 0.4, 2: 0.4, 3: 0.2}
+DENSITY_CHOICES = {0.1: 0.4, 0.05: 0.3, 0.01: 0.3}
+
+
+class UnaryOpSparseFuzzer(Fuzzer):
+    """Sparse inputs `x` of one to three dimensions, up to all of which are sparse; a tenth of it set, or less.
+
+    preset: "small", "medium" or "large"; by default up to 32 Mi elements, as in `torch.utils.benchmark`.
+    device: where the content is drawn; see `FuzzedTensor`.
+    """
+
+    def __init__(
+        self,
+        seed: int | None,
+        dtype: torch.dtype | None = None,
+        cuda: bool = False,
+        *,
+        device: torch.device | str | None = None,
+        preset: str | None = None,
+    ) -> None:
+        sizes = choose_sizes(preset)
+        super().__init__(
+            parameters=[*_shapes(sizes), *_forms()],
+            tensors=[_operand("x", "k", sizes, dtype or torch.float32, cuda, device)],
+            seed=seed,
+        )
+
+
+class BinaryOpSparseFuzzer(Fuzzer):
+    """Sparse inputs `x` and `y` of the same size, density and form.
+
+    preset, device: as for `UnaryOpSparseFuzzer`.
+    """
+
+    def __init__(
+        self,
+        seed: int | None,
+        dtype: torch.dtype = torch.float32,
+        cuda: bool = False,
+        *,
+        device: torch.device | str | None = None,
+        preset: str | None = None,
+    ) -> None:
+        sizes = choose_sizes(preset)
+        same = [
+            FuzzedParameter(f"y_k{i}", distribution={ParameterAlias(f"k{i}"): 1.0}, strict=True) for i in range(DIMS)
+        ]
+        super().__init__(
+            parameters=[*_shapes(sizes), same, *_forms()],
+            tensors=[_operand(name, length, sizes, dtype, cuda, device) for name, length in (("x", "k"), ("y", "y_k"))],
+            seed=seed,
+        )
+
+
+def _shapes(sizes: Sizes) -> list[FuzzedParameter | list[FuzzedParameter]]:
+    return [
+        FuzzedParameter("dim_parameter", distribution=DIM_CHOICES, strict=True),
+        FuzzedParameter("sparse_dim", distribution=SPARSE_DIM_CHOICES, strict=True),
+        *operand_sizes(sizes),
+    ]
+
+
+def _forms() -> list[FuzzedParameter]:
+    return [
+        FuzzedParameter("density", distribution=DENSITY_CHOICES),
+        FuzzedParameter("coalesced", distribution={True: 0.5, False: 0.5}),
+        random_value(),
+    ]
+
+
+def _operand(
+    name: str, length: str, sizes: Sizes, dtype: torch.dtype, cuda: bool, device: torch.device | str | None
+) -> FuzzedSparseTensor:
+    return FuzzedSparseTensor(
+        name=name,
+        size=tuple(f"{length}{i}" for i in range(DIMS)),
+        min_elements=sizes.min_elements,
+        max_elements=sizes.max_elements,
+        dim_parameter="dim_parameter",
+        sparse_dim="sparse_dim",
+        density="density",
+        coalesced="coalesced",
+        dtype=dtype,
+        cuda=cuda,
+        device=device,
+    )
+
+
+MIN_DIM_SIZE = 16
+MAX_DIM_SIZE = 16 * KI
+SPECTRAL_REFERENCE = dataclasses.replace(REFERENCE, shortest=MIN_DIM_SIZE, longest=MAX_DIM_SIZE)
+# Regular numbers are drawn from a list, of which most are long: dimensions have to be shorter than elsewhere for two or
+# three of them to fit.
+SPECTRAL_PRESETS = {
+    "small": dataclasses.replace(PRESETS["small"], longest=1 * KI),
+    "medium": dataclasses.replace(PRESETS["medium"], longest=32 * KI),
+    "large": dataclasses.replace(PRESETS["large"], longest=2 * MI),
+}
+
+
+def power_range(upper_bound: int, base: int) -> Iterator[int]:
+    """The powers of a number from 1 up to a bound.
+
+    >>> list(power_range(125, 5))
+    [1, 5, 25, 125]
+    """
+    power = 1
+    while power <= upper_bound:
+        yield power
+        power *= base
+
+
+def regular_sizes(above: int, up_to: int) -> list[int]:
+    """Numbers without prime factors other than 2, 3 and 5: what transforms are fastest for.
+
+    >>> regular_sizes(16, 30)
+    [18, 20, 24, 25, 27, 30]
+    """
+    return sorted(
+        two * three * five
+        for two in power_range(up_to, 2)
+        for three in power_range(up_to // two, 3)
+        for five in power_range(up_to // (two * three), 5)
+        if two * three * five > above
+    )
+
+
+REGULAR_SIZES = regular_sizes(MIN_DIM_SIZE, MAX_DIM_SIZE)
+
+
+class SpectralOpFuzzer(Fuzzer):
+    """Inputs `x` of one to three dimensions whose lengths are regular with some probability, and any otherwise.
+
+    preset: "small", "medium" or "large"; by default up to 32 Mi elements, as in `torch.utils.benchmark`.
+    device: where the content is drawn; see `FuzzedTensor`.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None,
+        dtype: torch.dtype = torch.float64,
+        cuda: bool = False,
+        probability_regular: float = 1.0,
+        device: torch.device | str | None = None,
+        preset: str | None = None,
+    ) -> None:
+        if not 0 <= probability_regular <= 1:
+            raise DefinitionError(f"A probability is from 0 to 1, not {probability_regular!r}.")
+        sizes = choose_sizes(preset, SPECTRAL_PRESETS, SPECTRAL_REFERENCE)
+        super().__init__(
+            parameters=[
+                FuzzedParameter("ndim", distribution=DIM_CHOICES, strict=True),
+                any_sizes(sizes.shortest, sizes.longest),
+                chosen_sizes("k_regular", regular_sizes(sizes.shortest, sizes.longest)),
+                mixed_sizes(k_regular=probability_regular, k_any=1 - probability_regular),
+                [FuzzedParameter(f"step_{i}", distribution=STEP_CHOICES) for i in range(DIMS)],
+            ],
+            tensors=[strided_operand("x", "k", sizes, dtype, cuda, device, step="step", dim_parameter="ndim")],
+            seed=seed,
+        )

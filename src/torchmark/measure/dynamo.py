@@ -17,7 +17,7 @@ ADVICE = "Keep shapes, types and other values that it depends on the same."
 LIMIT = "recompile limit exceeded"
 
 
-class Tally(NamedTuple):
+class CompilerCounters(NamedTuple):
     """Numbers that only grow. One that has grown says that the compiler has been at work."""
 
     frames: int = 0
@@ -30,29 +30,29 @@ class Tally(NamedTuple):
     cache_hits: int = 0
     cache_misses: int = 0
 
-    def since(self, earlier: Tally) -> Tally:
+    def since(self, earlier: CompilerCounters) -> CompilerCounters:
         """What has been added.
 
         >>> Tally(3, 0, 2).since(Tally(1, 0, 1))
         Tally(frames=2, abandoned=0, graphs=1, graph_breaks=0, lowered=0, cache_hits=0, cache_misses=0)
         """
-        return Tally(*(now - then for now, then in zip(self, earlier)))
+        return CompilerCounters(*(now - then for now, then in zip(self, earlier)))
 
 
-def read_tally() -> Tally:
+def read_tally() -> CompilerCounters:
     """The numbers as they are now: all zero where the compiler was never loaded."""
     account = sys.modules.get(ACCOUNT)
-    return Tally() if account is None else make_tally(account.counters)
+    return CompilerCounters() if account is None else make_tally(account.counters)
 
 
-def make_tally(counters: Mapping[str, Mapping[str, int]]) -> Tally:
+def make_tally(counters: Mapping[str, Mapping[str, int]]) -> CompilerCounters:
     """From the compiler's own counters."""
     frames, stats, autograd, inductor = (
         counters.get(group, {}) for group in ("frames", "stats", "aot_autograd", "inductor")
     )
     hits, misses = inductor.get("fxgraph_cache_hit", 0), inductor.get("fxgraph_cache_miss", 0)
     total = frames.get("total", 0)
-    return Tally(
+    return CompilerCounters(
         frames=total,
         abandoned=total - frames.get("ok", 0),
         graphs=stats.get("unique_graphs", 0),
@@ -82,7 +82,7 @@ class Watch:
         self._breaks = len(_list_breaks())
         self._tally = read_tally()
 
-    def added(self) -> Tally:
+    def added(self) -> CompilerCounters:
         """What has been done since."""
         return read_tally().since(self._tally)
 

@@ -9,7 +9,7 @@ from torchmark.model.snippet import Compiled
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class PairedSide:
     """One side's statement as its process runs it."""
 
     stmt: str
@@ -21,15 +21,15 @@ class Part:
 
 
 @dataclasses.dataclass(frozen=True)
-class Bout:
+class PairedCase:
     """The two sides of a comparison."""
 
-    base: Part
-    head: Part
+    base: PairedSide
+    head: PairedSide
 
 
 @dataclasses.dataclass(frozen=True)
-class Pace:
+class BlockPlan:
     """How blocks are cut, the same for both sides and in all layouts."""
 
     number: int
@@ -41,7 +41,7 @@ class Pace:
 
 
 @dataclasses.dataclass(frozen=True)
-class Blocks:
+class SideBlocks:
     """One side's blocks of a visit, in the order of the pairs: seconds, page faults, interruptions."""
 
     times: tuple[float, ...]
@@ -54,12 +54,12 @@ class Visit:
     """What both sides did in one layout, in turns; each block is `number` runs."""
 
     number: int
-    base: Blocks
-    head: Blocks
+    base: SideBlocks
+    head: SideBlocks
 
 
 @dataclasses.dataclass(frozen=True)
-class Gauge:
+class RunTime:
     """Seconds of one run on each side, at best."""
 
     base_s: float

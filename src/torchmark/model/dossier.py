@@ -11,14 +11,14 @@ from torchmark.model.case import Case
 from torchmark.model.comparison import Incomparable
 from torchmark.model.environment import Environment
 from torchmark.model.flame import Flame
-from torchmark.model.judgement import FunctionChange, Judgement, Side, StageChange
+from torchmark.model.judgement import CaseJudgement, FunctionChange, Side, StageChange
 from torchmark.model.node import Node, NodeKind
 from torchmark.model.run import Host, Source
 from torchmark.model.summary import CaseSummary
 
 
 @dataclasses.dataclass(frozen=True)
-class Party:
+class ReportSide:
     """One of those that results are of: a run, an environment of one, a build of torch."""
 
     name: str
@@ -72,13 +72,13 @@ class Drawing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class ReportEntry:
     """All that is known of a case."""
 
     case: Case
     exhibits: tuple[CaseSummary | None, ...]
     """What each party has of it, in the order of the parties; None where a party does not have the case."""
-    judgement: Judgement | None = None
+    judgement: CaseJudgement | None = None
     """None for a single party, and for what is not comparable."""
     breakdown: Breakdown | None = None
     flames: tuple[Flame, ...] = ()
@@ -103,12 +103,12 @@ class Section:
 
 
 @dataclasses.dataclass(frozen=True)
-class Dossier:
+class ReportData:
     """A report before it is written."""
 
     title: str
-    parties: tuple[Party, ...]
-    entries: tuple[Entry, ...]
+    parties: tuple[ReportSide, ...]
+    entries: tuple[ReportEntry, ...]
     created: float
     """When the report was made, in seconds since 1970."""
     torchmark: str

@@ -36,7 +36,7 @@ class Frame(NamedTuple):
     """The file and line of a Python function, the library of a compiled one, as far as is known."""
 
 
-class Unit(enum.Enum):
+class FlameUnit(enum.Enum):
     """What widths are."""
 
     INSTRUCTIONS = "instructions"
@@ -66,7 +66,7 @@ class Stacks:
     """All of a profile by stack. No chain occurs twice."""
 
     stacks: tuple[Stack, ...]
-    unit: Unit
+    unit: FlameUnit
     method: Method
     number: int = 1
     """How many runs of the statement they are of."""
@@ -80,7 +80,7 @@ class Stacks:
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class FlameNode:
     """A frame with what was spent in it and below it. In a graph of a difference, head's, and beside it base's.
 
     `value` is `own` and the values of all children; the same holds for base's.
@@ -89,7 +89,7 @@ class Node:
     frame: Frame
     own: int
     value: int
-    children: tuple[Node, ...] = ()
+    children: tuple[FlameNode, ...] = ()
     """The largest first, by the larger of both sides where there are two."""
     base_own: int | None = None
     base_value: int | None = None
@@ -100,9 +100,9 @@ class Node:
 class Flame:
     """A tree to draw, and what it is of. The root is of kind OTHER and stands for all."""
 
-    root: Node
+    root: FlameNode
     title: str
-    unit: Unit
+    unit: FlameUnit
     method: Method
     number: int = 1
     note: str = ""

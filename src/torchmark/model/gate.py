@@ -105,7 +105,7 @@ class StaleEntry:
 
 
 @dataclasses.dataclass(frozen=True)
-class Standing:
+class LedgerStanding:
     """A count beside the one that the ledger accepts, under the same conditions."""
 
     case: Case

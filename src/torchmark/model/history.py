@@ -16,7 +16,7 @@ from torchmark.model.plan import Metric, Target
 from torchmark.model.run import RunInfo
 
 
-class Standing(enum.Enum):
+class ShiftStanding(enum.Enum):
     """What is to be held of a shift."""
 
     CONFIRMED = "confirmed"
@@ -83,7 +83,7 @@ class Shift:
     metrics: tuple[Metric, ...]
     position: int
     previous: int
-    standing: Standing
+    standing: ShiftStanding
     ground: Ground
     before: float | None = None
     after: float | None = None

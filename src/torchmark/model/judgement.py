@@ -200,7 +200,7 @@ class SideFailure:
 
 
 @dataclasses.dataclass(frozen=True)
-class Judgement:
+class CaseJudgement:
     """What is said of one case, and why."""
 
     case: Case

@@ -57,7 +57,7 @@ class Machine:
     """Why there is no `torch`: the last line of what importing it said."""
 
 
-class Status(enum.Enum):
+class FindingStatus(enum.Enum):
     """What a finding means for measurements."""
 
     GOOD = "good"
@@ -70,6 +70,6 @@ class Finding:
     """One judged fact: what was found, and what to do about it where something can be done."""
 
     topic: str
-    status: Status
+    status: FindingStatus
     fact: str
     advice: str | None = None

@@ -31,7 +31,7 @@ class Shard:
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Part:
+class ShardPart:
     """A shard, and the run that it was carried out as."""
 
     shard: Shard
@@ -60,19 +60,19 @@ def name_shard(info: RunInfo) -> str | None:
     return next(iter(dict(info.options).get(SHARD, ())), None)
 
 
-def read_parts(info: RunInfo) -> tuple[Part, ...]:
+def read_parts(info: RunInfo) -> tuple[ShardPart, ...]:
     """The shards that are in a run which is not of all; none where it is of all."""
     shard = read_shard(info)
     if shard is not None:
-        return (Part(shard, info.id),)
+        return (ShardPart(shard, info.id),)
     # Who was gone on with until nothing was missing is whole.
     texts = dict(info.options).get(MERGED, ()) if info.finished is None else ()
     found = [text.split(" ") for text in texts]
     if any(len(words) != 2 for words in found):
         raise UsageError(f"The run {info.id} was put together of what means nothing here: {', '.join(texts):.80}.")
-    return tuple(Part(parse_shard(shard), run_id) for shard, run_id in found)
+    return tuple(ShardPart(parse_shard(shard), run_id) for shard, run_id in found)
 
 
-def write_parts(parts: tuple[Part, ...]) -> tuple[str, tuple[str, ...]]:
+def write_parts(parts: tuple[ShardPart, ...]) -> tuple[str, tuple[str, ...]]:
     """The option that `read_parts` reads."""
     return MERGED, tuple(f"{part.shard} {part.run_id}" for part in parts)

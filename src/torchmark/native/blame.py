@@ -1,31 +1,144 @@
-"""Whose fault it is: from the output of a compiler or linker to the snippets that do not compile.
-
-Nobody is to fail for what another one wrote. So whatever the compiler says of the lines that we put around a snippet
-convicts nobody, and neither does anything that it says behind such a place: it has lost its way there.
-"""
+"""Which snippets do not compile, from the output of a compiler or linker."""
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Snippet
 from torchmark.native import compiler
-from torchmark.native.compiler import Run
-from torchmark.native.messages import (
-    MOST_ERRORS,
-    NAMES,
-    Complaint,
-    for_the_user,
-    read_complaints,
-    read_undefined,
+from torchmark.native.compiler import ProgramResult
+from torchmark.native.render import PART, SYMBOL, CompileUnit, Problem, scan
+
+# file:line:column: error: text. Columns are missing now and then.
+_HEADER = re.compile(
+    r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:(?P<column>\d+):)? "
+    r"(?P<kind>fatal error|error|internal compiler error|sorry, unimplemented|warning|note): (?P<text>.*)$"
 )
-from torchmark.native.render import Unit
-from torchmark.native.scan import Problem, scan
+# What precedes an error and belongs to it: where the compiler was when it found it.
+_CONTEXT = re.compile(
+    r"^In file included from |^\s+from |: In [\w ]+|: In instantiation of |required (?:from|by)|: At global scope"
+    r"|: in function |^In [\w ]+ inlined from"
+)
+_UNDEFINED = re.compile(r"undefined reference to [`'\"](?P<symbol>[^'\"]+)['\"]|undefined symbol: (?P<other>.+)$")
+# Those of the interpreter, which are there when a library is loaded into it.
+_OF_PYTHON = re.compile(r"_?Py[A-Z_]|_Py_")
+
+_OWN_NAME = re.compile(r"(?:void )?torchmark_function_\d+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
+_EMPTY_WORDS = re.compile(
+    r"^\d+ (?:error|warning)s?(?: and \d+ (?:error|warning)s?)? generated\.$"
+    r"|: In (?:lambda )?function .void torchmark_function_"
+)
+
+# A message about templates can be hundreds of lines; the first of them tell.
+LONGEST_MESSAGE_LINES = 40
+MOST_ERRORS = 3
+
+NAMES = {"stmt": "<stmt>", "setup": "<setup>", "global": "<global_setup>", "glue": "<torchmark>"}
+
+
+class SnippetPlace(NamedTuple):
+    """A place in one part of a snippet."""
+
+    part: str
+    line: int
+    column: int | None
+
+
+class Complaint(NamedTuple):
+    """One error: of which snippet it is, by number, if that can be told; where; and what the compiler says."""
+
+    snippet: int | None
+    place: SnippetPlace | None
+    summary: str
+    text: str
+
+
+def read_complaints(output: str) -> list[Complaint]:
+    """The errors in what a compiler wrote, in its order."""
+    return [complaint for group in _group(output) if (complaint := _read(group)) is not None]
+
+
+def _group(output: str) -> Iterator[list[str]]:
+    """One list of lines an error, with its context before it and its notes behind it."""
+    group: list[str] = []
+    has_error = False
+    pending: list[str] = []
+    for line in output.splitlines():
+        header = _HEADER.match(line)
+        if header and header["kind"] not in ("note", "warning"):
+            if has_error:
+                yield group
+                group = []
+            group += [*pending, line]
+            pending, has_error = [], True
+        elif header is None and _CONTEXT.search(line):
+            pending.append(line)
+        else:
+            # A note, an excerpt, or something that stands alone.
+            group += [*pending, line]
+            pending = []
+    if has_error:
+        yield [*group, *pending]
+
+
+def _read(group: list[str]) -> Complaint | None:
+    index, header = next(((i, found) for i, line in enumerate(group) if (found := _HEADER.match(line))
+                          and found["kind"] not in ("note", "warning")), (0, None))  # fmt: skip
+    if header is None:
+        return None
+    summary = header["text"]
+    own = PART.search(header["file"])
+    column = int(header["column"]) if header["column"] else None
+    if own:
+        return Complaint(int(own[1]), SnippetPlace(own[2], int(header["line"]), column), summary, "\n".join(group))
+    # In a header, or in what the library makes of a template: on whose behalf, the lines around tell; the last of those
+    # before the error is where the user's own code is.
+    for line in (*reversed(group[:index]), *group[index + 1 :]):
+        if found := re.search(rf"(?:{PART.pattern}):(\d+)(?::(\d+))?", line):
+            place = SnippetPlace(found[2], int(found[3]), int(found[4]) if found[4] else None)
+            return Complaint(int(found[1]), place, summary, "\n".join(group))
+        if found := PART.search(line):
+            return Complaint(int(found[1]), None, summary, "\n".join(group))
+    return Complaint(None, None, summary, "\n".join(group))
+
+
+class Undefined(NamedTuple):
+    """A name that a linker did not find, and the function that calls it, if that is a snippet's."""
+
+    key: str | None
+    symbol: str
+
+
+def read_undefined(output: str) -> list[Undefined]:
+    """The names that a linker misses, Python's own left out: they are found when the library is loaded."""
+    found: list[Undefined] = []
+    key: str | None = None
+    for line in output.splitlines():
+        if "in function" in line or "referenced by" in line:
+            symbol = SYMBOL.search(line)
+            key = symbol[1] if symbol else None
+        if match := _UNDEFINED.search(line):
+            name = match["symbol"] or match["other"]
+            if not _OF_PYTHON.match(name):
+                found.append(Undefined(key, name))
+    return list(dict.fromkeys(found))
+
+
+def for_the_user(text: str) -> str:
+    """A message with the names that the user knows, and of bearable length."""
+    lines = PART.sub(lambda match: NAMES[match[2]], text).splitlines()
+    # "In function 'void torchmark_function_0(...)':" says nothing to anyone, nor does clang's "1 error generated."
+    lines = [line for line in lines if not _EMPTY_WORDS.search(line)]
+    lines = [_OWN_NAME.sub("the snippet", line) for line in lines]
+    if len(lines) > LONGEST_MESSAGE_LINES:
+        lines = [*lines[:LONGEST_MESSAGE_LINES], f"... ({len(lines) - LONGEST_MESSAGE_LINES} more lines)"]
+    return "\n".join(lines)
+
 
 # In the words of g++ and of clang++, for whom a namespace may have more members yet.
 _FINAL = re.compile(r": error: (?:expected |.*has no member named|no member named '[^']*' in '[^']*'$)")
@@ -44,7 +157,7 @@ class Blame(enum.Enum):
     """The machine: another attempt would end the same way."""
 
 
-class Verdict(NamedTuple):
+class SnippetFault(NamedTuple):
     """What is wrong with a snippet; `final` if no header could make it right."""
 
     failure: Failure
@@ -55,7 +168,7 @@ class Attempt(NamedTuple):
     """What compiling a unit came to: who is to blame, by number, or else what the compiler said."""
 
     blame: Blame
-    guilty: Mapping[int, Verdict] = MappingProxyType({})
+    guilty: Mapping[int, SnippetFault] = MappingProxyType({})
     problem: str = ""
     killed: bool = False
     """Whether somebody ended the compiler, so that another attempt may go better."""
@@ -88,7 +201,7 @@ def _sentence(part: str, line: int, column: int | None, text: str) -> str:
     return f"The {_WORDS[part]} does not compile, {place}: {text}."
 
 
-def blame_compiling(unit: Unit, run: Run) -> Attempt:
+def blame_compiling(unit: CompileUnit, run: ProgramResult) -> Attempt:
     """Read what a compiler said."""
     if run.timed_out:
         told = f"The compiler did not end within {compiler.TIMEOUT_S:g} s."
@@ -105,7 +218,7 @@ def blame_compiling(unit: Unit, run: Run) -> Attempt:
         if number is None or number >= len(unit.entries) or (complaint.place and complaint.place.part == "glue"):
             break
         by_number.setdefault(number, []).append(complaint)
-    guilty: dict[int, Verdict] = {}
+    guilty: dict[int, SnippetFault] = {}
     for number, own in by_number.items():
         verdict = _describe(own)
         at_file_scope = own[0].place is not None and own[0].place.part == "global"
@@ -116,7 +229,7 @@ def blame_compiling(unit: Unit, run: Run) -> Attempt:
     return Attempt(Blame.SOME if guilty else Blame.UNKNOWN, guilty, told)
 
 
-def _find_want(run: Run) -> Attempt | None:
+def _find_want(run: ProgramResult) -> Attempt | None:
     """What the machine lacks, if that is why the compiler or the linker gave up."""
     output = run.output.lower()
     if run.code < 0 or any(words in output for words in _ENDED):
@@ -128,13 +241,13 @@ def _find_want(run: Run) -> Attempt | None:
     return None
 
 
-def _describe(complaints: Sequence[Complaint]) -> Verdict:
+def _describe(complaints: Sequence[Complaint]) -> SnippetFault:
     # What is wrong with our own lines is so because of the user's, where there is anything wrong with those.
     own = [one for one in complaints if one.place is None or one.place.part != "glue"]
     if not own:
         problem = "the setup or the statement does not end where its text does"
         failure = Failure(FailureKind.NOT_COMPILED, f"It does not compile: {problem}.", f"error: {problem}")
-        return Verdict(failure, final=False)
+        return SnippetFault(failure, final=False)
     text = for_the_user("\n".join(one.text for one in own[:MOST_ERRORS]))
     first, summary = own[0], for_the_user(own[0].summary)
     if first.place is None:
@@ -142,10 +255,10 @@ def _describe(complaints: Sequence[Complaint]) -> Verdict:
     else:
         message = _sentence(first.place.part, first.place.line, first.place.column, summary)
     final = any(_FINAL.search(line) for line in text.splitlines())
-    return Verdict(Failure(FailureKind.NOT_COMPILED, message, text), final)
+    return SnippetFault(Failure(FailureKind.NOT_COMPILED, message, text), final)
 
 
-def blame_linking(unit: Unit, run: Run) -> Attempt:
+def blame_linking(unit: CompileUnit, run: ProgramResult) -> Attempt:
     """Read what a linker said: names that nothing defines, and who uses them.
 
     It does not tell of every use, so whoever writes such a name is taken to use it.
@@ -153,7 +266,7 @@ def blame_linking(unit: Unit, run: Run) -> Attempt:
     if want := _find_want(run):
         return want
     missing = read_undefined(run.output)
-    guilty: dict[int, Verdict] = {}
+    guilty: dict[int, SnippetFault] = {}
     for number, (snippet, key) in enumerate(unit.entries):
         words = scan(snippet.stmt).words | scan(snippet.setup).words
         names = dict.fromkeys(one.symbol for one in missing if one.key == key or _base_name(one.symbol) in words)
@@ -161,7 +274,7 @@ def blame_linking(unit: Unit, run: Run) -> Attempt:
             names = dict.fromkeys(one.symbol for one in missing)
         if names:
             text = f"It does not link: nothing defines {', '.join(names)}."
-            guilty[number] = Verdict(Failure(FailureKind.NOT_COMPILED, text), final=True)
+            guilty[number] = SnippetFault(Failure(FailureKind.NOT_COMPILED, text), final=True)
     return Attempt(Blame.SOME if guilty else Blame.UNKNOWN, guilty, run.output)
 
 

@@ -16,21 +16,28 @@ from typing import TypeAlias
 from torchmark.errors import SetupError
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
-from torchmark.native.blame import Attempt, Blame, blame_compiling, blame_linking, find_problem
+from torchmark.native.blame import (
+    Attempt,
+    Blame,
+    blame_compiling,
+    blame_linking,
+    find_problem,
+    for_the_user,
+    read_undefined,
+)
 from torchmark.native.cache import Cache
 from torchmark.native.compiler import Compiler
-from torchmark.native.messages import for_the_user, read_undefined
 from torchmark.native.render import (
     FULL_HEADERS,
     LIGHT_HEADERS,
     SCRIPT_HEADERS,
-    Entry,
-    Unit,
+    CompileUnit,
+    KeyedSnippet,
     choose_headers,
     render,
     render_prelude,
+    scan,
 )
-from torchmark.native.scan import scan
 from torchmark.native.toolchain import Toolchain, digest
 
 # Headers take some fifteen seconds a file, a snippet a tenth of one: so many of them double the time, and are worth
@@ -55,9 +62,9 @@ def build(
 
     Another thread may end this by setting `stop`; it then raises Stopped.
     """
-    entries = {snippet: Entry(snippet, toolchain.key(snippet)) for snippet in snippets}
+    entries = {snippet: KeyedSnippet(snippet, toolchain.key(snippet)) for snippet in snippets}
     results: dict[Snippet, Result] = {}
-    missing: list[Entry] = []
+    missing: list[KeyedSnippet] = []
     for snippet, entry in entries.items():
         found = cache.find(entry.key)
         problem = None if found else find_problem(snippet)
@@ -101,20 +108,20 @@ def name_prelude(toolchain: Toolchain, headers: Sequence[str]) -> str:
     return digest(toolchain.identity, *headers)
 
 
-def plan(entries: Sequence[Entry]) -> list[Unit]:
+def plan(entries: Sequence[KeyedSnippet]) -> list[CompileUnit]:
     """Which snippets go into one file: those with the same global setup, or with one that only includes headers."""
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[KeyedSnippet]] = {}
     for entry in entries:
         groups.setdefault(_group_name(entry), []).append(entry)
-    units: list[Unit] = []
+    units: list[CompileUnit] = []
     for group in groups.values():
         headers = choose_headers([entry.snippet for entry in group])
         count = -(-len(group) // SNIPPETS_PER_UNIT)
-        units += [Unit(tuple(group[i::count]), headers) for i in range(count)]
+        units += [CompileUnit(tuple(group[i::count]), headers) for i in range(count)]
     return units
 
 
-def _group_name(entry: Entry) -> str:
+def _group_name(entry: KeyedSnippet) -> str:
     snippet = entry.snippet
     around, setup, stmt = scan(snippet.global_setup), scan(snippet.setup), scan(snippet.stmt)
     # Perhaps a macro makes brackets right. If not, nobody else shall suffer; nor from what reaches further.
@@ -136,7 +143,7 @@ class _Works:
         self._compiler = compiler
         self._cache = cache
 
-    def build_all(self, units: Sequence[Unit], jobs: int) -> Iterator[dict[Snippet, Result]]:
+    def build_all(self, units: Sequence[CompileUnit], jobs: int) -> Iterator[dict[Snippet, Result]]:
         """Several at a time; one that is alone needs no threads."""
         if len(units) <= 1 or jobs <= 1:
             yield from (self.build(unit) for unit in units)
@@ -150,7 +157,7 @@ class _Works:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
-    def build(self, unit: Unit) -> dict[Snippet, Result]:
+    def build(self, unit: CompileUnit) -> dict[Snippet, Result]:
         """Compile one unit; if another process is doing the same, wait for it and take what it made."""
         with self._cache.turn(digest(*(entry.key for entry in unit.entries)), lambda: self._compiler.is_stopped):
             results: dict[Snippet, Result] = {}
@@ -158,9 +165,9 @@ class _Works:
                 if found := self._cache.find(key):
                     results[snippet] = Compiled(str(found), key)
             rest = tuple(entry for entry in unit.entries if entry.snippet not in results)
-            return {**results, **self._build_new(Unit(rest, unit.headers))}
+            return {**results, **self._build_new(CompileUnit(rest, unit.headers))}
 
-    def _build_new(self, unit: Unit) -> dict[Snippet, Result]:
+    def _build_new(self, unit: CompileUnit) -> dict[Snippet, Result]:
         if not unit.entries:
             return {}
         attempt = self._try(unit)
@@ -173,28 +180,28 @@ class _Works:
         if attempt.blame is Blame.SOME:
             return self._build_without(unit, attempt)
         if unit.headers == LIGHT_HEADERS:
-            return self._build_new(Unit(unit.entries, FULL_HEADERS + SCRIPT_HEADERS))
+            return self._build_new(CompileUnit(unit.entries, FULL_HEADERS + SCRIPT_HEADERS))
         if len(unit.entries) == 1:
             failure = Failure(FailureKind.NOT_COMPILED, "It does not compile.", attempt.problem)
             return {unit.entries[0].snippet: failure}
         half = len(unit.entries) // 2
-        halves = (Unit(unit.entries[:half], unit.headers), Unit(unit.entries[half:], unit.headers))
+        halves = (CompileUnit(unit.entries[:half], unit.headers), CompileUnit(unit.entries[half:], unit.headers))
         return {snippet: result for one in halves for snippet, result in self._build_new(one).items()}
 
-    def _build_without(self, unit: Unit, attempt: Attempt) -> dict[Snippet, Result]:
+    def _build_without(self, unit: CompileUnit, attempt: Attempt) -> dict[Snippet, Result]:
         """Those that are not to blame, and those that may not be."""
         rest = tuple(entry for number, entry in enumerate(unit.entries) if number not in attempt.guilty)
-        results = self._build_new(Unit(rest, unit.headers))
-        doubtful: list[Entry] = []
+        results = self._build_new(CompileUnit(rest, unit.headers))
+        doubtful: list[KeyedSnippet] = []
         for number, verdict in attempt.guilty.items():
             # Perhaps it is the headers that are to blame.
             if unit.headers == LIGHT_HEADERS and not verdict.final:
                 doubtful.append(unit.entries[number])
             else:
                 results[unit.entries[number].snippet] = verdict.failure
-        return {**results, **self._build_new(Unit(tuple(doubtful), FULL_HEADERS + SCRIPT_HEADERS))}
+        return {**results, **self._build_new(CompileUnit(tuple(doubtful), FULL_HEADERS + SCRIPT_HEADERS))}
 
-    def _try(self, unit: Unit) -> Attempt:
+    def _try(self, unit: CompileUnit) -> Attempt:
         for _ in range(ATTEMPTS):
             with self._cache.workshop() as folder:
                 try:
@@ -217,7 +224,7 @@ class _Works:
             advice="Try again, or name another folder in TORCHMARK_CACHE.",
         )
 
-    def _make(self, unit: Unit, folder: Path) -> Attempt:
+    def _make(self, unit: CompileUnit, folder: Path) -> Attempt:
         toolchain = self._compiler.toolchain
         prelude = self._cache.find_prelude(name_prelude(toolchain, unit.headers))
         own_headers = any(toolchain.includes_own(entry.snippet) for entry in unit.entries)

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchmark.native.cache import Prelude, note_headers
-from torchmark.native.guarding import run_guarded
 from torchmark.native.render import Rendered
 from torchmark.native.toolchain import Toolchain
+from torchmark.processes import run_guarded
 
 # A hundred snippets take half a minute on a slow machine.
 TIMEOUT_S = 900.0
 LOOKING_INTERVAL_S = 0.2
 
 
-class Run(NamedTuple):
+class ProgramResult(NamedTuple):
     """How a program ended: its exit code, what it said, and whether it had to be ended."""
 
     code: int
@@ -53,7 +53,7 @@ class Compiler:
 
     def compile(
         self, rendered: Rendered, folder: Path, prelude: Prelude | None = None, own_headers: bool = False
-    ) -> tuple[Run, dict[str, tuple[int, int]]]:
+    ) -> tuple[ProgramResult, dict[str, tuple[int, int]]]:
         """Compile to `unit.o` in this folder; also gives the state of the headers that were read.
 
         A prelude that was compiled before saves most of the time. With `own_headers`, files that are included with
@@ -69,12 +69,12 @@ class Compiler:
         run, headers = self._compile([*flags, "-c", "unit.cpp", "-o", "unit.o"], folder)
         return run, {**headers, **(prelude.headers if prelude else {})}
 
-    def precompile(self, prelude: Path, folder: Path) -> tuple[Run, dict[str, tuple[int, int]]]:
+    def precompile(self, prelude: Path, folder: Path) -> tuple[ProgramResult, dict[str, tuple[int, int]]]:
         """Compile a prelude to a form that is quick to load, `prelude.gch` in this folder."""
         run, headers = self._compile(["-x", "c++-header", str(prelude), "-o", "prelude.gch"], folder)
         return run, {path: state for path, state in headers.items() if path != str(prelude)}
 
-    def _compile(self, arguments: Sequence[str], folder: Path) -> tuple[Run, dict[str, tuple[int, int]]]:
+    def _compile(self, arguments: Sequence[str], folder: Path) -> tuple[ProgramResult, dict[str, tuple[int, int]]]:
         started_ns = time.time_ns()
         toolchain = self.toolchain
         command = [*toolchain.compiler, *toolchain.compile_flags, "-MD", "-MF", "unit.d", *arguments]
@@ -85,13 +85,13 @@ class Compiler:
         own = str(folder)
         return run, note_headers([p for p in paths if os.path.isabs(p) and not p.startswith(own)], started_ns)
 
-    def link(self, folder: Path, *, complete: bool) -> Run:
+    def link(self, folder: Path, *, complete: bool) -> ProgramResult:
         """Make `unit.so` of `unit.o`; a complete one has no names left to be found later."""
         flags = ["-Wl,--no-undefined"] if complete else []
         command = [*self.toolchain.compiler, "unit.o", *flags, *self.toolchain.link_flags, "-o", "unit.so"]
         return self._run(command, folder)
 
-    def _run(self, command: Sequence[str], folder: Path) -> Run:
+    def _run(self, command: Sequence[str], folder: Path) -> ProgramResult:
         if self.is_stopped:
             raise Stopped
         end = time.monotonic() + TIMEOUT_S
@@ -109,7 +109,7 @@ class Compiler:
             ) as process:
                 timed_out = not self._await(process, end)
             output.seek(0)
-            return Run(process.returncode, output.read().decode(errors="replace"), timed_out)
+            return ProgramResult(process.returncode, output.read().decode(errors="replace"), timed_out)
 
     def _await(self, process: subprocess.Popen[bytes], end: float) -> bool:
         """Whether it ended by itself in time."""

@@ -16,15 +16,14 @@ from pathlib import Path
 from torchmark.errors import SetupError, UsageError
 from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Snippet
-from torchmark.native.render import Entry, Unit, render
-from torchmark.native.scan import scan
+from torchmark.native.render import CompileUnit, KeyedSnippet, render, scan
 
 COMPILERS = ("c++", "g++", "clang++")
 VERSION_TIMEOUT_S = 30
 # Raised when the files that are made change their form.
 FORMAT = 1
 # Stands for what we put around all snippets.
-_SAMPLE = Unit((Entry(Snippet("stmt", "setup", "global_setup"), "key"),), ())
+_SAMPLE = CompileUnit((KeyedSnippet(Snippet("stmt", "setup", "global_setup"), "key"),), ())
 
 # Of torch's own flags, those that change what code means or how it is made. Warnings, debug information and where
 # files come from are not among them.

@@ -1,5 +1,5 @@
 """Names that scripts import from `torch.utils.benchmark.op_fuzzers.sparse_unary`."""
 
-from torchmark.fuzz.sparse_operators import UnaryOpSparseFuzzer
+from torchmark.fuzz.operators import UnaryOpSparseFuzzer
 
 __all__ = ["UnaryOpSparseFuzzer"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Begun, Event, Outcome, Result
 from torchmark.model.plan import Order, Plan
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
 
 
 class FakeBackend:
@@ -24,7 +24,7 @@ class FakeBackend:
         """Nothing is missing."""
         self.is_open = True
 
-    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Generator[Event, None, None]:
+    def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
         """All of them, in their order."""
         assert self.is_open
         for order in orders:

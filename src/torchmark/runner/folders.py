@@ -1,25 +1,41 @@
-"""Where files are kept: a cache that stays, a folder for locks, and scratch folders that go with their owner.
-
-Only a cache that nobody else can write to is used. Torchmark removes only what has a name that it gave itself: the
-folder that `TORCHMARK_CACHE` names may have other things in it.
-"""
+"""Folders for caches, locks and scratch files, the lock that runs on a machine share, and notices given once."""
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import os
 import pwd
 import re
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
-from torchmark.files import find_fault, is_ours, open_plain
-from torchmark.model.owner import name_scratch, read_namespace, read_start
-from torchmark.runner.notices import tell_once
+from torchmark.files import Hold, find_fault, is_ours, list_holders, open_lock, open_plain, try_lock
+from torchmark.processes import name_scratch, read_namespace, read_start
+
+_told: set[str] = set()
+
+
+def tell_once(text: str) -> None:
+    """Write a line, unless it has been written before. Nothing fails where it cannot be.
+
+    Names of files are quoted in it, so what is not printable becomes a blank.
+    """
+    if text in _told or sys.stderr is None:
+        return
+    _told.add(text)
+    with contextlib.suppress(OSError, ValueError):
+        line = "".join(c if c.isprintable() else " " for c in text)
+        # Perhaps a display stands in the last line of a terminal.
+        sys.stderr.write(("\n" if sys.stderr.isatty() else "") + f"torchmark: {line}\n")
+        sys.stderr.flush()
+
 
 # Of Callgrind with all callers of everything, a few hundred megabytes have been seen.
 LARGEST_FILE_BYTES = 1 << 30
@@ -203,3 +219,95 @@ def sweep(parent: Path) -> None:
                 continue
             if read_start(int(match[1])) != int(match[2]):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+# Others are often done within a few seconds, of which nobody needs to be told.
+TELLING_AFTER_S = 5.0
+# A process that cannot be seen from here, as in another container, may hold a lock for as long as it times. Large
+# suites take about this long. One that is dead may have left the lock to a process that it forked, for ever.
+LONGEST_WAIT_FOR_UNSEEN_S = 3600.0
+
+
+class MachineLock:
+    """One run's part in it. Nothing here ever waits: whoever is refused asks again.
+
+    Where files cannot be locked, nobody is kept from anything.
+    """
+
+    def __init__(self, folder: Path | None = None, tell: Callable[[str], None] = tell_once) -> None:
+        self._descriptors: list[int] = []
+        self._shares = False
+        self._tell = tell
+        self._refused_since: float | None = None
+        folder = folder or lock_folder()
+        if folder is None:
+            return
+        with contextlib.suppress(OSError):
+            for name in ("gate", "room"):
+                self._descriptors.append(open_lock(folder / name))
+
+    def share(self) -> bool:
+        """Whether work may begin that shares the machine; it then counts as under way until `leave`."""
+        if not self._works:
+            return True
+        gate, room = self._descriptors
+        if try_lock(gate, fcntl.LOCK_SH) is Hold.BUSY:
+            return self._is_given_up(gate)
+        self._shares = self._shares or try_lock(room, fcntl.LOCK_SH) is not Hold.BUSY
+        _release(gate)
+        return self._note_success() if self._shares else self._is_given_up(room)
+
+    def claim(self) -> bool:
+        """Whether the machine is this run's alone, until `leave`. Once asked for, others begin nothing more."""
+        if not self._works:
+            return True
+        for descriptor in self._descriptors:
+            if try_lock(descriptor, fcntl.LOCK_EX) is Hold.BUSY:
+                return self._is_given_up(descriptor)
+        return self._note_success()
+
+    def leave(self) -> None:
+        """Let the others work."""
+        self._shares = False
+        for descriptor in self._descriptors:
+            _release(descriptor)
+
+    def close(self) -> None:
+        """Be no part of it any more."""
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+    @property
+    def _works(self) -> bool:
+        return len(self._descriptors) == 2
+
+    def _note_success(self) -> bool:
+        self._refused_since = None
+        return True
+
+    def _is_given_up(self, descriptor: int) -> bool:
+        """Whether this run goes on although another one holds a lock. It says who that is, if it takes long."""
+        now = time.monotonic()
+        if self._refused_since is None:
+            self._refused_since = now
+        waited_s = now - self._refused_since
+        if waited_s < TELLING_AFTER_S:
+            return False
+        if pids := list_holders(descriptor):
+            who = "process " + ", ".join(map(str, pids))
+            self._tell(f"Waiting for another run of torchmark on this machine ({who}).")
+            return False
+        if waited_s < LONGEST_WAIT_FOR_UNSEEN_S:
+            self._tell("Waiting for another run of torchmark, which is in another container or has left a process.")
+            return False
+        self._tell(
+            f"Not waiting any longer for a run of torchmark that has held the machine for {waited_s / 60:.0f} minutes "
+            "and cannot be seen from here: times may be disturbed by it."
+        )
+        self.close()
+        return True
+
+
+def _release(descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

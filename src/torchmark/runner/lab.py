@@ -1,31 +1,96 @@
-"""Everything that measuring in one target takes: its workers, made when they are needed, and its cases, made ready."""
+"""Measures the cases of one target in its workers."""
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import functools
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from torchmark.callgrind.tally import tally
+from torchmark.callgrind.profiles import tally
 from torchmark.errors import SetupError
 from torchmark.model.case import Case
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
-from torchmark.model.job import CountJob, Place, TimeJob
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.flame import Trace
+from torchmark.model.job import BARE_LAYOUT, CountJob, Place, TimeJob
+from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Sampling, Target
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.runner.comparing import Bench, Prepared
-from torchmark.runner.compiling import CompileCounter, CompileTimer
-from torchmark.runner.count import count
+from torchmark.runner.compile_cases import CompileCounter, CompileTimer
+from torchmark.runner.jobs import count, retry_if_killed
 from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
-from torchmark.runner.timing import measure_time
-from torchmark.runner.worker import Worker
+from torchmark.runner.variant_check import CheckWorkers, Prepared
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, measure_time
+
+
+def trace(worker: Worker, job: CountJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Trace | Failure:
+    """Count once, in the heap as it happens to be, whatever layouts the job names."""
+    assert worker.spec.stacks
+    counts = count(worker, dataclasses.replace(job, layouts=(BARE_LAYOUT,)), payload, timeout_s, baseline=False)
+    return counts if isinstance(counts, Failure) else Trace(counts.layouts[0], counts.functions, counts.number)
+
+
+def measure(attempt: Callable[[], tuple[Result, Environment | None]]) -> tuple[Result, Environment | None]:
+    """The result of the last attempt, and where that was."""
+    environment: Environment | None = None
+
+    def run() -> Result:
+        nonlocal environment
+        result, environment = attempt()
+        return result
+
+    return retry_if_killed(run), environment
+
+
+def refuse_threads(threads: int, cores: int) -> Failure:
+    """There are fewer cores than threads, whose time would be that of waiting for each other."""
+    there = "is 1 core" if cores == 1 else f"are {cores} cores"
+    return Failure(
+        FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
+    )
+
+
+_workers: dict[WorkerSpec, Worker] = {}
+_lock = threading.Lock()
+
+
+def get_worker(spec: WorkerSpec) -> Worker:
+    """The worker of this kind; it is not started by this."""
+    with _lock:
+        if spec not in _workers:
+            _workers[spec] = Worker(spec)
+        return _workers[spec]
+
+
+@atexit.register
+def close_workers() -> None:
+    """End them all. Whoever needs one later gets a new one.
+
+    Without waiting: a daemon thread may be in the middle of a job that has long to go.
+    """
+    workers = list(_workers.values())
+    _workers.clear()
+    for worker in workers:
+        worker.abandon()
+
+
+def _disown_workers() -> None:
+    """A fork of this process has copies of all handles, and must not end what is not its own, or keep it alive."""
+    global _lock
+    # Another thread may have held it, and is not here to release it.
+    _lock = threading.Lock()
+    for worker in _workers.values():
+        worker.disown()
+    _workers.clear()
+
+
+os.register_at_fork(after_in_child=_disown_workers)
 
 
 class Closing(Protocol):
@@ -95,9 +160,9 @@ class Lab:
         """What counts cases of `torch.compile`."""
         return self._keep(CompileCounter(self._specify(counting=True), self._environ))
 
-    def bench(self, timeout_s: float) -> Bench:
+    def bench(self, timeout_s: float) -> CheckWorkers:
         """Where cases are run before they are measured."""
-        return Bench(self.timer, lambda: self.compile_timer.worker, self.place, timeout_s)
+        return CheckWorkers(self.timer, lambda: self.compile_timer.worker, self.place, timeout_s)
 
     def place(self, case: Case) -> Place:
         """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""

@@ -1,19 +1,372 @@
-"""The back end of this machine: counting and preparing share its cores, whatever is timed has it alone."""
+"""The back end of this machine: counting and preparing share its cores, timing has it alone."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 from torchmark.callgrind.command import find_valgrind
 from torchmark.model.case import Case
-from torchmark.model.outcome import Event
-from torchmark.model.plan import Metric, Order, Plan, Target
-from torchmark.runner.artefacts import Models
-from torchmark.runner.backend import Stop
-from torchmark.runner.lab import Lab
-from torchmark.runner.scheduling import Execution
-from torchmark.runner.sites import Site
+from torchmark.model.environment import Environment
+from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, Outcome, Result
+from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.native.compiler import Stopped
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.folders import MachineLock
+from torchmark.runner.jobs import retry_if_killed
+from torchmark.runner.lab import Lab, measure, refuse_threads
+from torchmark.runner.machine import read_available_memory
+from torchmark.runner.prepare import Made, Models, Preparation, Stage
+from torchmark.runner.variant_check import Prepared
+from torchmark.runner.worker import Worker
+
+
+class Site:
+    """One target."""
+
+    def __init__(
+        self,
+        lab: Lab,
+        sampling: Sampling,
+        orders: Sequence[Order],
+        cases: Sequence[Case],
+        models: Models,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.lab = lab
+        self.target: Target = lab.target
+        self.stop = threading.Event()
+        preparation = Preparation(lab.bench(sampling.timeout_s), models, environ, self.stop)
+        self.stages = deque(preparation.stages(cases))
+        self.is_preparing = False
+        self.ready: dict[Case, Prepared] = {}
+        self.waiting = {order: None for order in orders if order.metric is Metric.COUNT}
+        """Counts whose case is not ready, in their order."""
+        self.countable: deque[Order] = deque()
+        self.compiled: deque[Order] = deque()
+        """The same for `torch.compile`, which has workers of its own."""
+        self.is_counting_compiled = False
+        self.idle: list[Worker] = []
+        self.counters = 0
+        """How many there are, or will be."""
+        self.is_full = False
+        """Whether another one could not be started."""
+
+    @property
+    def has_plain_counts(self) -> bool:
+        """Whether there is, or will be, something for a worker that counts."""
+        return bool(self.countable) or any(order.case.parts is None for order in self.waiting)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether anything that shares the machine is still to begin."""
+        return bool(self.stages or self.waiting or self.countable or self.compiled)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all cases are ready, or never will be."""
+        return not self.stages and not self.is_preparing
+
+
+# What starting a worker that counts takes. Another one is started only where that is a tenth of what it takes over, or
+# less: the time of processors is worth something, too. (`analysis/estimate.py` counts on it.)
+START_S = 20.0
+WORTH_STARTING_S = 10 * START_S
+# What counting a case takes until some have been counted.
+EXPECTED_COUNT_S = 1.0
+# What a worker that counts takes of memory, with what its children copy.
+COUNTER_BYTES = 3 * 1024**3 // 2
+# Those who wait for a worker that was killed are gone in no time.
+PARTING_S = 10.0
+# A request to stop ends the wait for what is no result within this. Nothing is timed meanwhile.
+NOTICE_S = 0.25
+
+
+@dataclasses.dataclass
+class _Flight:
+    """Something that runs in a thread."""
+
+    is_order: bool
+    cores: tuple[int, ...]
+    thread: threading.Thread
+
+
+class Execution:
+    """One pass over some orders."""
+
+    def __init__(
+        self,
+        sites: Sequence[Site],
+        orders: Sequence[Order],
+        sampling: Sampling,
+        cores: Sequence[int],
+        stop: StopRequest,
+    ) -> None:
+        self._sites = {site.target: site for site in sites}
+        self._orders = orders
+        self._to_time = deque(order for order in orders if order.metric is Metric.WALL)
+        self._sampling = sampling
+        self._cores = tuple(cores)
+        self._free = list(cores)
+        self._stop = stop
+        self._done: queue.SimpleQueue[tuple[_Flight, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
+        self._flights: list[_Flight] = []
+        self._counted = 0
+        self._counted_s = 0.0
+        self._turns = MachineLock()
+        self._waits_since: float | None = None
+
+    def run(self) -> Iterator[Event]:
+        """Until all orders have outcomes; once stopping was requested, until those that have begun do."""
+        while True:
+            is_to_share = self._has_more_to_share() and not self._stop.requested and not self._is_time_to_time()
+            if is_to_share and self._turns.share():
+                yield from self._stop_waiting()
+                yield from self._launch()
+                is_to_share = False
+            if not self._flights:
+                if self._is_time_to_time():
+                    yield from self._time_in_turn()
+                    continue
+                if is_to_share:
+                    yield from self._wait()
+                    continue
+            if not any(flight.is_order or not self._stop.requested for flight in self._flights):
+                return
+            # Now and then, to notice that stopping was requested.
+            try:
+                flight, finish = self._done.get(timeout=NOTICE_S)
+            except queue.Empty:
+                continue
+            self._flights.remove(flight)
+            self._free = sorted({*self._free, *flight.cores})
+            if not self._flights:
+                self._turns.leave()
+            yield from finish()
+
+    def give_up(self) -> None:
+        """End whatever still runs; for what was interrupted, since else nothing does."""
+        for site in self._sites.values():
+            site.stop.set()
+            if self._flights:
+                site.lab.abandon()
+        for flight in self._flights:
+            flight.thread.join(PARTING_S)
+        self._turns.close()
+
+    # --- other runs ----------------------------------------------------------------------------------
+
+    def _has_more_to_share(self) -> bool:
+        return any(site.has_more for site in self._sites.values())
+
+    def _wait(self) -> Iterator[Event]:
+        """Another run is timing, or waits for its turn to; or shares the machine while this one wants it alone."""
+        if self._waits_since is None:
+            self._waits_since = time.time()
+            yield Begun(ActivityKind.WAIT, next(iter(self._sites)))
+        time.sleep(NOTICE_S)
+
+    def _stop_waiting(self) -> Iterator[Event]:
+        if self._waits_since is not None:
+            yield Activity(ActivityKind.WAIT, next(iter(self._sites)), self._waits_since, time.time())
+            self._waits_since = None
+
+    # --- what shares the machine ---------------------------------------------------------------------
+
+    def _launch(self) -> Iterator[Event]:
+        """Start whatever can be: preparing first, which others wait for."""
+        for site in self._sites.values():
+            if self._free and site.stages and not site.is_preparing:
+                yield self._start_stage(site, site.stages.popleft())
+        for site in self._sites.values():
+            while self._free:
+                if site.countable and site.idle:
+                    yield self._start_count(site, site.countable.popleft(), site.idle.pop())
+                elif self._needs_counter(site):
+                    yield self._start_counter(site)
+                else:
+                    break
+            if self._free and site.compiled and not site.is_counting_compiled:
+                site.is_counting_compiled = True
+                yield self._start_count(site, site.compiled.popleft(), None)
+
+    def _start_stage(self, site: Site, stage: Stage) -> Event:
+        site.is_preparing = True
+        # Compiling takes all that nobody else is going to take soon.
+        spared = 1 if stage.kind is not ActivityKind.COMPILE or self._needs_counter(site) else 0
+        cores = self._take(max(1, len(self._free) - spared) if stage.kind is ActivityKind.COMPILE else 1)
+        began = time.time()
+
+        def work() -> Callable[[], Iterator[Event]]:
+            try:
+                made = stage.run(len(cores))
+            except Stopped:
+                made = {}
+            ended = time.time()
+            return lambda: self._finish_stage(site, Activity(stage.kind, site.target, began, ended, stage.size), made)
+
+        self._fly(work, cores, is_order=False)
+        return Begun(stage.kind, site.target)
+
+    def _finish_stage(self, site: Site, activity: Activity, made: Made) -> Iterator[Event]:
+        site.is_preparing = False
+        yield activity
+        failures = {case: outcome for case, outcome in made.items() if isinstance(outcome, Failure)}
+        if failures:
+            yield from self._fail(failures, site, activity)
+        site.ready |= {case: outcome for case, outcome in made.items() if not isinstance(outcome, Failure)}
+        for order in [order for order in site.waiting if order.case in site.ready]:
+            del site.waiting[order]
+            (site.countable if order.case.parts is None else site.compiled).append(order)
+
+    def _fail(self, failures: Mapping[Case, Failure], site: Site, activity: Activity) -> Iterator[Event]:
+        """Cases that cannot be measured at all."""
+        failed = [order for order in self._orders if order.target == site.target and order.case in failures]
+        gone = set(failed)
+        self._to_time = deque(order for order in self._to_time if order not in gone)
+        for order in failed:
+            # Where there is nobody to count, it has been told so already.
+            if order.metric is Metric.WALL or order in site.waiting:
+                site.waiting.pop(order, None)
+                yield Outcome(order, failures[order.case], activity.began, activity.ended)
+
+    def _needs_counter(self, site: Site) -> bool:
+        """The first is started early, since it takes long; others if those that are there have long to go."""
+        if not site.has_plain_counts or site.idle:
+            return False
+        if site.counters == 0:
+            return True
+        if not site.countable or site.is_full:
+            return False
+        mean_s = self._counted_s / self._counted if self._counted else EXPECTED_COUNT_S
+        memory = read_available_memory()
+        return (
+            len(site.countable) * mean_s / site.counters > WORTH_STARTING_S
+            and site.counters < len(self._cores)
+            and (memory is None or memory > COUNTER_BYTES)
+        )
+
+    def _start_counter(self, site: Site) -> Event:
+        site.counters += 1
+        counter = site.lab.make_counter()
+        began = time.time()
+
+        def work() -> Callable[[], Iterator[Event]]:
+            problem = retry_if_killed(counter.start)
+            activity = Activity(ActivityKind.START, site.target, began, time.time())
+            return lambda: self._finish_counter(site, counter, problem, activity)
+
+        self._fly(work, self._take(1), is_order=False)
+        return Begun(ActivityKind.START, site.target)
+
+    def _finish_counter(
+        self, site: Site, counter: Worker, problem: Failure | None, activity: Activity
+    ) -> Iterator[Event]:
+        yield activity
+        if problem is None:
+            site.idle.append(counter)
+            return
+        site.counters -= 1
+        if site.counters:
+            site.is_full = True
+            return
+        # There is nobody to count here, now or later.
+        plain = [order for order in (*site.countable, *site.waiting) if order.case.parts is None]
+        site.countable.clear()
+        for order in plain:
+            site.waiting.pop(order, None)
+            yield Outcome(order, problem, activity.began, activity.ended)
+
+    def _start_count(self, site: Site, order: Order, counter: Worker | None) -> Event:
+        prepared = site.ready[order.case]
+        cores = self._take(1)
+        began = time.time()
+
+        def work() -> Callable[[], Iterator[Event]]:
+            if counter is not None:
+                counter.pin(cores)
+            result, environment = measure(lambda: site.lab.count(prepared, self._sampling, counter))
+            ended = time.time()
+            outcome = Outcome(order, result, began, ended, environment, cores, prepared.unchecked)
+            return lambda: self._finish_count(site, counter, outcome)
+
+        self._fly(work, cores, is_order=True)
+        return Begun(order, site.target)
+
+    def _finish_count(self, site: Site, counter: Worker | None, outcome: Outcome) -> Iterator[Event]:
+        if counter is None:
+            site.is_counting_compiled = False
+        else:
+            site.idle.append(counter)
+            self._counted += 1
+            self._counted_s += outcome.ended - outcome.began
+        yield outcome
+
+    def _take(self, number: int) -> tuple[int, ...]:
+        taken, self._free = self._free[:number], self._free[number:]
+        return tuple(taken)
+
+    def _fly(
+        self, work: Callable[[], Callable[[], Iterator[Event]]], cores: tuple[int, ...], *, is_order: bool
+    ) -> None:
+        def run() -> None:
+            try:
+                finish = work()
+            except BaseException as error:
+                finish = _raise_later(error)
+            self._done.put((flight, finish))
+
+        flight = _Flight(is_order, cores, threading.Thread(target=run, daemon=True))
+        self._flights.append(flight)
+        flight.thread.start()
+
+    # --- what needs the machine for itself -----------------------------------------------------------
+
+    def _is_time_to_time(self) -> bool:
+        """As soon as everything that is to be timed is ready: people want times first."""
+        prepared = all(site.is_prepared for site in self._sites.values())
+        return bool(self._to_time) and prepared and not self._stop.requested
+
+    def _time_in_turn(self) -> Iterator[Event]:
+        """All that is to be timed, as soon as no other run is at work.
+
+        One after the other, in this thread: whoever consumes events cannot be at work meanwhile.
+        """
+        if not self._turns.claim():
+            yield from self._wait()
+            return
+        yield from self._stop_waiting()
+        while self._to_time and not self._stop.requested:
+            yield from self._time(self._to_time.popleft())
+        self._turns.leave()
+
+    def _time(self, order: Order) -> Iterator[Event]:
+        lab, threads = self._sites[order.target].lab, order.case.args.num_threads
+        prepared = self._sites[order.target].ready[order.case]
+        # Not the first ones, where most systems have their interrupts.
+        cores = self._cores[-threads:]
+        yield Begun(order, order.target)
+        began = time.time()
+        result: Result
+        environment: Environment | None = None
+        if threads > len(self._cores):
+            result = refuse_threads(threads, len(self._cores))
+        else:
+            result, environment = measure(lambda: lab.time(prepared, self._sampling, cores))
+        yield Outcome(order, result, began, time.time(), environment, cores, prepared.unchecked)
+
+
+def _raise_later(error: BaseException) -> Callable[[], Iterator[Event]]:
+    def finish() -> Iterator[Event]:
+        raise error
+        yield
+
+    return finish
 
 
 class LocalBackend:
@@ -45,7 +398,7 @@ class LocalBackend:
                 self._labs[target] = self._make_lab(target, self._environ)
             self._labs[target].start()
 
-    def execute(self, plan: Plan, orders: Sequence[Order], stop: Stop) -> Generator[Event, None, None]:
+    def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
         """Carry out orders; see `Backend`."""
         sites = []
         for target in plan.targets:

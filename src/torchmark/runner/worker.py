@@ -1,4 +1,4 @@
-"""The handle of a worker: starts its zygote when it is needed, again when it has died, and has jobs done by it."""
+"""The handle of a worker: starts its zygote, restarts it when it died, gives it jobs and checks their answers."""
 
 from __future__ import annotations
 
@@ -7,30 +7,27 @@ import functools
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from torchmark.callgrind.command import ask_version, callgrind_command, find_valgrind
-from torchmark.callgrind.library import FRAMES, build_library
-from torchmark.callgrind.parse import HEADER_LENGTH, read_trigger
+from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
+from torchmark.callgrind.profiles import HEADER_LENGTH, read_trigger
 from torchmark.errors import SetupError, WorkerError
 from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
-from torchmark.model.job import Job
+from torchmark.model.job import CheckJob, CompileJob, CountJob, DuelJob, GaugeJob, Job, RaceJob, ScriptJob, TimeJob
 from torchmark.model.machine import TorchBuild
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.sdk import Sdk
-from torchmark.runner.answers import check_answer
+from torchmark.model.times import Times
 from torchmark.runner.folders import cache_folder, make_scratch, read_plain_file
-from torchmark.runner.layouts import layout_command
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
-from torchmark.runner.numbering import pass_small_numbers
-from torchmark.runner.spec import WorkerSpec, find_interpreter
-from torchmark.runner.variables import select_telling
+from torchmark.runner.spec import WorkerSpec, find_interpreter, layout_command, select_telling
 from torchmark.wire.messages import (
     PROTOCOL,
     Checked,
@@ -39,6 +36,7 @@ from torchmark.wire.messages import (
     Failed,
     Gauged,
     Hello,
+    Message,
     Raced,
     Ready,
     Refused,
@@ -48,6 +46,71 @@ from torchmark.wire.messages import (
 )
 from torchmark.wire.profiles import DISCARDED
 from torchmark.wire.status import describe_status
+
+# Python has a ready-made object for each number up to this one.
+LARGEST_KEPT = 256
+
+_PROGRAM = f"""
+import os
+for _ in range({2 * LARGEST_KEPT}):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    if pid > {LARGEST_KEPT}:
+        break
+"""
+_TIMEOUT_S = 60.0
+
+
+def skip_small_pids() -> None:
+    """Use up the small numbers that the first processes of a container have.
+
+    Modules note the number of their process while they are imported. Where that is one of those that Python keeps, no
+    memory is needed for it, all that follows lies elsewhere, and counts differ from those of later workers.
+    """
+    if os.getpid() <= LARGEST_KEPT:
+        # Should it fail, the worker that is started next has a small number; that is all.
+        subprocess.run([sys.executable, "-I", "-S", "-c", _PROGRAM], timeout=_TIMEOUT_S, check=False)
+
+
+_ANSWERS: dict[type[Job], tuple[type[Message], ...]] = {
+    CountJob: (Counted, Separate),
+    TimeJob: (Timed,),
+    RaceJob: (Raced,),
+    GaugeJob: (Gauged,),
+    DuelJob: (Dueled,),
+    CompileJob: (FirstCall,),
+    ScriptJob: (Scripted,),
+    CheckJob: (Checked,),
+}
+
+
+def check_answer(job: Job, answer: Message | None) -> Message | None:
+    """The answer, if it is one to this job; a failure in its place otherwise."""
+    if answer is None or isinstance(answer, Failed):
+        return answer
+    if isinstance(answer, _ANSWERS[type(job)]) and _fits(job, answer):
+        return answer
+    problem = f"The result cannot be read: {type(answer).__name__} is not an answer to this {type(job).__name__}."
+    return Failed(FailureKind.NO_RESULT.value, problem, None)
+
+
+def _fits(job: Job, answer: Message) -> bool:
+    """Whether an answer of the right kind is of as much as was asked for."""
+    if isinstance(job, CountJob) and isinstance(answer, Separate):
+        # Only several layouts can be asked for one at a time.
+        return len(job.layouts) > 1
+    if isinstance(job, TimeJob) and isinstance(answer, Timed):
+        blocks = len(answer.raw_times) if job.blocks is None or job.number is None else job.blocks
+        return (job.number is None or answer.number == job.number) and len(answer.raw_times) == blocks
+    if isinstance(job, RaceJob) and isinstance(answer, Raced):
+        return len(answer.numbers) == len(job.stmts)
+    if isinstance(job, DuelJob) and isinstance(answer, Dueled):
+        sides = 1 if job.rival is None else 2
+        return len(answer.times) == sides and all(len(side) == len(job.firsts) for side in answer.times)
+    return True
+
 
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
@@ -242,7 +305,7 @@ class Worker:
         self._scratch = make_scratch()
         command = [python] if self.spec.layout is None else layout_command(self.spec.layout, python)
         if valgrind is not None:
-            pass_small_numbers()
+            skip_small_pids()
             options = {"simulate": self.spec.simulate, "callers": self.spec.stacks}
             command = [*callgrind_command(valgrind, str(self._scratch), **options), python]
         hello = Hello(
@@ -370,3 +433,27 @@ def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
             advice="Name another Python, or measure wall time instead (torchmark time).",
         )
     return WorkerError(f"The worker of {python} refuses to work: {refused.message}", kind=refused.reason)
+
+
+def measure_time(
+    worker: Worker, job: TimeJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S
+) -> Times | Failure:
+    """Have one job timed."""
+    reply = worker.run(job, payload, timeout_s)
+    if isinstance(reply, Failure):
+        return reply
+    timed = reply.message
+    assert isinstance(timed, Timed)
+    return Times(timed.number, timed.raw_times, timed.overhead_s, timed.optimised_away)
+
+
+def race(
+    worker: Worker, job: RaceJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S
+) -> tuple[Times, ...] | Failure:
+    """Have the statements of one job timed. Blocks at the same position in two of the results ran in one round."""
+    reply = worker.run(job, payload, timeout_s)
+    if isinstance(reply, Failure):
+        return reply
+    raced = reply.message
+    assert isinstance(raced, Raced)
+    return tuple(map(Times, raced.numbers, raced.raw_times))

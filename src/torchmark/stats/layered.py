@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from torchmark.stats import order, student
+from torchmark.stats import intervals, order
 
 # A visit can be far off (kurtosis 20 to 60 was measured), so the median stands for a layout, from three visits on.
 ENOUGH_FOR_MEDIAN = 3
@@ -69,7 +69,7 @@ def combine_layouts(visits: Sequence[Sequence[float]], confidence: float) -> Lay
     assert spread is not None
     assert raw_spread is not None
     se = spread / math.sqrt(len(centres))
-    half = student.quantile((1 + confidence) / 2, len(centres) - 1) * se
+    half = intervals.quantile((1 + confidence) / 2, len(centres) - 1) * se
     layout_sd, visit_sd = _find_components(visited, raw_spread)
     return Layered(
         estimate,
@@ -77,7 +77,7 @@ def combine_layouts(visits: Sequence[Sequence[float]], confidence: float) -> Lay
         estimate - half,
         estimate + half,
         confidence,
-        student.two_sided_p(standardise(estimate, se), len(centres) - 1),
+        intervals.two_sided_p(standardise(estimate, se), len(centres) - 1),
         layout_sd,
         visit_sd,
         layouts=len(visited),

@@ -1,7 +1,4 @@
-"""The ledger on the disk: a folder that is committed, with one small JSON file for each case.
-
-A file appears under its name when it is complete. Whatever is read is checked, and errors name the file.
-"""
+"""The ledger of accepted counts, one JSON file for each case; and the record of the last self-test."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ import json
 import os
 import re
 import secrets
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,8 @@ from torchmark.errors import StoreError
 from torchmark.files import open_plain
 from torchmark.model.case import Case
 from torchmark.model.ledger import LedgerEntry
-from torchmark.store.fields import check_schema, take
-from torchmark.store.plain import from_plain, parse, to_plain
+from torchmark.model.selftest import SelfTest
+from torchmark.store.plain import check_schema, from_plain, parse, take, to_plain
 
 SCHEMA = "torchmark.ledger"
 SCHEMA_VERSION = 1
@@ -123,3 +121,34 @@ def _replace(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         raise
+
+
+FILE = "selftest.json"
+
+
+def write_selftest(folder: Path, test: SelfTest) -> Path:
+    """Keep it; it appears as a whole."""
+    path = folder / FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Processes of two containers may have the same number.
+        handle, unfinished = tempfile.mkstemp(prefix=f"{FILE}.", dir=folder)
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n")
+            os.replace(unfinished, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(unfinished)
+            raise
+    except OSError as error:
+        raise StoreError(f"The result of the self-test cannot be kept in {folder}: {error.strerror}.") from error
+    return path
+
+
+def read_selftest(folder: Path, cpu_model: str | None) -> SelfTest | None:
+    """What is known of machines with this processor."""
+    with contextlib.suppress(OSError, ValueError, RecursionError, StoreError):
+        test = from_plain(SelfTest, json.loads((folder / FILE).read_text()), "selftest")
+        return test if test.cpu_model == cpu_model else None
+    return None

@@ -1,28 +1,135 @@
-"""Frozen values of the model as plain JSON, and back: by the types that their classes declare.
-
-Whatever comes back is checked; an error names the field. A field that has a default may be missing: older files do not
-have it. One that is not known is refused, because it may change what the others mean.
-"""
+"""Values of the model as plain JSON and back, by the types that their classes declare."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
 import functools
+import hashlib
 import json
+import math
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from torchmark.errors import StoreError
+from torchmark.model.case import Case
 from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity
 from torchmark.model.plan import Sampling
 from torchmark.model.run import RunInfo
+from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
-from torchmark.store.fields import check_kind, plain_environment, read_environment
+
+# What SQLite, compiled programs and floats can hold. No count comes near it: a processor takes decades to get there.
+MOST = 2**63 - 1
+
+_KINDS = {
+    str: "a text",
+    int: "a whole number of at most 63 bits",
+    float: "a finite number",
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+}
+
+
+def check_schema(data: object, schema: str, version: int) -> None:
+    """Refuse what is something else, or was written by a newer program."""
+    if not isinstance(data, Mapping) or data.get("schema") != schema:
+        found = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
+        raise StoreError(f"This is no {schema}: its schema is {found!r}.")
+    if data.get("schema_version") != version:
+        raise StoreError(
+            f"This {schema} has schema version {data.get('schema_version')!r}; this torchmark reads version {version}. "
+            "Read it with the torchmark that wrote it, or a newer one."
+        )
+
+
+def take(data: Mapping[str, Any], name: str, kind: type, *, optional: bool = False) -> Any:
+    """The field of that name, if it is of that kind, or None where it is optional."""
+    if name not in data:
+        raise StoreError(f"The field {name!r} is missing.")
+    value = data[name]
+    return None if value is None and optional else check_kind(value, name, kind)
+
+
+def check_kind(value: object, name: str, kind: type) -> Any:
+    """A value of that kind, for the field of that name."""
+    if not _is_a(value, kind):
+        raise StoreError(f"The field {name!r} is {_show(value)}; expected {_KINDS[kind]}.")
+    return float(value) if kind is float else value  # type: ignore[arg-type]
+
+
+def take_times(data: Mapping[str, Any], name: str) -> list[float]:
+    """A list of finite numbers."""
+    values = take(data, name, list)
+    for value in values:
+        if not _is_a(value, float):
+            raise StoreError(f"The field {name!r} contains {_show(value)}; expected finite numbers.")
+    return [float(value) for value in values]
+
+
+def take_integers(data: Mapping[str, Any], name: str) -> list[int]:
+    """A list of whole numbers."""
+    values: list[int] = take(data, name, list)
+    for value in values:
+        if not _is_a(value, int):
+            raise StoreError(f"The field {name!r} contains {_show(value)}; expected whole numbers of at most 63 bits.")
+    return values
+
+
+def take_task(data: Mapping[str, Any]) -> TaskSpec:
+    """The task in the field `task_spec`."""
+    spec = take(data, "task_spec", dict)
+    texts = {name: take(spec, name, str) for name in ("stmt", "setup", "global_setup")}
+    labels = {name: take(spec, name, str, optional=True) for name in ("label", "sub_label", "description", "env")}
+    return TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int))
+
+
+def plain_environment(environment: Environment) -> dict[str, Any]:
+    """An environment as plain values for JSON."""
+    return {**dataclasses.asdict(environment), "variables": dict(environment.variables)}
+
+
+def read_environment(data: Mapping[str, Any]) -> Environment:
+    """The environment that `plain_environment` gave this for."""
+    variables = take(data, "variables", dict)
+    optional = ("cpu_capability", "native_capability", "valgrind", "hash_seed")
+    # What older files do not have.
+    later = [name for name in ("torch_commit", "torch_build") if name in data]
+    return Environment(
+        **{name: take(data, name, str) for name in ("python", "python_version", "torch_version")},
+        **{name: take(data, name, str, optional=True) for name in (*optional, *later)},
+        debug_symbols=take(data, "debug_symbols", bool),
+        variables=tuple((name, take(variables, name, str)) for name in variables),
+    )
+
+
+def _show(value: object) -> str:
+    """The beginning of a value. Python refuses to write numbers of thousands of digits."""
+    return "a huge number" if isinstance(value, int) and abs(value) > MOST else f"{value!r:.40}"
+
+
+def _is_a(value: object, kind: type) -> bool:
+    # In Python a bool is a number; in a file that is a mistake.
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
+    if kind is float:
+        return isinstance(value, (int, float)) and _is_finite(value)
+    if kind is int:
+        return isinstance(value, int) and abs(value) <= MOST
+    return isinstance(value, kind)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
 
 _T = TypeVar("_T")
 
@@ -189,3 +296,34 @@ def _demand_counts(values: Iterable[float], name: str) -> None:
 def _demand(condition: bool, name: str, expected: str) -> None:
     if not condition:
         raise StoreError(f"The field {name!r} is not what it should be; expected {expected}.")
+
+
+# What a case is called by, in which file it is and what else a person has given it: none of that is measured.
+_NOT_MEASURED = ("tags", "suite")
+
+
+def content_hash(case: Case) -> str:
+    """SHA-256 of all that decides what is measured.
+
+    Fields with their defaults are no part of it, so that it stays the same when another is added.
+    """
+    return hash_text(write_definition(case))
+
+
+def write_definition(case: Case) -> str:
+    """The text that the hash is of."""
+    plain = to_plain(dataclasses.replace(case, tags=(), suite=""), sparse=True)
+    return dump({name: value for name, value in plain.items() if name not in _NOT_MEASURED}, canonical=True)
+
+
+def read_case(definition: Mapping[str, Any], suite: str, tags: tuple[str, ...]) -> Case:
+    """The case of a definition."""
+    for name in _NOT_MEASURED:
+        if name in definition:
+            raise StoreError(f"The field 'case.{name}' is no part of a definition.")
+    return dataclasses.replace(from_plain(Case, definition, "case"), suite=suite, tags=tags)
+
+
+def hash_text(text: str) -> str:
+    """SHA-256 of a text in ASCII, in hexadecimal digits."""
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

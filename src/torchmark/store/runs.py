@@ -1,23 +1,237 @@
-"""The store of runs: one file, to which several processes may write at once."""
+"""The store of runs: one file, to which several processes may write at once, each result as soon as it exists."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+import difflib
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from torchmark.errors import StoreError
+from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
-from torchmark.model.plan import Metric, Plan, Sampling
+from torchmark.model.outcome import Activity, Failure, FailureKind, Outcome, may_pass_later
+from torchmark.model.plan import Metric, Order, Plan, Sampling
 from torchmark.model.run import Run, RunEntry, RunInfo
-from torchmark.store import recorder
-from torchmark.store.database import Database
-from torchmark.store.finding import find_run
-from torchmark.store.opening import open_database
-from torchmark.store.reading import read_durations, read_entries, read_info, read_infos, read_number, read_run
-from torchmark.store.recorder import Recorder
-from torchmark.store.writing import drop_unused, put_activity, put_planned_outcome, put_run
+from torchmark.processes import this_process
+from torchmark.store.database import Database, StoreLost
+from torchmark.store.documents import join_result, read_outcome, read_part, split_outcome
+from torchmark.store.plain import dump, parse, plain_environment, read_environment, to_plain
+from torchmark.store.rows import (
+    drop_unused,
+    put_activity,
+    put_plan,
+    put_planned_outcome,
+    put_run,
+    read_durations,
+    read_entries,
+    read_info,
+    read_infos,
+    read_number,
+    read_run,
+    read_sampling,
+    read_writer,
+    write_owner,
+)
+from torchmark.store.store_file import open_database
+
+SHORTEST_PREFIX = 4
+_BACK = re.compile(r"@(\d{0,9})")
+# How many names an error lists.
+_SOME = 5
+
+
+def find_run(infos: Sequence[RunInfo], reference: str) -> RunInfo:
+    """The run of a name, or of the beginning of its id, or `@` for the newest and `@1` for the one before.
+
+    `infos` are all there are, the newest first. Of several runs of one name the newest is meant.
+    """
+    if not infos:
+        raise UsageError("There are no runs in the store yet.")
+    if match := _BACK.fullmatch(reference):
+        back = int(match[1] or 0)
+        if back < len(infos):
+            return infos[back]
+        raise UsageError(f"There is no {reference}: the oldest run is @{len(infos) - 1}.")
+    named = [info for info in infos if info.name == reference]
+    if named:
+        return named[0]
+    begun = [info for info in infos if info.id.startswith(reference.lower())]
+    if len(reference) < SHORTEST_PREFIX or not begun:
+        raise UsageError(f"There is no run {reference!r}. {_suggest(infos, reference)}")
+    if len(begun) > 1:
+        raise UsageError(f"{reference!r} is the beginning of several runs: {_list(begun)}. Give more of it.")
+    return begun[0]
+
+
+def _suggest(infos: Sequence[RunInfo], reference: str) -> str:
+    names = list(dict.fromkeys(info.name for info in infos))
+    near = difflib.get_close_matches(reference, names, n=_SOME)
+    if near:
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    return f"There is {_list(infos)}. @ is the newest."
+
+
+def _list(infos: Sequence[RunInfo]) -> str:
+    texts = [f"{info.name!r} ({info.id[:8]})" for info in infos[:_SOME]]
+    rest = len(infos) - len(texts)
+    return ", ".join(texts) + (f" and {rest} more" if rest else "")
+
+
+class Recorder:
+    """A run that this process is at. Whatever `append` has returned from is safe.
+
+    Another process cannot be at the same run meanwhile. Should this one be taken for dead, because it is in another
+    container, and the run be taken from it, then it is told at its next outcome, and nothing is mixed.
+    """
+
+    def __init__(
+        self, database: Database, run_id: str, plan: Plan, subjects: dict[Case, int], missing: tuple[Order, ...]
+    ) -> None:
+        self._database = database
+        self._id = run_id
+        self._plan = plan
+        self._subjects = subjects
+        self._owner = this_process()
+        self._missing = dict.fromkeys(missing)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            with self._database.transaction():
+                self._database.change(
+                    "UPDATE runs SET writer = NULL WHERE id = ? AND writer = ?", self._id, write_owner(self._owner)
+                )
+        except StoreLost:
+            raise
+        except StoreError:
+            # The run counts as left when this process has ended.
+            pass
+
+    @property
+    def info(self) -> RunInfo:
+        """What is known of the run by now."""
+        return read_info(self._database, self._id)
+
+    @property
+    def missing(self) -> tuple[Order, ...]:
+        """The orders that are to be carried out, in the order of the plan."""
+        return tuple(self._missing)
+
+    def append(self, event: Outcome | Activity) -> Outcome | Activity:
+        """Save this; an outcome takes the place of an earlier one of its order. Gives what was saved: a failure in
+        place of an outcome that could not be read again."""
+        if isinstance(event, Outcome):
+            event = _make_readable(event)
+        with self._database.transaction():
+            run = self._find_own_run()
+            if isinstance(event, Activity):
+                put_activity(self._database, run, event)
+            else:
+                put_planned_outcome(self._database, run, self._plan, self._subjects, event)
+        if isinstance(event, Outcome):
+            self._missing.pop(event.order, None)
+        return event
+
+    def finish(self) -> None:
+        """Note that the run is complete, if it is."""
+        if self._missing:
+            return
+        with self._database.transaction():
+            run = self._find_own_run()
+            self._database.change("UPDATE runs SET finished = ? WHERE number = ?", time.time(), run)
+
+    def _find_own_run(self) -> int:
+        for number, writer in self._database.rows("SELECT number, writer FROM runs WHERE id = ?", self._id):
+            if writer == write_owner(self._owner):
+                return int(number)
+            raise StoreError(f"The run {self._id} has been taken over by another process.")
+        raise StoreError(f"The run {self._id} has been removed from the store.")
+
+
+def _make_readable(outcome: Outcome) -> Outcome:
+    """The outcome, if what is written of it can be read again; else one that says why not.
+
+    One that cannot be read would take all others of its run with it.
+    """
+    try:
+        body, parts = split_outcome(outcome)
+        environment = outcome.environment and read_environment(plain_environment(outcome.environment))
+        rest = {"began": outcome.began, "ended": outcome.ended, "environment": environment}
+        read_outcome(body, outcome.order, {role: read_part(role, part) for role, part in parts.items()}, rest)
+    except Exception as error:
+        # Of any kind: results come from other processes and other machines.
+        message = f"The result cannot be kept: {type(error).__name__}: {error}"
+        now = time.time()
+        return Outcome(outcome.order, Failure(FailureKind.NO_RESULT, message), now, now)
+    return outcome
+
+
+def begin(database: Database, plan: Plan, info: RunInfo) -> Recorder:
+    """Start a run."""
+    with database.transaction():
+        _, subjects = put_run(database, info, plan, this_process())
+    return Recorder(database, info.id, plan, subjects, plan.orders)
+
+
+def resume(database: Database, run_id: str, plan: Plan) -> Recorder:
+    """Go on with a run, by a plan that may have changed."""
+    with database.transaction():
+        refuse_running(database, run_id)
+        run = read_number(database, run_id)
+        if plan.sampling.timeout_s > read_sampling(database, run).timeout_s:
+            _drop_timed_out(database, run)
+        subjects = put_plan(database, run, plan)
+        drop_unused(database)
+        missing = _find_missing(database, run, plan, subjects)
+        database.change(
+            "UPDATE runs SET writer = ?, finished = CASE WHEN ? THEN NULL ELSE finished END WHERE number = ?",
+            write_owner(this_process()),
+            bool(missing),
+            run,
+        )
+    return Recorder(database, run_id, plan, subjects, missing)
+
+
+def _drop_timed_out(database: Database, run: int) -> None:
+    """Forget what took too long: it is given more time now."""
+    for number, body in database.rows("SELECT number, body FROM outcomes WHERE run = ? AND failed = 1", run):
+        result = join_result(parse(body, "outcome"), {})
+        if isinstance(result, Failure) and result.kind is FailureKind.TIMED_OUT:
+            database.change("DELETE FROM outcomes WHERE number = ?", number)
+
+
+def refuse_running(database: Database, run_id: str) -> None:
+    """Leave a run alone that a living process is at."""
+    writer = read_writer(database, run_id)
+    if writer is not None:
+        raise UsageError(f"The run {run_id} is being run by process {writer.pid}. Wait until it ends, or stop it.")
+
+
+def _find_missing(database: Database, run: int, plan: Plan, subjects: dict[Case, int]) -> tuple[Order, ...]:
+    rows = database.rows(
+        "SELECT subject, target, metric, round, CASE WHEN failed THEN body END FROM outcomes "
+        "WHERE run = ? AND planned = 1",
+        run,
+    )
+    done = {tuple(place) for *place, body in rows if body is None or not _is_worth_another_try(body)}
+    targets = {target: dump(to_plain(target)) for target in plan.targets}
+    return tuple(
+        order
+        for order in plan.orders
+        if (subjects[order.case], targets[order.target], order.metric.value, order.round) not in done
+    )
+
+
+def _is_worth_another_try(body: str) -> bool:
+    result = join_result(parse(body, "outcome"), {})
+    return isinstance(result, Failure) and may_pass_later(result)
 
 
 def open_store(path: Path, *, create: bool = False, read_only: bool = False) -> Store:
@@ -59,7 +273,7 @@ class Store:
 
     def begin(self, plan: Plan, info: RunInfo) -> Recorder:
         """Start a run. What `info` says of orders and outcomes is not heeded: they are counted."""
-        return recorder.begin(self._database, plan, info)
+        return begin(self._database, plan, info)
 
     def resume(self, run_id: str, plan: Plan) -> Recorder:
         """Go on with a run.
@@ -67,7 +281,7 @@ class Store:
         Outcomes of cases that are still defined as they were stay. Those of cases that are defined otherwise now are
         removed, and those of cases that are no longer planned are set aside, for a plan that has them again.
         """
-        return recorder.resume(self._database, run_id, plan)
+        return resume(self._database, run_id, plan)
 
     def list_runs(self) -> tuple[RunInfo, ...]:
         """All runs, the newest first."""
@@ -111,7 +325,7 @@ class Store:
         with self._database.transaction():
             for run_id in run_ids:
                 number = read_number(self._database, run_id)
-                recorder.refuse_running(self._database, run_id)
+                refuse_running(self._database, run_id)
                 self._database.change("DELETE FROM runs WHERE number = ?", number)
             drop_unused(self._database)
         # Others who use the file may be in the way; then it shrinks another time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from torchmark.define.setups import GroupedSetup
+from torchmark.define.options import GroupedSetup
 
 
 class Setup(enum.Enum):

@@ -6,10 +6,10 @@ Texts may be improved.
 
 from __future__ import annotations
 
-from torchmark.define.columns import parse_stmts
+from torchmark.define.expand import flatten
 from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedStmts, GroupedVariants
-from torchmark.define.setups import GroupedSetup
-from torchmark.define.tree import flatten
+from torchmark.define.options import GroupedSetup
+from torchmark.define.signature import parse_stmts
 from torchmark.suites._computations import MODULES, TRAINING, Setup
 
 # Variants of a group must compute the same.

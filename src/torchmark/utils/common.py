@@ -1,10 +1,10 @@
 """Names that scripts import from `torch.utils.benchmark.utils.common`."""
 
-from torchmark.analysis.arrange import ordered_unique
+from torchmark.analysis.grid import ordered_unique
 from torchmark.api.measurement import Measurement
 from torchmark.measure.threads import set_torch_threads
 from torchmark.model.task import TaskSpec
-from torchmark.report.units import select_unit, trim_sigfig, unit_to_english
+from torchmark.report.text.units import select_unit, trim_sigfig, unit_to_english
 
 __all__ = [
     "Measurement",

@@ -1,6 +1,6 @@
 """Names that scripts import from `torch.utils.benchmark.utils.compare`."""
 
 from torchmark.api.compare import Compare
-from torchmark.report.table import Colorize
+from torchmark.report.text.grid import Colorize
 
 __all__ = ["Colorize", "Compare"]

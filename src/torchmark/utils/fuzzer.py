@@ -1,9 +1,8 @@
 """Names that scripts import from `torch.utils.benchmark.utils.fuzzer`."""
 
-from torchmark.fuzz.extents import prod
-from torchmark.fuzz.filling import dtype_size
 from torchmark.fuzz.fuzzer import Fuzzer
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
-from torchmark.fuzz.tensors import FuzzedTensor
+from torchmark.fuzz.random_values import dtype_size
+from torchmark.fuzz.tensors import FuzzedTensor, prod
 
 __all__ = ["FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias", "dtype_size", "prod"]

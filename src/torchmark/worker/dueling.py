@@ -48,7 +48,7 @@ class RivalGone(Exception):
     """The other side has ended, for a reason that it will tell itself."""
 
 
-class Turns:
+class RivalConnection:
     """This side's end of the connection to the other."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -77,7 +77,7 @@ class Turns:
             raise RivalGone
 
 
-class Blocks:
+class TimedBlocks:
     """What is known of each timed block of one side."""
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ def duel(job: DuelJob, namespace: dict[str, Any], end: socket.socket | None) -> 
         if job.rival is not None:
             return _duel_here(job, job.rival, namespace)
         assert end is not None
-        return _answer((_make_engine(job, namespace).follow(take_part(job, Turns(end))),))
+        return _answer((_make_engine(job, namespace).follow(take_part(job, RivalConnection(end))),))
     except RivalGone:
         return Failed(FailureKind.NO_RESULT.value, "The other side ended before the comparison did.", None)
     finally:
@@ -133,9 +133,9 @@ def duel(job: DuelJob, namespace: dict[str, Any], end: socket.socket | None) -> 
         pin(allowed)
 
 
-def take_part(job: DuelJob, turns: Turns) -> Steps[Blocks]:
+def take_part(job: DuelJob, turns: RivalConnection) -> Steps[TimedBlocks]:
     """One side's blocks, each when it is its turn."""
-    blocks = Blocks()
+    blocks = TimedBlocks()
     yield FIRST_RUNS
     yield from settle(job.number)
     turns.meet()
@@ -190,7 +190,7 @@ def _duel_here(job: DuelJob, rival: str, namespace: dict[str, Any]) -> Dueled:
             stack.enter_context(timers[-1].one_setup())
         for timer in timers:
             timer.follow(_warm_up(job.number))
-        sides = (Blocks(), Blocks())
+        sides = (TimedBlocks(), TimedBlocks())
         for side in list_turns(job.firsts):
             timers[side].timeit(job.warm)
             before = read_disturbances()
@@ -204,7 +204,7 @@ def _warm_up(number: int) -> Steps[None]:
     yield from settle(number)
 
 
-def _answer(sides: Sequence[Blocks]) -> Dueled:
+def _answer(sides: Sequence[TimedBlocks]) -> Dueled:
     return Dueled(
         tuple(tuple(side.times) for side in sides),
         tuple(tuple(side.faults) for side in sides),

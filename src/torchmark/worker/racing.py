@@ -44,7 +44,7 @@ Now = Callable[[], float]
 
 
 @dataclasses.dataclass(frozen=True)
-class Budget:
+class RaceBudget:
     """How long each statement is to run, and how long all of it may take."""
 
     min_run_time_s: float
@@ -78,7 +78,7 @@ def race(job: RaceJob, namespace: dict[str, Any]) -> Raced:
             name = f"<stmt {position}>" if len(job.stmts) > 1 else STMT_NAME
             timers.append(make_timer(stmt, name, clock, namespace, collecting=collecting))
             stack.enter_context(timers[-1].one_setup())
-        budget = Budget(job.min_run_time_s, job.max_run_time_s, job.threshold, job.number)
+        budget = RaceBudget(job.min_run_time_s, job.max_run_time_s, job.threshold, job.number)
         return take_turns(timers, budget, time.perf_counter)
 
 
@@ -100,7 +100,7 @@ def make_timer(stmt: str, name: str, clock: Clock, namespace: dict[str, Any], *,
         return SnippetTimer(stmt, "\n".join(lines), clock, namespace, name)
 
 
-def take_turns(engines: Sequence[Engine], budget: Budget, now: Now) -> Raced:
+def take_turns(engines: Sequence[Engine], budget: RaceBudget, now: Now) -> Raced:
     """Choose block sizes, then time one block of each in every round until the budget is spent by the clock `now`."""
     start = now()
     numbers = choose_numbers(engines, budget, now)
@@ -124,7 +124,7 @@ def take_turns(engines: Sequence[Engine], budget: Budget, now: Now) -> Raced:
     return Raced(numbers, tuple(tuple(series) for series in times))
 
 
-def choose_numbers(engines: Sequence[Engine], budget: Budget, now: Now) -> tuple[int, ...]:
+def choose_numbers(engines: Sequence[Engine], budget: RaceBudget, now: Now) -> tuple[int, ...]:
     """How many runs make a block of each.
 
     For each there is an even part of half of the time. One that follows slow ones still has the time that it is to run

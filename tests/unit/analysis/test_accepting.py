@@ -7,10 +7,10 @@ import pytest
 
 from tests.made_contrasts import count_functions, environment
 from tests.sample_runs import ADD
-from torchmark.analysis.accepting import MOST_FUNCTIONS, REST, describe_dependencies, hold_against, make_entry
-from torchmark.callgrind.symbols import standardise
+from torchmark.analysis.gate import MOST_FUNCTIONS, REST, describe_dependencies, hold_against, make_entry
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.costs import Costs, Function, Profile, Tally
-from torchmark.model.gate import Growth, StaleEntry, Standing
+from torchmark.model.gate import Growth, LedgerStanding, StaleEntry
 from torchmark.model.ledger import LedgerEntry
 
 TALLY = count_functions(400, 1000)
@@ -37,12 +37,12 @@ def test_an_entry_has_all_that_a_count_depends_on_and_comes_to() -> None:
 
 
 def test_the_same_count_stands_where_it_was_accepted() -> None:
-    assert hold_against(accept(TALLY), ADD, NOW, TALLY, standardise) == Standing(ADD, 14.0, 14.0)
+    assert hold_against(accept(TALLY), ADD, NOW, TALLY, standardise) == LedgerStanding(ADD, 14.0, 14.0)
 
 
 def test_more_is_told_by_function() -> None:
     found = hold_against(accept(TALLY), ADD, NOW, count_functions(300, 6000), standardise)
-    assert found == Standing(ADD, 14.0, 63.0, (Growth("_PyEval_EvalFrameDefault", 50.0),))
+    assert found == LedgerStanding(ADD, 14.0, 63.0, (Growth("_PyEval_EvalFrameDefault", 50.0),))
 
 
 def test_only_the_costliest_functions_are_listed_and_the_rest_adds_up() -> None:
@@ -58,7 +58,7 @@ def test_only_the_costliest_functions_are_listed_and_the_rest_adds_up() -> None:
     assert len(entry.functions) == MOST_FUNCTIONS
     assert entry.rest + sum(cost for _, cost in entry.functions) == entry.total
     found = hold_against(entry, ADD, NOW, count_many(200), standardise)
-    assert isinstance(found, Standing)
+    assert isinstance(found, LedgerStanding)
     assert found.functions == (Growth(REST, 1.0),)
 
 
@@ -66,7 +66,7 @@ def test_without_costs_by_function_all_is_rest_and_no_function_is_named() -> Non
     bare = dataclasses.replace(TALLY, profile=None)
     assert (accept(bare).functions, accept(bare).rest) == ((), 1400)
     more = dataclasses.replace(bare, events=(("Ir", 1500),))
-    assert hold_against(accept(TALLY), ADD, NOW, more, standardise) == Standing(ADD, 14.0, 15.0)
+    assert hold_against(accept(TALLY), ADD, NOW, more, standardise) == LedgerStanding(ADD, 14.0, 15.0)
 
 
 @pytest.mark.parametrize(

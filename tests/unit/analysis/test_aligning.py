@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-from torchmark.analysis.aligning import INTERPRETER, align
-from torchmark.analysis.naming import NAMELESS
-from torchmark.analysis.stacks import STATEMENT
-from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Unit
+from torchmark.analysis.stacks import INTERPRETER, STATEMENT, align
+from torchmark.analysis.verdict.explain import NAMELESS
+from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack, Stacks
 
 PYTHON = Frame("f", FrameKind.PYTHON, "torch/_tensor.py:12")
 
 
 def make(*stacks: tuple[tuple[Frame, ...], int]) -> Stacks:
-    return Stacks(tuple(Stack(*one) for one in stacks), Unit.INSTRUCTIONS, Method.CALLERS)
+    return Stacks(tuple(Stack(*one) for one in stacks), FlameUnit.INSTRUCTIONS, Method.CALLERS)
 
 
 def native(name: str, library: str = "l.so") -> Frame:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_contrasts import count_functions
-from torchmark.analysis.breakdown import MOST_CHANGED, MOST_COSTLY, break_down, shorten
+from torchmark.analysis.flames import MOST_CHANGED, MOST_COSTLY, break_down, shorten
 from torchmark.model.judgement import Explanation, FunctionChange, Side
 
 _costs = st.floats(0, 1e6)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from torchmark.analysis.candidates import make_column, make_pool
+from torchmark.analysis.conditions import make_column, make_pool
 from torchmark.model.rule import Condition, Feature, Relation
 
 FEATURES = [

@@ -7,7 +7,7 @@ import pytest
 
 from tests.made_contrasts import count_functions, counted_run
 from tests.sample_runs import ADD, HOST, MODEL, WALL, only, times
-from torchmark.analysis.comparable import Part, find_case_obstacles, find_obstacles, find_place_obstacles
+from torchmark.analysis.verdict.comparable import RunTarget, find_case_obstacles, find_obstacles, find_place_obstacles
 from torchmark.model.case import Artefact, Case, Check
 from torchmark.model.comparison import Incomparable
 from torchmark.model.node import Node
@@ -20,7 +20,7 @@ BASE = counted_run("base", TALLY)
 
 
 def obstacles(head: Run, base: Run = BASE) -> tuple[Incomparable, ...]:
-    return find_obstacles(Part(base, Target()), Part(head, Target()))
+    return find_obstacles(RunTarget(base, Target()), RunTarget(head, Target()))
 
 
 def test_another_torch_or_python_is_what_is_compared() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from torchmark.analysis.contest import UNKNOWN_NOISE, hold_contests
+from torchmark.analysis.rules import UNKNOWN_NOISE, compare_on_inputs
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.times import Times
 
@@ -21,7 +21,7 @@ def steady(seconds: float, rounds: int = 6, number: int = 10) -> Times:
 
 def test_the_first_statement_is_what_the_others_are_held_against() -> None:
     results = [(make_input(0), [steady(1e-6), steady(2e-6), steady(5e-7)])]
-    second, third = hold_contests(["a", "b", "c"], results)
+    second, third = compare_on_inputs(["a", "b", "c"], results)
     assert (second.stmt, second.base) == ("b", "a")
     assert math.exp(second.effects[0]) == pytest.approx(2)
     assert math.exp(third.effects[0]) == pytest.approx(0.5)
@@ -31,7 +31,9 @@ def test_the_first_statement_is_what_the_others_are_held_against() -> None:
 
 def test_the_smallest_ratio_comes_first() -> None:
     ratios = [3.0, 1.0, 2.0]
-    (contest,) = hold_contests(["a", "b"], [(make_input(i), [steady(1.0), steady(r)]) for i, r in enumerate(ratios)])
+    (contest,) = compare_on_inputs(
+        ["a", "b"], [(make_input(i), [steady(1.0), steady(r)]) for i, r in enumerate(ratios)]
+    )
     assert [entry.input.index for entry in contest.entries] == [1, 2, 0]
     assert contest.quantile(0.5) == pytest.approx(2)
 
@@ -39,7 +41,7 @@ def test_the_smallest_ratio_comes_first() -> None:
 def test_rounds_are_compared_with_themselves() -> None:
     # Twice as long in each round, although the machine becomes slower all the time.
     base, other = Times(1, tuple(range(1, 8))), Times(1, tuple(2 * t for t in range(1, 8)))
-    (contest,) = hold_contests(["a", "b"], [(make_input(0), [base, other])])
+    (contest,) = compare_on_inputs(["a", "b"], [(make_input(0), [base, other])])
     ratio = contest.entries[0].ratio
     assert ratio.low == pytest.approx(math.log(2))
     assert ratio.high == pytest.approx(math.log(2))
@@ -47,7 +49,7 @@ def test_rounds_are_compared_with_themselves() -> None:
 
 
 def test_with_too_few_rounds_the_effect_counts_as_uncertain() -> None:
-    (contest,) = hold_contests(["a", "b"], [(make_input(0), [steady(1.0, rounds=5), steady(9.0, rounds=5)])])
+    (contest,) = compare_on_inputs(["a", "b"], [(make_input(0), [steady(1.0, rounds=5), steady(9.0, rounds=5)])])
     assert contest.entries[0].noise == UNKNOWN_NOISE
     assert contest.count_notable() == (0, 0)
 
@@ -60,7 +62,7 @@ def test_only_what_is_sure_and_more_than_three_percent_is_notable() -> None:
         (steady(1.0), steady(0.9)),
         (steady(1.0, rounds=7), wavering),
     ]
-    (contest,) = hold_contests(["a", "b"], [(make_input(i), list(pair)) for i, pair in enumerate(pairs)])
+    (contest,) = compare_on_inputs(["a", "b"], [(make_input(i), list(pair)) for i, pair in enumerate(pairs)])
     assert contest.count_notable() == (1, 1)
 
 
@@ -70,7 +72,7 @@ def test_one_statement_alone_is_held_against_its_elements() -> None:
         (make_input(1, 10), [steady(2e-6)]),
         (make_input(2, 0), [steady(1)]),
     ]
-    (contest,) = hold_contests(["a"], results)
+    (contest,) = compare_on_inputs(["a"], results)
     assert contest.base is None
     # Nanoseconds for each element; where there is none, nothing can be said.
     assert [math.exp(effect) for effect in contest.effects] == [pytest.approx(2), pytest.approx(200)]

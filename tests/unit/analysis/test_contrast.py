@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from tests.made_contrasts import count_functions, counted_run, run_of
 from tests.random_runs import runs
 from tests.sample_runs import ADD, COUNT, FAILING, FAILURE, MISSING, MODEL, ODD, WALL, compile_costs, tally, times
-from torchmark.analysis.contrast import choose_counts, compare_runs, identify, leave_out_incomparable
-from torchmark.callgrind.symbols import standardise
+from torchmark.analysis.verdict.stored import choose_counts, compare_runs, identify, leave_out_incomparable
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case
 from torchmark.model.comparison import FewRounds, Incomparable, LeftOut, ManyThreads, NotInTurns
-from torchmark.model.judgement import Cause, Judgement, Side, SideFailure, Spread, Verdict
+from torchmark.model.judgement import CaseJudgement, Cause, Side, SideFailure, Spread, Verdict
 from torchmark.model.node import Node
 from torchmark.model.outcome import Result
 from torchmark.model.plan import Metric, Order, Sampling, Target
@@ -22,7 +22,7 @@ OWN = Target()
 Results = dict[tuple[Case, Metric, int], Result]
 
 
-def compare(base: Run, head: Run) -> tuple[Judgement, ...]:
+def compare(base: Run, head: Run) -> tuple[CaseJudgement, ...]:
     return compare_runs(base, OWN, head, OWN, standardise).judgements
 
 

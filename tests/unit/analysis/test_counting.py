@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.counting import doubt_count, estimate_cycles, spread
+from torchmark.analysis.summarise import doubt_count, estimate_cycles, spread
 from torchmark.model.caveat import OtherInstructionSet, SeveralThreads, UnstableCount
 from torchmark.model.environment import Environment
 

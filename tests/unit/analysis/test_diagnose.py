@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from torchmark.analysis.diagnose import diagnose
-from torchmark.model.machine import Finding, Machine, Status, Tool, TorchBuild
+from torchmark.model.machine import Finding, FindingStatus, Machine, Tool, TorchBuild
 
 GOOD = Machine(
     system="Linux",
@@ -35,14 +35,14 @@ def finding(topic: str, **changes: Any) -> Finding:
 
 
 def test_a_good_machine_has_nothing_but_good_findings() -> None:
-    assert {f.status for f in diagnose(GOOD)} == {Status.GOOD}
+    assert {f.status for f in diagnose(GOOD)} == {FindingStatus.GOOD}
 
 
 def test_a_machine_that_tells_nothing_gets_findings_and_no_error() -> None:
     findings = diagnose(Machine(system="Plan 9", python="CPython 3.11"))
     assert len(findings) == len(diagnose(GOOD))
     assert all(f.fact for f in findings)
-    assert all(f.advice for f in findings if f.status is not Status.GOOD)
+    assert all(f.advice for f in findings if f.status is not FindingStatus.GOOD)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_machine_that_tells_nothing_gets_findings_and_no_error() -> None:
 )
 def test_what_is_lacking_is_a_problem_with_advice(topic: str, changes: dict[str, Any], word: str) -> None:
     found = finding(topic, **changes)
-    assert found.status is Status.PROBLEM
+    assert found.status is FindingStatus.PROBLEM
     assert word in found.fact
     assert found.advice
 
@@ -81,9 +81,9 @@ def test_what_is_lacking_is_a_problem_with_advice(topic: str, changes: dict[str,
 )
 def test_what_one_can_live_with_is_a_note_with_advice(topic: str, changes: dict[str, Any]) -> None:
     found = finding(topic, **changes)
-    assert found.status is Status.NOTE
+    assert found.status is FindingStatus.NOTE
     assert found.advice
 
 
 def test_a_quota_as_large_as_the_cores_limits_nothing() -> None:
-    assert finding("cores", cpu_quota=8.0).status is Status.GOOD
+    assert finding("cores", cpu_quota=8.0).status is FindingStatus.GOOD

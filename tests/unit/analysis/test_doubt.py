@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.doubt import find_caveats
+from torchmark.analysis.summarise import find_caveats
 from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, TwoModes, Variation
 from torchmark.model.times import Times
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.explain import explain
-from torchmark.analysis.stages import STAGES
-from torchmark.callgrind.symbols import standardise
+from torchmark.analysis.verdict.explain import STAGES, explain
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.costs import Costs, Function, Profile, Tally
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
 

@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_flames import DEEP, make_deep_stacks
-from torchmark.analysis.flame import ALL, count_frames, grow, grow_difference, prune
-from torchmark.model.flame import Frame, Method, Node, Stack, Stacks, Unit
+from torchmark.analysis.flames import ALL, count_frames, grow, grow_difference, prune
+from torchmark.model.flame import FlameNode, FlameUnit, Frame, Method, Stack, Stacks
 
 F, G, H = Frame("f"), Frame("g"), Frame("h")
 
 
 def make(*stacks: tuple[tuple[Frame, ...], int], number: int = 1) -> Stacks:
-    return Stacks(tuple(Stack(*one) for one in stacks), Unit.INSTRUCTIONS, Method.CALLERS, number)
+    return Stacks(tuple(Stack(*one) for one in stacks), FlameUnit.INSTRUCTIONS, Method.CALLERS, number)
 
 
-def walk(node: Node) -> list[Node]:
+def walk(node: FlameNode) -> list[FlameNode]:
     return [node, *(below for child in node.children for below in walk(child))]
 
 
@@ -30,7 +30,7 @@ def test_values_are_what_is_in_a_frame_and_below_it() -> None:
 
 
 def test_nothing_is_a_root_of_nothing() -> None:
-    assert grow(make()) == Node(ALL, 0, 0)
+    assert grow(make()) == FlameNode(ALL, 0, 0)
 
 
 def test_the_largest_child_comes_first_and_names_decide_between_equals() -> None:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from torchmark.analysis.candidates import Column, make_column
-from torchmark.analysis.gaps import find_inside, sharpen, widen_gaps
+from torchmark.analysis.conditions import FeatureColumn, find_inside, make_column, sharpen, widen_gaps
 from torchmark.model.rule import Condition, Feature, Relation
 
 SEARCHED = (
@@ -17,7 +16,7 @@ def above(threshold: float) -> tuple[Condition, ...]:
     return NOT_CONTIGUOUS, Condition("k0", Relation.ABOVE, threshold)
 
 
-def columns(*features: Feature) -> list[Column]:
+def columns(*features: Feature) -> list[FeatureColumn]:
     return [make_column(feature) for feature in features]
 
 

@@ -8,17 +8,19 @@ from hypothesis import strategies as st
 
 from tests.made_contrasts import clock, evidence, grown, judgement
 from tests.sample_runs import ADD, FAILING, FAILURE
-from torchmark.analysis.contrast import identify
-from torchmark.analysis.gate import REGRESSED, hold_gate
-from torchmark.analysis.limits import parse_limit
-from torchmark.model.gate import FailOn, GateResult, Growth, Policy, Regression, StaleEntry, Standing, Witness
-from torchmark.model.judgement import Judgement, Side, SideFailure, Verdict
+from torchmark.analysis.gate import REGRESSED, hold_gate, parse_limit
+from torchmark.analysis.verdict.stored import identify
+from torchmark.model.gate import FailOn, GateResult, Growth, LedgerStanding, Policy, Regression, StaleEntry, Witness
+from torchmark.model.judgement import CaseJudgement, Side, SideFailure, Verdict
 
 SLOWER = frozenset({FailOn.SLOWER})
 
 
 def hold(
-    one: Judgement, *limits: str, fail_on: frozenset[FailOn] = SLOWER, standing: Standing | StaleEntry | None = None
+    one: CaseJudgement,
+    *limits: str,
+    fail_on: frozenset[FailOn] = SLOWER,
+    standing: LedgerStanding | StaleEntry | None = None,
 ) -> GateResult:
     ledger = {} if standing is None else {identify(one.case): standing}
     return hold_gate([one], [], ledger, Policy(fail_on, tuple(map(parse_limit, limits))))
@@ -111,19 +113,22 @@ def test_undecided_failed_and_missing_stop_where_that_is_asked_for() -> None:
 
 def test_an_accepted_count_takes_the_place_of_base() -> None:
     slower = judgement(Verdict.SLOWER, count=evidence(1000, 1050))
-    assert hold(slower, "Ir:0", standing=Standing(ADD, 1050, 1050)) == GateResult(accepted=(ADD,))
-    assert hold(slower, standing=Standing(ADD, 1050, 1050)).exit_code == 0
+    assert hold(slower, "Ir:0", standing=LedgerStanding(ADD, 1050, 1050)) == GateResult(accepted=(ADD,))
+    assert hold(slower, standing=LedgerStanding(ADD, 1050, 1050)).exit_code == 0
     growth = (Growth("f", 10),)
-    (found,) = hold(slower, standing=Standing(ADD, 1040, 1050, growth)).regressions
+    (found,) = hold(slower, standing=LedgerStanding(ADD, 1040, 1050, growth)).regressions
     assert (found.base, found.head, found.accepted, found.functions) == (1040, 1050, True, growth)
     assert found.limit == parse_limit("Ir:0")
-    assert hold(slower, "Ir:1%", standing=Standing(ADD, 1040, 1050)).regressions == ()
+    assert hold(slower, "Ir:1%", standing=LedgerStanding(ADD, 1040, 1050)).regressions == ()
     # What did not change since base may be more than was accepted.
-    assert hold(judgement(Verdict.SAME, count=evidence(1050, 1050)), standing=Standing(ADD, 1040, 1050)).exit_code == 3
+    assert (
+        hold(judgement(Verdict.SAME, count=evidence(1050, 1050)), standing=LedgerStanding(ADD, 1040, 1050)).exit_code
+        == 3
+    )
 
 
 def test_accepting_instructions_accepts_their_time_and_no_other() -> None:
-    standing = Standing(ADD, 1100, 1100)
+    standing = LedgerStanding(ADD, 1100, 1100)
     confirmed = judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, 0.1), count=evidence(1000, 1100))
     assert witnesses(hold(confirmed, standing=standing)) == []
     elsewhere = judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, 0.1), count=evidence(1100, 1100))
@@ -131,7 +136,7 @@ def test_accepting_instructions_accepts_their_time_and_no_other() -> None:
 
 
 def test_fewer_than_accepted_ask_to_be_accepted_and_never_stop() -> None:
-    found = hold(judgement(Verdict.SAME, count=evidence(1000, 1000)), "Ir:0", standing=Standing(ADD, 1120, 1000))
+    found = hold(judgement(Verdict.SAME, count=evidence(1000, 1000)), "Ir:0", standing=LedgerStanding(ADD, 1120, 1000))
     assert (found.exit_code, found.regressions) == (0, ())
     assert [(one.accepted, one.head) for one in found.improvements] == [(1120, 1000)]
 
@@ -147,5 +152,5 @@ def test_a_stale_entry_is_told_and_base_is_what_counts() -> None:
 def test_improvements_never_stop(base: float, head: float, limit: str) -> None:
     base, head = max(base, head), min(base, head)
     faster = judgement(Verdict.FASTER, time=clock(Verdict.FASTER, -0.1), count=evidence(base, head))
-    for standing in (None, Standing(ADD, base, head)):
+    for standing in (None, LedgerStanding(ADD, base, head)):
         assert hold(faster, limit, "time:0%", "allocations:0", standing=standing).exit_code == 0

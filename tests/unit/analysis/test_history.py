@@ -11,7 +11,7 @@ from tests.made_histories import ADD, COUNTED, OTHERS, TIMED, make_day, make_day
 from tests.sample_runs import COUNT, HOST, WALL
 from torchmark.analysis.history import trace_histories
 from torchmark.model.case import TimerArgs
-from torchmark.model.history import Difference, Ground, History, Standing
+from torchmark.model.history import Difference, Ground, History, ShiftStanding
 from torchmark.model.plan import Target
 from torchmark.model.run import Run
 
@@ -81,7 +81,7 @@ def test_a_step_in_times_is_found_and_open() -> None:
     history = trace_one(make_days([1.0] * 8 + [1.1] * 8))
     (shift,) = history.shifts
     assert (shift.metrics, shift.position, shift.previous) == ((WALL,), 8, 7)
-    assert (shift.standing, shift.ground) == (Standing.UNCONFIRMED, Ground.NONE)
+    assert (shift.standing, shift.ground) == (ShiftStanding.UNCONFIRMED, Ground.NONE)
     assert shift.share == pytest.approx(0.1, abs=0.01)
     assert shift.p_value is not None
     assert shift.pythons == (TIMED.python, TIMED.python)
@@ -106,7 +106,7 @@ def test_other_counts_are_confirmed_by_themselves() -> None:
 def test_counts_with_other_settings_are_a_shift_of_the_environment(counted: object) -> None:
     days = [make_day(0, {ADD: (1.0, 5000)}), make_day(1, {ADD: (1.0, 5100)}, counted=counted)]  # type: ignore[arg-type]
     (shift,) = trace_one(days).shifts
-    assert (shift.standing, shift.ground) == (Standing.ENVIRONMENT, Ground.SETTINGS)
+    assert (shift.standing, shift.ground) == (ShiftStanding.ENVIRONMENT, Ground.SETTINGS)
     assert len(shift.differences) == 1
 
 
@@ -124,7 +124,7 @@ def test_another_machine_begins_a_segment_that_nothing_is_compared_with(change: 
     history = trace_one(days)
     (shift,) = history.shifts
     assert (shift.metrics, shift.position, shift.share) == ((WALL, COUNT), 6, None)
-    assert (shift.standing, shift.ground) == (Standing.ENVIRONMENT, Ground.MACHINE)
+    assert (shift.standing, shift.ground) == (ShiftStanding.ENVIRONMENT, Ground.MACHINE)
     assert [one.what for one in shift.differences] == [what]
     assert [point.segment for point in history.points] == [0] * 6 + [1] * 6
     assert [point.log_ratio for point in history.points] == [0.0] * 12
@@ -148,7 +148,7 @@ def test_another_definition_is_told_and_nothing_is_compared_with_it() -> None:
     days = [make_day(day, {ADD if day < 3 else REDEFINED: (1.0 + day, 5000 + 100 * (day >= 3))}) for day in range(4)]
     history = trace_one(days)
     (shift,) = history.shifts
-    assert (shift.standing, shift.ground) == (Standing.REDEFINED, Ground.DEFINITION)
+    assert (shift.standing, shift.ground) == (ShiftStanding.REDEFINED, Ground.DEFINITION)
     assert shift.differences == (Difference("definition", "stmt: x + 1", "stmt: x + 2"),)
     assert history.case == REDEFINED
 

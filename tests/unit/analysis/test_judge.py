@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
-from torchmark.analysis.judge import expected_seconds, find_code_change, is_instruction_change, judge
+from torchmark.analysis.verdict.judge import expected_seconds, find_code_change, is_instruction_change, judge
 from torchmark.model.comparison import FewLayouts
 from torchmark.model.judgement import (
     Cause,

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sample_runs import ADD
-from torchmark.analysis.limits import find_limit, parse_fail_on, parse_limit
+from torchmark.analysis.gate import find_limit, parse_fail_on, parse_limit
 from torchmark.errors import UsageError
 from torchmark.model.gate import FailOn, Limit, Witness
-from torchmark.report.gate import spell_limit
+from torchmark.report.text.gate import spell_limit
 
 IR = Witness.INSTRUCTIONS
 

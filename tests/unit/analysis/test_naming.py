@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.naming import GENERATED, is_nameless, library, plain_name, split_name
+from torchmark.analysis.verdict.explain import GENERATED, is_nameless, library, plain_name, split_name
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.sample_runs import ADD, COUNT, FAILING, ODD, WALL, sample_run
-from torchmark.analysis.narrow import narrow_run
+from torchmark.analysis.results import narrow_run
 from torchmark.model.plan import Target
 
 

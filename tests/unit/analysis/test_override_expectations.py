@@ -14,7 +14,7 @@ from tests.made_overrides import (
     make_override,
     make_override_rows,
 )
-from torchmark.analysis.override_expectations import (
+from torchmark.analysis.overrides import (
     NEGLIGIBLE_INSTRUCTIONS,
     SUBCLASS_LIMIT_S,
     TENSOR_LIKE_LIMIT_S,

@@ -18,8 +18,8 @@ from tests.made_overrides import (
 )
 from tests.made_summaries import make_summary
 from torchmark.analysis.overrides import add_plain, find_overheads, find_plain
-from torchmark.analysis.stages import ALLOCATION, INTERPRETER, OVERRIDES
-from torchmark.callgrind.symbols import standardise
+from torchmark.analysis.verdict.explain import ALLOCATION, INTERPRETER, OVERRIDES
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case
 
 ALL = tuple(NUMBERS)

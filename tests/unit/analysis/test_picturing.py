@@ -10,23 +10,24 @@ from hypothesis import strategies as st
 
 from tests.made_contrasts import count_functions
 from tests.made_flames import DEEP, make_deep_stacks
-from torchmark.analysis.flame import ALL, count_frames
-from torchmark.analysis.picturing import (
+from torchmark.analysis.flames import (
+    ALL,
     LEAST_FRAMES,
     MOST_FRAMES,
+    count_frames,
     cut_down,
     draw_difference,
     draw_one,
     picture,
     share_out_frames,
 )
-from torchmark.model.flame import Frame, Node
+from torchmark.model.flame import FlameNode, Frame
 
 
-def grow_star(widths: list[int]) -> Node:
+def grow_star(widths: list[int]) -> FlameNode:
     """A root with so many frames below it."""
-    leaves = tuple(Node(Frame(f"f{i}"), width, width) for i, width in enumerate(widths))
-    return Node(ALL, 0, sum(widths), leaves)
+    leaves = tuple(FlameNode(Frame(f"f{i}"), width, width) for i, width in enumerate(widths))
+    return FlameNode(ALL, 0, sum(widths), leaves)
 
 
 @given(st.lists(st.integers(1, 10**6), max_size=60), st.integers(2, 40))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.made_contrasts import COUNTED
 from tests.sample_runs import ADD, COUNT, FAILURE, HOST, WALL, tally, times
-from torchmark.analysis.places import OWN_MACHINE, choose_rounds, list_kinds, list_nodes
+from torchmark.analysis.results import OWN_MACHINE, choose_rounds, list_kinds, list_nodes
 from torchmark.model.caveat import OtherPlaces
 from torchmark.model.node import Node, NodeKind
 from torchmark.model.outcome import Outcome, Result

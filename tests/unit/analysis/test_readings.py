@@ -7,7 +7,7 @@ import pytest
 
 from tests.made_histories import ADD, COUNTED, DAY, OTHERS, OWN, TIMED, make_day
 from tests.sample_runs import COUNT, HOST, WALL, compile_costs, only, tally, times
-from torchmark.analysis.readings import find_differences, read_run
+from torchmark.analysis.history import find_differences, read_run
 from torchmark.model.case import TimerArgs
 from torchmark.model.history import Difference
 from torchmark.model.judgement import Spread

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.samples import read_samples
-from torchmark.analysis.stacks import STATEMENT
-from torchmark.model.flame import Frame, FrameKind, Method, Stack, Unit
+from torchmark.analysis.stacks import STATEMENT, read_samples
+from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack
 
 OUTER = "<module> (torchmark_statement.py:24);_torchmark_measure (torchmark_statement.py:20);"
 LOOP = f"{OUTER}_torchmark_loop (torchmark_statement.py:5)"
@@ -18,7 +17,7 @@ def test_frames_of_python_and_of_libraries_are_told_apart() -> None:
         Frame("at::add", FrameKind.NATIVE, "libtorch_cpu.so"),
     )
     assert stacks.stacks == (Stack(frames, 5),)
-    assert (stacks.unit, stacks.method, stacks.seconds) == (Unit.SAMPLES, Method.SAMPLING, 2.0)
+    assert (stacks.unit, stacks.method, stacks.seconds) == (FlameUnit.SAMPLES, Method.SAMPLING, 2.0)
 
 
 def test_importing_and_setup_are_left_out() -> None:

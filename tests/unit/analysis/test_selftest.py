@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.selftest import NORMAL_IQR, sum_up
+from torchmark.analysis.verdict.sequential import NORMAL_IQR, sum_up
 from torchmark.model.judgement import Verdict
 from torchmark.model.selftest import Trial
 

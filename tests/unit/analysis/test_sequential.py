@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.sequential import (
+from torchmark.analysis.verdict.sequential import (
     MOST_VISITS,
     Look,
-    Rule,
+    StoppingRule,
     confirmation_p,
     fewest_layouts,
     floor_for,
@@ -20,12 +20,12 @@ from torchmark.analysis.sequential import (
     to_evidence,
 )
 from torchmark.model.judgement import Verdict
-from torchmark.stats import student
+from torchmark.stats import intervals
 from torchmark.stats.layered import Layered, variance_of_centre
 
 # Five looks, each with a confidence of 99 %: round numbers for what is worked by hand.
 LOOKS = (2, 4, 6, 10)
-RULE = Rule(looks=LOOKS)
+RULE = StoppingRule(looks=LOOKS)
 SLOWER = [[0.018], [0.020], [0.022]]
 RATIOS = st.floats(-0.05, 0.05).map(lambda value: round(value, 6))
 VISITS = st.lists(st.lists(RATIOS, max_size=4), max_size=8)
@@ -35,8 +35,8 @@ OPPOSITE = {Verdict.SLOWER: Verdict.FASTER, Verdict.FASTER: Verdict.SLOWER}
 def test_looks_and_one_more_share_the_error() -> None:
     assert RULE.planned == 5
     assert RULE.confidence == pytest.approx(0.99)
-    assert Rule().planned == len(Rule().looks) + 1
-    assert Rule(alpha=0.01, looks=(3,)).confidence == pytest.approx(0.995)
+    assert StoppingRule().planned == len(StoppingRule().looks) + 1
+    assert StoppingRule(alpha=0.01, looks=(3,)).confidence == pytest.approx(0.995)
 
 
 # Of t with two degrees of freedom 99 % lie within 0.99 · sqrt(2 / (1 - 0.99²)) = 9.925. So centres that are s apart
@@ -65,9 +65,9 @@ def test_what_a_look_says_by_hand(centres: tuple[float, ...], verdict: Verdict) 
 
 def test_below_the_floor_and_beyond_equivalence_is_undecided() -> None:
     centres = [[0.0118], [0.0120], [0.0122]]
-    assert look(centres, Rule(looks=LOOKS, floor=0.03)).verdict is Verdict.UNDECIDED
-    assert look(centres, Rule(looks=LOOKS, floor=0.03, equivalence=0.03)).verdict is Verdict.SAME
-    assert look(centres, Rule(looks=LOOKS, floor=0.01)).verdict is Verdict.SLOWER
+    assert look(centres, StoppingRule(looks=LOOKS, floor=0.03)).verdict is Verdict.UNDECIDED
+    assert look(centres, StoppingRule(looks=LOOKS, floor=0.03, equivalence=0.03)).verdict is Verdict.SAME
+    assert look(centres, StoppingRule(looks=LOOKS, floor=0.01)).verdict is Verdict.SLOWER
 
 
 @pytest.mark.parametrize("visits", [[], [[]], [[0.1, 0.1]]])
@@ -82,8 +82,8 @@ def test_layouts_that_may_agree_by_accident_have_an_interval_and_no_verdict() ->
     assert two.verdict is Verdict.UNDECIDED
     assert two.layered is not None
     assert predict_visits(two, RULE) is None
-    assert look(SLOWER, Rule(alpha=0.01, looks=LOOKS)).verdict is Verdict.UNDECIDED
-    assert look(SLOWER, Rule(alpha=0.25, looks=(1,))).verdict is Verdict.SLOWER
+    assert look(SLOWER, StoppingRule(alpha=0.01, looks=LOOKS)).verdict is Verdict.UNDECIDED
+    assert look(SLOWER, StoppingRule(alpha=0.25, looks=(1,))).verdict is Verdict.SLOWER
 
 
 def test_the_p_value_of_a_confirmation_by_hand() -> None:
@@ -161,7 +161,7 @@ def test_how_many_visits_might_decide_by_hand(seen: Look, expected: int | None) 
 
 
 def test_no_number_of_visits_decides_what_lies_between_equivalence_and_floor() -> None:
-    assert predict_visits(undecided(0.02, 1e-5, 0.0), Rule(looks=LOOKS, floor=0.03)) is None
+    assert predict_visits(undecided(0.02, 1e-5, 0.0), StoppingRule(looks=LOOKS, floor=0.03)) is None
 
 
 def test_more_visits_than_anybody_waits_for_are_none() -> None:
@@ -181,7 +181,7 @@ def test_the_predicted_number_of_visits_is_the_smallest_that_suffices(
 
     def half_width(count: int) -> float:
         centre = share * variance + of_visit * variance_of_centre(count)
-        return student.quantile(0.995, 2) * math.sqrt(centre / 3)
+        return intervals.quantile(0.995, 2) * math.sqrt(centre / 3)
 
     needed = predict_visits(undecided(estimate, variance, share * variance, visits), RULE)
     if needed is None:
@@ -238,7 +238,7 @@ def test_swapping_sides_swaps_slower_and_faster(visits: list[list[float]]) -> No
 
 @given(VISITS, st.floats(0, 0.02), st.floats(0.001, 0.05))
 def test_a_verdict_is_what_the_interval_allows(visits: list[list[float]], floor: float, equivalence: float) -> None:
-    seen = look(visits, Rule(looks=LOOKS, floor=floor, equivalence=equivalence))
+    seen = look(visits, StoppingRule(looks=LOOKS, floor=floor, equivalence=equivalence))
     if seen.layered is None:
         assert seen.verdict is Verdict.UNDECIDED
         return

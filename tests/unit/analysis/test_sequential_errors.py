@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.sampling import allowed_error, assert_shares
-from torchmark.analysis.sequential import CONFIRM_RATE, Look, Rule, Visits, confirmation_p, look, settle
+from torchmark.analysis.verdict.sequential import CONFIRM_RATE, Look, StoppingRule, Visits, confirmation_p, look, settle
 from torchmark.model.judgement import Verdict
-from torchmark.stats.multiple import benjamini_hochberg
+from torchmark.stats.intervals import benjamini_hochberg
 
 TRIALS = 1000
 CHANGES = (Verdict.SLOWER, Verdict.FASTER)
-RULE = Rule()
+RULE = StoppingRule()
 # Without a floor the interval alone has to keep what is promised.
-BARE = Rule(floor=0.0)
+BARE = StoppingRule(floor=0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +58,7 @@ def draw(rng: np.random.Generator, world: World, truth: float, trials: int, visi
     return drawn
 
 
-def look_until_decided(visits: Visits, rule: Rule) -> tuple[Visits, Look]:
+def look_until_decided(visits: Visits, rule: StoppingRule) -> tuple[Visits, Look]:
     """What had been seen when it stopped, and the look that stopped it."""
     for count in rule.looks:
         seen = [layout[:count] for layout in visits]
@@ -69,7 +69,7 @@ def look_until_decided(visits: Visits, rule: Rule) -> tuple[Visits, Look]:
 
 
 @functools.cache
-def play(world: World, truth: float, rule: Rule) -> list[Trial]:
+def play(world: World, truth: float, rule: StoppingRule) -> list[Trial]:
     rng = np.random.default_rng(20)
     return [
         confirm(rng, world, truth, rule, *look_until_decided(visits, rule))
@@ -77,7 +77,9 @@ def play(world: World, truth: float, rule: Rule) -> list[Trial]:
     ]
 
 
-def confirm(rng: np.random.Generator, world: World, truth: float, rule: Rule, visits: Visits, screened: Look) -> Trial:
+def confirm(
+    rng: np.random.Generator, world: World, truth: float, rule: StoppingRule, visits: Visits, screened: Look
+) -> Trial:
     if screened.layered is None or screened.verdict not in CHANGES:
         return Trial(screened, screened)
     [fresh] = draw(rng, world, truth, 1, len(visits[0]))
@@ -95,7 +97,7 @@ def covers(seen: Look, truth: float) -> bool:
 
 
 def test_a_single_look_over_normal_layouts_errs_just_as_often_as_it_says() -> None:
-    rule = Rule(alpha=0.25, looks=(1,), floor=0.0)
+    rule = StoppingRule(alpha=0.25, looks=(1,), floor=0.0)
     drawn = np.random.default_rng(3).normal(0.01, 0.02, (4000, 5, 1)).tolist()
     assert rule.confidence == 0.875
     assert_shares([covers(look(visits, rule), 0.01) for visits in drawn], {True: 0.875, False: 0.125})
@@ -108,7 +110,7 @@ def test_without_a_change_looking_again_raises_no_more_alarms_than_alpha(world: 
 
 def test_many_looks_raise_no_more_alarms_than_alpha() -> None:
     # The hardest case: nothing but noise of visits, so that looks have little in common, and never the same to stop at.
-    rule = Rule(looks=(1, 2, 4, 8, 16, 32), floor=0.0, equivalence=0.0)
+    rule = StoppingRule(looks=(1, 2, 4, 8, 16, 32), floor=0.0, equivalence=0.0)
     drawn = np.random.default_rng(4).normal(0, 0.01, (TRIALS, 6, rule.looks[-1])).tolist()
     assert_rare([look_until_decided(visits, rule)[1].verdict in CHANGES for visits in drawn], rule.alpha)
 

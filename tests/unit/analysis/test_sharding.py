@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.made_shards import CASES, GROUPS, PLAN
 from tests.made_summaries import make_case
 from tests.random_runs import plans
-from torchmark.analysis.sharding import _expect_ms, deal, list_own_cases, pick_orders
+from torchmark.analysis.estimate import _expect_ms, deal, list_own_cases, pick_orders
 from torchmark.model.case import Case, RuntimeMode
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.shard import Shard
@@ -94,7 +94,7 @@ def test_more_shards_than_groups_are_empty_however_many_they_are() -> None:
 
 @pytest.mark.parametrize("seed", ["0", "12345"])
 def test_dealing_does_not_depend_on_the_hash_seed(seed: str) -> None:
-    code = "from tests.made_shards import PLAN\nfrom torchmark.analysis.sharding import deal\n"
+    code = "from tests.made_shards import PLAN\nfrom torchmark.analysis.estimate import deal\n"
     code += "print([*deal(PLAN, 3).values()])"
     done = subprocess.run(
         [sys.executable, "-c", code],

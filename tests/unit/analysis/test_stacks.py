@@ -4,7 +4,7 @@ import pytest
 
 from torchmark.analysis.stacks import AROUND, DEEPER, FURTHER, STATEMENT, leave_out_native, read_stacks
 from torchmark.model.costs import Costs, Function, Profile, PythonFunction
-from torchmark.model.flame import Frame, FrameKind, Method, Stack, Stacks, Trace, Unit
+from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack, Stacks, Trace
 
 LOOP = PythonFunction("_torchmark_loop", "<stmt>", 1)
 HOOK = PythonFunction("Tensor.__torch_function__", "/some/lib/python3.11/site-packages/torch/_tensor.py", 1508)
@@ -129,7 +129,7 @@ def test_a_function_without_a_symbol_is_told_by_its_library() -> None:
 
 
 def make(*stacks: tuple[tuple[Frame, ...], int]) -> Stacks:
-    return Stacks(tuple(Stack(*one) for one in stacks), Unit.INSTRUCTIONS, Method.CALLERS)
+    return Stacks(tuple(Stack(*one) for one in stacks), FlameUnit.INSTRUCTIONS, Method.CALLERS)
 
 
 def test_without_compiled_frames_their_cost_is_that_of_the_caller() -> None:

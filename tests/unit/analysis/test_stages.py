@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.analysis.stages import OTHER, RULES, STAGES, deciding_rule, stage_of
+from torchmark.analysis.verdict.explain import OTHER, RULES, STAGES, deciding_rule, stage_of
 from torchmark.model.costs import Function
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.standings import rank
+from torchmark.analysis.summarise import rank
 
 SERIES = st.integers(2, 5).flatmap(
     lambda size: st.lists(st.lists(st.floats(1e-9, 1.0), min_size=size, max_size=size), min_size=1, max_size=30)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.steady import find_steady_delta
+from torchmark.analysis.verdict.judge import find_steady_delta
 from torchmark.model.judgement import FunctionChange
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.stored_times import CONFIDENCE, EQUIVALENCE, FLOOR, weigh_times
+from torchmark.analysis.verdict.stored import CONFIDENCE, EQUIVALENCE, FLOOR, weigh_times
 from torchmark.model.judgement import Verdict
 
 STEADY = [[1.0], [1.0001], [0.9999]]

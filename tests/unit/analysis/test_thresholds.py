@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from torchmark.analysis.thresholds import choose_threshold, count_digits
+from torchmark.analysis.conditions import choose_threshold, count_digits
 
 
 @pytest.mark.parametrize(

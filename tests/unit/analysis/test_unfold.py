@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.flame import grow
-from torchmark.analysis.unfold import DEEPEST, unfold
+from torchmark.analysis.flames import DEEPEST, grow, unfold
 from torchmark.model.costs import Call, Costs, Function, Profile
-from torchmark.model.flame import Method, Node
+from torchmark.model.flame import FlameNode, Method
 
 
 def make_profile(own: dict[str, int], calls: dict[tuple[str, str], int]) -> Profile:
@@ -109,7 +108,7 @@ def test_any_graph_adds_up_to_its_total(own: dict[str, int], calls: dict[tuple[s
     assert all(value > 0 for _, value in stacks.stacks)
     assert all(len(set(frames)) == len(frames) for frames, _ in stacks.stacks)
 
-    def check(node: Node) -> None:
+    def check(node: FlameNode) -> None:
         assert node.value == node.own + sum(child.value for child in node.children)
         for child in node.children:
             check(child)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.visits import (
+from torchmark.analysis.verdict.visits import (
     BLOCK_S,
     FEWEST_PAIRS,
     MOST_PAIRS,
@@ -18,7 +18,7 @@ from torchmark.analysis.visits import (
     doubt_visits,
     reduce_visit,
 )
-from torchmark.model.bout import Blocks, Visit
+from torchmark.model.bout import SideBlocks, Visit
 from torchmark.model.comparison import (
     Interrupted,
     ManyThreads,
@@ -32,9 +32,9 @@ from torchmark.model.comparison import (
 seconds = st.floats(1e-8, 10.0)
 
 
-def blocks(times: list[float], faults: list[int] | None = None, switches: list[int] | None = None) -> Blocks:
+def blocks(times: list[float], faults: list[int] | None = None, switches: list[int] | None = None) -> SideBlocks:
     nothing = [0] * len(times)
-    return Blocks(tuple(times), tuple(faults or nothing), tuple(switches or nothing))
+    return SideBlocks(tuple(times), tuple(faults or nothing), tuple(switches or nothing))
 
 
 def visit(base: list[float], head: list[float], number: int = 1) -> Visit:

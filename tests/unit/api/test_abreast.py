@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from torchmark.api.abreast import Note, Stage, Sums, be_silent, run_abreast
+from torchmark.compare.confirm import JointProgress, Note, Stage, be_silent, run_concurrently
 
 
 def never() -> None:
@@ -19,7 +19,7 @@ def giving(*values: int) -> Stage[int]:
 
 
 def test_all_that_is_given_arrives_in_the_order_of_each() -> None:
-    given = list(run_abreast([giving(*range(100)), giving(*range(1000, 1100)), giving()], be_silent, never))
+    given = list(run_concurrently([giving(*range(100)), giving(*range(1000, 1100)), giving()], be_silent, never))
     assert sorted(given) == [*range(100), *range(1000, 1100)]
     assert [one for one in given if one < 1000] == list(range(100))
 
@@ -28,8 +28,8 @@ def test_nothing_and_one_need_no_thread() -> None:
     def where(note: Note) -> Iterator[threading.Thread]:
         yield threading.current_thread()
 
-    assert list(run_abreast([], be_silent, never)) == []
-    assert list(run_abreast([where], be_silent, never)) == [threading.current_thread()]
+    assert list(run_concurrently([], be_silent, never)) == []
+    assert list(run_concurrently([where], be_silent, never)) == [threading.current_thread()]
 
 
 def test_an_error_has_the_others_leave_and_is_raised() -> None:
@@ -44,7 +44,7 @@ def test_an_error_has_the_others_leave_and_is_raised() -> None:
         yield 0
 
     with pytest.raises(ValueError, match="this one"):
-        list(run_abreast([wait, fail], be_silent, left.set))
+        list(run_concurrently([wait, fail], be_silent, left.set))
     assert left.is_set()
 
 
@@ -58,14 +58,14 @@ def test_how_far_they_are_is_told_of_all_together() -> None:
         yield from ()
 
     heard: list[tuple[str, int, int]] = []
-    list(run_abreast([work, work], lambda *told: heard.append(told), never))
+    list(run_concurrently([work, work], lambda *told: heard.append(told), never))
     assert heard[:2] == [("look 1", 3, 10), ("look 1", 6, 20)]
     assert {of for _, _, of in heard[1:]} == {20}
 
 
 def test_what_was_told_of_several_adds_up() -> None:
     heard: list[tuple[str, int, int]] = []
-    sums = Sums(lambda *told: heard.append(told))
+    sums = JointProgress(lambda *told: heard.append(told))
     sums.add(0, "layouts", 1, 12)
     sums.add(1, "layouts", 2, 12)
     sums.add(0, "look 1", 0, 5)

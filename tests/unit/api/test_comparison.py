@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from tests.sample_runs import ADD, ENVIRONMENT, FAILING
-from torchmark.api.comparison import Comparison, Entry, Evidence, try_sides
-from torchmark.cli.timing import make_case
+from torchmark.api.statements import make_case
+from torchmark.compare.comparison import ComparedPair, Comparison, Evidence, try_sides
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.judgement import Side
 from torchmark.model.outcome import Failure
@@ -32,12 +32,15 @@ def test_nothing_is_started_for_a_side_whose_other_side_is_not_valid(monkeypatch
         tried.extend(cases)
         return {}
 
-    monkeypatch.setattr("torchmark.api.comparison.find_faults", find)
+    monkeypatch.setattr("torchmark.compare.comparison.find_faults", find)
     wrong, right, other = (make_case(TimerArgs(stmt)) for stmt in ("x +", "x", "y"))
-    comparison, evidence = Comparison((Entry(wrong, right), Entry(other, right)), Target(), Target()), Evidence()
-    assert try_sides(comparison, evidence).entries == (Entry(other, right),)
+    comparison, evidence = (
+        Comparison((ComparedPair(wrong, right), ComparedPair(other, right)), Target(), Target()),
+        Evidence(),
+    )
+    assert try_sides(comparison, evidence).entries == (ComparedPair(other, right),)
     assert wrong not in tried
     ((entry, timing),) = evidence.timed.items()
-    assert entry == Entry(wrong, right)
+    assert entry == ComparedPair(wrong, right)
     assert [failed.side for failed in timing.failures] == [Side.BASE]
     assert "SyntaxError" in timing.failures[0].failure.message

@@ -9,29 +9,29 @@ import pytest
 
 from tests.places import RAISED, Effect, MortalPlace, bout, steady, verdict
 from tests.sample_runs import EAGER
-from torchmark.api.comparison import Comparison, Entry, Evidence
-from torchmark.api.contest import Timing
-from torchmark.api.dealing import MOST_DEALS, deal_out, time_sides
-from torchmark.api.referee import Place
+from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
+from torchmark.compare.confirm import Timing
+from torchmark.compare.experiment import PairSite
+from torchmark.compare.timing_sites import MOST_DEALS, assign_evenly, time_sides
 from torchmark.errors import PlaceLost
-from torchmark.model.bout import Bout
+from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.comparison import NotTimed
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.outcome import FailureKind
 from torchmark.model.plan import Target
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
 
 BASE, HEAD = Target("base", "/a"), Target("head", "/b")
 Dies = Callable[[str, int], bool]
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> ComparedPair:
     case = Case((name,), EAGER, TimerArgs(name))
-    return Entry(case, case)
+    return ComparedPair(case, case)
 
 
-def name_of(one: Entry) -> str:
+def name_of(one: ComparedPair) -> str:
     return one.head.args.stmt
 
 
@@ -43,12 +43,12 @@ class FakeVenue:
         self.known: dict[str, Timing] = {}
         self.log: list[str] = []
 
-    def prepare(self, entries: Sequence[Entry]) -> dict[Entry, Bout | Timing]:
+    def prepare(self, entries: Sequence[ComparedPair]) -> dict[ComparedPair, PairedCase | Timing]:
         self.log += [name_of(one) for one in entries]
         return {one: self.known.get(name_of(one)) or bout(name_of(one)) for one in entries}
 
     @property
-    def place(self) -> Place:
+    def place(self) -> PairSite:
         if "opened" not in self.log:
             self.log.append("opened")
         return self._place
@@ -61,10 +61,12 @@ def plant(number: int) -> dict[str, Effect]:
     return {f"case {i}": steady(f"case {i}", 0.03 if i % 3 == 0 else 0.0) for i in range(number)}
 
 
-def run(effects: Mapping[str, Effect], venues: Sequence[FakeVenue], stop: Stop | None = None) -> dict[str, Timing]:
+def run(
+    effects: Mapping[str, Effect], venues: Sequence[FakeVenue], stop: StopRequest | None = None
+) -> dict[str, Timing]:
     comparison = Comparison(tuple(entry(name) for name in effects), BASE, HEAD)
     evidence = Evidence()
-    told = list(time_sides(comparison, venues, evidence, stop or Stop()))
+    told = list(time_sides(comparison, venues, evidence, stop or StopRequest()))
     assert Counter(told) == Counter(comparison.entries)
     return {name_of(one): timing for one, timing in evidence.timed.items()}
 
@@ -87,9 +89,9 @@ def test_each_entry_is_timed_in_one_venue_and_all_have_as_many() -> None:
 
 
 def test_hands_are_the_same_each_time_and_in_order() -> None:
-    assert deal_out("abcdef", 1) == [list("abcdef")]
-    hands = deal_out(range(100), 4)
-    assert hands == deal_out(range(100), 4)
+    assert assign_evenly("abcdef", 1) == [list("abcdef")]
+    hands = assign_evenly(range(100), 4)
+    assert hands == assign_evenly(range(100), 4)
     assert sorted(number for hand in hands for number in hand) == list(range(100))
     assert all(hand == sorted(hand) and len(hand) == 25 for hand in hands)
     # What alternates is not all in one hand.
@@ -121,12 +123,12 @@ def test_what_is_lost_with_its_venue_is_timed_in_the_others(layout: int) -> None
 
 def test_a_venue_can_be_lost_before_anything_is_timed_there() -> None:
     class Unprepared(FakeVenue):
-        def prepare(self, entries: Sequence[Entry]) -> dict[Entry, Bout | Timing]:
+        def prepare(self, entries: Sequence[ComparedPair]) -> dict[ComparedPair, PairedCase | Timing]:
             raise PlaceLost("It is gone.")
 
     class Unopened(FakeVenue):
         @property
-        def place(self) -> Place:
+        def place(self) -> PairSite:
             raise PlaceLost("It is gone.")
 
     effects = plant(9)
@@ -160,7 +162,7 @@ def test_what_takes_one_venue_down_after_the_other_is_not_given_to_all_of_them()
 
 
 def test_once_stopping_is_requested_nothing_is_dealt_again() -> None:
-    effects, stop = plant(6), Stop()
+    effects, stop = plant(6), StopRequest()
 
     def dies(name: str, layout: int) -> bool:
         stop.request()

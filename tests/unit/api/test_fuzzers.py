@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torchmark.api.fuzzers import make_fuzzer, outline_all
+from torchmark.api.inputs import make_fuzzer, outline_all
 from torchmark.errors import UsageError
 
 MINE = """

@@ -24,7 +24,7 @@ def test_that_another_run_is_waited_for_is_told_once(monkeypatch: pytest.MonkeyP
         jobs.append(job)
         return Failure(FailureKind.RAISED, "no")
 
-    monkeypatch.setattr(inputs, "Turns", lambda: turns)
+    monkeypatch.setattr(inputs, "MachineLock", lambda: turns)
     monkeypatch.setattr(inputs, "Worker", lambda spec: worker)
     monkeypatch.setattr(inputs, "race", race)
     monkeypatch.setattr(inputs, "LOOKING_INTERVAL_S", 0)

@@ -7,11 +7,11 @@ import pickle
 import pytest
 
 from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make_time, make_visits
-from torchmark.api.judgement import Judgement as Judged
-from torchmark.api.judgement import from_judgement
-from torchmark.model.judgement import Judgement, Side
-from torchmark.report.judgement_plain import plain_judgement
-from torchmark.report.judgements import describe_judgement
+from torchmark.api.ab import Judgement as Judged
+from torchmark.api.ab import from_judgement
+from torchmark.model.judgement import CaseJudgement, Side
+from torchmark.report.as_json import plain_judgement
+from torchmark.report.text.judgements import describe_judgement
 
 EVIL = "<script>alert('x')</script> & \"q\""
 JUDGEMENT = make_judgement("add", time=make_time(0.02), count=make_count(1000, 50), caveats=DOUBTS)
@@ -19,9 +19,9 @@ JUDGEMENT = make_judgement("add", time=make_time(0.02), count=make_count(1000, 5
 
 def test_it_is_the_judgement_with_a_face() -> None:
     judged = from_judgement(JUDGEMENT)
-    assert isinstance(judged, Judgement)
-    assert [field.name for field in dataclasses.fields(Judged)] == [f.name for f in dataclasses.fields(Judgement)]
-    assert all(getattr(judged, f.name) == getattr(JUDGEMENT, f.name) for f in dataclasses.fields(Judgement))
+    assert isinstance(judged, CaseJudgement)
+    assert [field.name for field in dataclasses.fields(Judged)] == [f.name for f in dataclasses.fields(CaseJudgement)]
+    assert all(getattr(judged, f.name) == getattr(JUDGEMENT, f.name) for f in dataclasses.fields(CaseJudgement))
     assert judged == from_judgement(JUDGEMENT)
     with pytest.raises(dataclasses.FrozenInstanceError):
         judged.verdict = JUDGEMENT.verdict  # type: ignore[misc]

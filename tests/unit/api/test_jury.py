@@ -12,47 +12,45 @@ import pytest
 
 from tests.places import RAISED, Effect, FakePlace, MortalPlace, bout, showing, steady, verdict
 from tests.sampling import allowed_error
-from torchmark.analysis.sequential import CONFIRM_RATE
-from torchmark.api import abreast, jury
-from torchmark.api.abreast import Note, Stage
-from torchmark.api.contest import Lost, Timing
-from torchmark.api.jury import Bench, Told, decide_together
-from torchmark.api.referee import Referee, Settings
+from torchmark.analysis.verdict.sequential import CONFIRM_RATE
+from torchmark.compare import confirm
+from torchmark.compare.confirm import LostCase, Note, SiteCases, Stage, Timing, Told, confirm_jointly
+from torchmark.compare.experiment import SequentialComparison, Settings
 from torchmark.errors import PlaceLost, SetupError
-from torchmark.model.bout import Bout, Pace, Visit
+from torchmark.model.bout import BlockPlan, PairedCase, Visit
 from torchmark.model.judgement import Verdict
-from torchmark.runner.arena import Failures
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.paired_workers import Failures
 
-GONE = Lost("Node 7 does not answer.")
-
-
-def bench(place: FakePlace, names: Sequence[str], stop: Stop | None = None) -> Bench:
-    referee = Referee(place, Settings(), stop=stop, now=lambda: place.now)
-    return Bench(referee, tuple(names), lambda: {name: bout(name) for name in names})
+GONE = LostCase("Node 7 does not answer.")
 
 
-def more(one: Bench, names: Sequence[Hashable]) -> Bench:
+def bench(place: FakePlace, names: Sequence[str], stop: StopRequest | None = None) -> SiteCases:
+    referee = SequentialComparison(place, Settings(), stop=stop, now=lambda: place.now)
+    return SiteCases(referee, tuple(names), lambda: {name: bout(name) for name in names})
+
+
+def more(one: SiteCases, names: Sequence[Hashable]) -> SiteCases:
     """The same place with other names."""
-    return Bench(one.referee, tuple(names), lambda: {name: bout(str(name)) for name in names})
+    return SiteCases(one.referee, tuple(names), lambda: {name: bout(str(name)) for name in names})
 
 
-def collect(told: Iterator[Told]) -> dict[Any, Timing | Lost]:
-    found: dict[Any, Timing | Lost] = {}
+def collect(told: Iterator[Told]) -> dict[Any, Timing | LostCase]:
+    found: dict[Any, Timing | LostCase] = {}
     for key, one in told:
         assert key not in found
         found[key] = one
     return found
 
 
-def decided(found: Mapping[Any, Timing | Lost], name: str) -> Verdict:
+def decided(found: Mapping[Any, Timing | LostCase], name: str) -> Verdict:
     timing = found[name]
     assert isinstance(timing, Timing)
     return verdict(timing)
 
 
-def without_seconds(timing: Timing | Lost) -> Timing | Lost:
-    if isinstance(timing, Lost) or timing.evidence is None:
+def without_seconds(timing: Timing | LostCase) -> Timing | LostCase:
+    if isinstance(timing, LostCase) or timing.evidence is None:
         return timing
     return dataclasses.replace(timing, evidence=dataclasses.replace(timing.evidence, seconds=0, needed_s=None))
 
@@ -72,8 +70,8 @@ def plant() -> dict[str, Effect | Failures]:
 def test_several_places_say_what_one_says() -> None:
     effects = plant()
     names = list(effects)
-    alone = collect(decide_together([bench(FakePlace(effects), names)]))
-    together = collect(decide_together([bench(FakePlace(effects), names[i::4]) for i in range(4)]))
+    alone = collect(confirm_jointly([bench(FakePlace(effects), names)]))
+    together = collect(confirm_jointly([bench(FakePlace(effects), names[i::4]) for i in range(4)]))
     assert {key: without_seconds(one) for key, one in together.items()} == {
         key: without_seconds(one) for key, one in alone.items()
     }
@@ -88,7 +86,7 @@ def test_several_places_say_what_one_says() -> None:
 def call(shares: Sequence[Sequence[float]]) -> set[str]:
     """Which changes are called so that are seen again with these p values, each place its own."""
     effects = [{f"{i} {p}": showing(p) for p in share} for i, share in enumerate(shares)]
-    found = collect(decide_together([bench(FakePlace(one), list(one)) for one in effects]))
+    found = collect(confirm_jointly([bench(FakePlace(one), list(one)) for one in effects]))
     return {name for name in found if decided(found, name) is Verdict.SLOWER}
 
 
@@ -111,7 +109,7 @@ def test_what_is_final_stays_when_its_place_is_lost_in_screening() -> None:
     effects = {name: steady(name, 0.03 if "slow" in name else 0.0) for name in ("a", "slow", "deadly", "after", "b")}
     mortal = MortalPlace(effects, lambda name, layout: name == "deadly")
     found = collect(
-        decide_together([bench(mortal, ["a", "slow", "deadly", "after"]), bench(FakePlace(effects), ["b"])])
+        confirm_jointly([bench(mortal, ["a", "slow", "deadly", "after"]), bench(FakePlace(effects), ["b"])])
     )
     assert decided(found, "a") is Verdict.SAME
     assert decided(found, "b") is Verdict.SAME
@@ -123,7 +121,7 @@ def test_what_is_final_stays_when_its_place_is_lost_in_screening() -> None:
 def test_those_that_remain_are_corrected_for_those_that_remain() -> None:
     effects: dict[str, Effect] = {"weak": showing(0.02), "none": showing(0.9), "calm": steady("calm")}
     mortal = MortalPlace(effects, lambda name, layout: layout >= 6)
-    found = collect(decide_together([bench(FakePlace(effects), ["weak"]), bench(mortal, ["none", "calm"])]))
+    found = collect(confirm_jointly([bench(FakePlace(effects), ["weak"]), bench(mortal, ["none", "calm"])]))
     assert found["none"] == GONE
     assert decided(found, "calm") is Verdict.SAME
     assert decided(found, "weak") is Verdict.SLOWER
@@ -133,13 +131,13 @@ def test_what_is_lost_and_held_elsewhere_counts_among_all() -> None:
     effects: dict[str, Effect] = {"weak": showing(0.02), "none": showing(0.9)}
     mortal = MortalPlace(effects, lambda name, layout: layout >= 6)
     safe = bench(FakePlace(effects), ["weak"])
-    heard: list[Mapping[Hashable, Lost]] = []
+    heard: list[Mapping[Hashable, LostCase]] = []
 
-    def deal_again(lost: Mapping[Hashable, Lost]) -> Sequence[Bench]:
+    def deal_again(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
         heard.append(lost)
         return [more(safe, tuple(lost))]
 
-    found = collect(decide_together([safe, bench(mortal, ["none"])], deal_again))
+    found = collect(confirm_jointly([safe, bench(mortal, ["none"])], deal_again))
     assert heard == [{"none": GONE}]
     assert {name: decided(found, name) for name in found} == dict.fromkeys(("weak", "none"), Verdict.UNDECIDED)
 
@@ -153,11 +151,11 @@ def test_a_change_that_was_believed_stays_when_its_place_is_lost_afterwards() ->
     dealt: list[Sequence[Hashable]] = []
     safe = bench(FakePlace(effects), [])
 
-    def deal_again(lost: Mapping[Hashable, Lost]) -> Sequence[Bench]:
+    def deal_again(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
         dealt.append(tuple(lost))
         return [more(safe, tuple(lost))]
 
-    found = collect(decide_together([bench(mortal, ["weak", "clear"])], deal_again))
+    found = collect(confirm_jointly([bench(mortal, ["weak", "clear"])], deal_again))
     # In the second attempt, which only what was not believed in the first one has.
     assert mortal.is_gone
     assert dealt == [("weak",)]
@@ -170,7 +168,7 @@ def test_what_more_layouts_have_told_stays_when_their_place_is_lost() -> None:
         return (0.012 if layout % 2 else -0.012) + 0.0001 * (number % 3)
 
     mortal = MortalPlace({"moody": moody, "deadly": moody}, lambda name, layout: name == "deadly" and layout >= 6)
-    found = collect(decide_together([bench(mortal, ["moody", "deadly"])]))
+    found = collect(confirm_jointly([bench(mortal, ["moody", "deadly"])]))
     assert found["deadly"] == GONE
     timing = found["moody"]
     assert isinstance(timing, Timing)
@@ -179,16 +177,16 @@ def test_what_more_layouts_have_told_stays_when_their_place_is_lost() -> None:
 
 
 def test_a_place_can_be_lost_while_bouts_are_made() -> None:
-    def prepare() -> Mapping[Any, Bout | Timing]:
+    def prepare() -> Mapping[Any, PairedCase | Timing]:
         raise PlaceLost(GONE.reason)
 
     effects = {"a": steady("a"), "b": steady("b")}
     safe = bench(FakePlace(effects), ["a"])
-    lost = Bench(bench(FakePlace({}), []).referee, ("b",), prepare)
-    assert collect(decide_together([safe, lost]))["b"] == GONE
+    lost = SiteCases(bench(FakePlace({}), []).referee, ("b",), prepare)
+    assert collect(confirm_jointly([safe, lost]))["b"] == GONE
     safe = bench(FakePlace(effects), ["a"])
-    lost = Bench(bench(FakePlace({}), []).referee, ("b",), prepare)
-    found = collect(decide_together([safe, lost], lambda gone: [more(safe, tuple(gone))]))
+    lost = SiteCases(bench(FakePlace({}), []).referee, ("b",), prepare)
+    found = collect(confirm_jointly([safe, lost], lambda gone: [more(safe, tuple(gone))]))
     assert decided(found, "b") is Verdict.SAME
 
 
@@ -197,7 +195,7 @@ def test_all_places_can_be_lost(layout: int) -> None:
     effects = {f"slow {i}": steady(f"slow {i}", 0.03) for i in range(4)}
     places = [MortalPlace(effects, lambda name, at: at >= layout) for _ in range(2)]
     names = list(effects)
-    assert collect(decide_together([bench(places[0], names[:2]), bench(places[1], names[2:])])) == dict.fromkeys(
+    assert collect(confirm_jointly([bench(places[0], names[:2]), bench(places[1], names[2:])])) == dict.fromkeys(
         names, GONE
     )
 
@@ -206,7 +204,7 @@ def test_all_places_can_be_lost(layout: int) -> None:
 
 
 def test_once_stopping_is_requested_all_places_tell_what_they_know() -> None:
-    stop = Stop()
+    stop = StopRequest()
     effects = {name: steady(name, sd=0.05) for name in ("a", "b", "c", "d")}
 
     def stopping(layout: int, number: int) -> float:
@@ -214,9 +212,9 @@ def test_once_stopping_is_requested_all_places_tell_what_they_know() -> None:
         return 0.0
 
     places = [FakePlace({**effects, "b": stopping}) for _ in range(2)]
-    found = collect(decide_together([bench(places[0], ["a", "b"], stop), bench(places[1], ["c", "d"], stop)]))
+    found = collect(confirm_jointly([bench(places[0], ["a", "b"], stop), bench(places[1], ["c", "d"], stop)]))
     assert sorted(found) == ["a", "b", "c", "d"]
-    assert not any(isinstance(one, Lost) for one in found.values())
+    assert not any(isinstance(one, LostCase) for one in found.values())
     assert places[0].visits["b", 0] + places[0].visits["b", 1] <= 6
 
 
@@ -229,7 +227,7 @@ class SlowPlace(FakePlace):
         self.is_reached, self.may_go_on = threading.Event(), threading.Event()
         self.thread = threading.current_thread()
 
-    def visit(self, layout: int, one: Bout, pace: Pace) -> Visit | Failures:
+    def visit(self, layout: int, one: PairedCase, pace: BlockPlan) -> Visit | Failures:
         if one.base.stmt == self.slow:
             self.thread = threading.current_thread()
             self.is_reached.set()
@@ -238,10 +236,10 @@ class SlowPlace(FakePlace):
 
 
 def test_nothing_more_is_begun_after_it_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(abreast, "PARTING_S", 0.0)
+    monkeypatch.setattr(confirm, "PARTING_S", 0.0)
     effects = {name: steady(name) for name in ("a", "b", "c")}
     places = [SlowPlace(effects, slow) for slow in ("b", "c")]
-    told = decide_together([bench(places[0], ["a", "b"]), bench(places[1], ["c"])])
+    told = confirm_jointly([bench(places[0], ["a", "b"]), bench(places[1], ["c"])])
     assert next(told)[0] == "a"
     for place in places:
         assert place.is_reached.wait(60)
@@ -260,7 +258,7 @@ def test_threads_are_waited_for_when_it_is_closed() -> None:
     effects |= {name: steady(name) for name in ("first", "second")}
     places = [FakePlace(effects) for _ in range(2)]
     names = list(effects)[:-2]
-    told = decide_together([bench(places[0], ["first", *names[::2]]), bench(places[1], ["second", *names[1::2]])])
+    told = confirm_jointly([bench(places[0], ["first", *names[::2]]), bench(places[1], ["second", *names[1::2]])])
     assert next(told)[0] in ("first", "second")
     assert set(threading.enumerate()) - before
     told.close()
@@ -274,14 +272,14 @@ def test_what_a_place_lacks_is_an_error_for_all() -> None:
 
     effects = {name: steady(name) for name in ("a", "b")}
     with pytest.raises(SetupError, match=r"No python3\."):
-        collect(decide_together([bench(FakePlace(effects), ["a"]), bench(Lacking(effects), ["b"])]))
+        collect(confirm_jointly([bench(FakePlace(effects), ["a"]), bench(Lacking(effects), ["b"])]))
 
 
 def test_one_place_has_no_thread_and_several_have_one_each() -> None:
     class Watched(FakePlace):
         threads: set[threading.Thread]
 
-        def visit(self, layout: int, one: Bout, pace: Pace) -> Visit | Failures:
+        def visit(self, layout: int, one: PairedCase, pace: BlockPlan) -> Visit | Failures:
             self.threads = {threading.current_thread()}
             return super().visit(layout, one, pace)
 
@@ -289,9 +287,9 @@ def test_one_place_has_no_thread_and_several_have_one_each() -> None:
     alone, *several = (Watched(effects) for _ in range(3))
     told: list[threading.Thread] = []
     note: Note = lambda what, done, of: told.append(threading.current_thread())  # noqa: E731
-    collect(decide_together([bench(alone, ["a", "b"])], note=note))
+    collect(confirm_jointly([bench(alone, ["a", "b"])], note=note))
     assert alone.threads == {threading.current_thread()}
-    collect(decide_together([bench(place, [name]) for place, name in zip(several, "ab", strict=True)], note=note))
+    collect(confirm_jointly([bench(place, [name]) for place, name in zip(several, "ab", strict=True)], note=note))
     assert len({threading.current_thread()}.union(*(place.threads for place in several))) == 3
     # Who shows how far it is need not care for threads.
     assert set(told) == {threading.current_thread()}
@@ -320,7 +318,9 @@ class Fool:
     def p_values(self) -> tuple[float, ...]:
         return tuple(p for _, p in self._shown)
 
-    def pursue(self, bouts: Mapping[Hashable, Bout], attempt: int, note: Note) -> Iterator[tuple[Hashable, Timing]]:
+    def pursue(
+        self, bouts: Mapping[Hashable, PairedCase], attempt: int, note: Note
+    ) -> Iterator[tuple[Hashable, Timing]]:
         self._sought += bouts
         if self._chance.random() > self._lives:
             raise PlaceLost(GONE.reason)
@@ -337,7 +337,7 @@ class Fool:
     def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
         yield from ((key, Timing(None)) for key in (*self._sought, *self._called))
 
-    def give_up(self, lost: Lost) -> Iterator[Told]:
+    def give_up(self, lost: LostCase) -> Iterator[Told]:
         self.is_lost = True
         keys, called = [*self._sought, *(key for key, _ in self._shown)], self._called
         self._sought, self._shown, self._called = [], [], []
@@ -358,20 +358,22 @@ def one_by_one(stages: Sequence[Stage[Told]], note: Note, leave: Callable[[], No
 def test_where_nothing_changed_anything_is_called_so_no_more_often_than_promised(
     lives: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jury, "run_abreast", one_by_one)
+    monkeypatch.setattr(confirm, "run_concurrently", one_by_one)
     juries, wrong = 4000, 0
     for seed in range(juries):
         fools = [Fool(random.Random(f"{seed} {number}"), lives) for number in range(4)]
 
-        def seat(keys: Sequence[Hashable], fools: Sequence[Fool] = fools) -> list[Bench]:
+        def seat(keys: Sequence[Hashable], fools: Sequence[Fool] = fools) -> list[SiteCases]:
             left = [fool for fool in fools if not fool.is_lost]
             shares = [tuple(keys[i :: len(left)]) for i in range(len(left))]
-            return [more(Bench(fool, (), dict), share) for fool, share in zip(left, shares, strict=True) if share]
+            return [more(SiteCases(fool, (), dict), share) for fool, share in zip(left, shares, strict=True) if share]
 
-        def seat_again(lost: Mapping[Hashable, Lost], seat: Callable[..., list[Bench]] = seat) -> list[Bench]:
+        def seat_again(
+            lost: Mapping[Hashable, LostCase], seat: Callable[..., list[SiteCases]] = seat
+        ) -> list[SiteCases]:
             return seat(tuple(lost))
 
-        found = collect(decide_together(seat(range(12)), seat_again))
+        found = collect(confirm_jointly(seat(range(12)), seat_again))
         assert len(found) == 12
         wrong += any(fool.is_wrong for fool in fools)
     # Four places that each keep to the rate by themselves would be wrong in 18 of 100 cases.
@@ -386,7 +388,7 @@ def test_in_several_places_no_more_of_what_did_not_change_is_called_changed_than
 
     names = [str(i) for i in range(300)]
     effects = {name: of_layout(name) for name in names}
-    found = collect(decide_together([bench(FakePlace(effects), names[i::4]) for i in range(4)]))
+    found = collect(confirm_jointly([bench(FakePlace(effects), names[i::4]) for i in range(4)]))
     called = sum(decided(found, name) in (Verdict.SLOWER, Verdict.FASTER) for name in names)
     assert called / len(names) <= 0.0025 + allowed_error(0.0025, len(names))
     assert any(one.evidence.confirmed is False for one in found.values() if isinstance(one, Timing) and one.evidence)

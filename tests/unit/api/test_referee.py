@@ -10,22 +10,23 @@ import pytest
 
 from tests.places import RAISED, FakePlace, MortalPlace, bout, noise, shifted, steady, verdict
 from tests.sampling import allowed_error
-from torchmark.analysis.sequential import Rule
-from torchmark.api.abreast import be_silent
-from torchmark.api.contest import Timing
-from torchmark.api.referee import FEWEST_LAYOUTS, Referee, Settings
+from torchmark.analysis.verdict.sequential import StoppingRule
+from torchmark.compare.confirm import Timing, be_silent
+from torchmark.compare.experiment import FEWEST_LAYOUTS, SequentialComparison, Settings
 from torchmark.errors import PlaceLost
-from torchmark.model.bout import Bout, Pace, Visit
+from torchmark.model.bout import BlockPlan, PairedCase, Visit
 from torchmark.model.comparison import FewLayouts, LayoutSensitive, Unmatched
 from torchmark.model.judgement import TimeEvidence, Verdict
-from torchmark.runner.arena import Failures
-from torchmark.runner.backend import Stop
-from torchmark.runner.layouts import Match
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.paired_workers import Failures
+from torchmark.runner.spec import Match
 from torchmark.stats.layered import combine_layouts
 
 
-def decide(place: FakePlace, settings: Settings = Settings(), stop: Stop | None = None) -> dict[Hashable, Timing]:  # noqa: B008
-    referee = Referee(place, settings, stop=stop, now=lambda: place.now)
+def decide(
+    place: FakePlace, settings: Settings = Settings(), stop: StopRequest | None = None
+) -> dict[Hashable, Timing]:  # noqa: B008
+    referee = SequentialComparison(place, settings, stop=stop, now=lambda: place.now)
     return dict(referee.decide({name: bout(name) for name in place.effects}))
 
 
@@ -83,7 +84,7 @@ def test_starting_takes_nothing_but_from_a_budget_that_was_given(budget_s: float
 def test_all_are_looked_at_once_before_any_is_looked_at_again() -> None:
     place = FakePlace({"a": noise(1, sd=0.05), "b": noise(2), "c": noise(3, sd=0.05)})
     decide(place)
-    first = Rule.looks[0] * 6
+    first = StoppingRule.looks[0] * 6
     assert place.log[: 3 * first] == ["a"] * first + ["b"] * first + ["c"] * first
     # Then time goes to those that are not decided.
     assert set(place.log[3 * first :]) == {"a", "c"}
@@ -122,7 +123,7 @@ def test_failures_cost_their_own_case_only() -> None:
     place = FakePlace({"bad": RAISED, "good": noise(0), "later": noise(1, sd=0.05)})
     visit = place.visit
 
-    def fail_later(layout: int, one: Bout, pace: Pace) -> Visit | Failures:
+    def fail_later(layout: int, one: PairedCase, pace: BlockPlan) -> Visit | Failures:
         return RAISED if one.base.stmt == "later" and place.visits["later", layout] else visit(layout, one, pace)
 
     place.visit = fail_later  # type: ignore[method-assign]
@@ -133,10 +134,10 @@ def test_failures_cost_their_own_case_only() -> None:
 
 
 def test_every_case_is_told_once_also_if_everything_is_stopped_at_once() -> None:
-    stop = Stop()
+    stop = StopRequest()
     stop.request()
     place = FakePlace({"a": noise(1), "b": RAISED})
-    referee = Referee(place, stop=stop, now=lambda: place.now)
+    referee = SequentialComparison(place, stop=stop, now=lambda: place.now)
     told = list(referee.decide({name: bout(name) for name in place.effects}))
     assert sorted(str(key) for key, _ in told) == ["a", "b"]
     assert dict(told)["a"] == Timing(None)
@@ -193,7 +194,7 @@ def test_what_is_undecided_tells_how_long_it_might_take() -> None:
     timing = decide(place)["noisy"]
     assert verdict(timing) is Verdict.UNDECIDED
     assert timing.evidence is not None
-    assert timing.evidence.sweeps == Rule.looks[-1]
+    assert timing.evidence.sweeps == StoppingRule.looks[-1]
     assert timing.evidence.needed_s is not None
     assert timing.evidence.needed_s > 0
 
@@ -227,7 +228,7 @@ def test_visits_that_came_too_late_for_the_last_look_are_no_evidence() -> None:
 
 def test_a_place_that_is_lost_is_told_by_who_decides_alone() -> None:
     place = MortalPlace({"calm": steady("calm"), "deadly": steady("deadly")}, lambda name, layout: name == "deadly")
-    decided = Referee(place, now=lambda: place.now).decide({name: bout(name) for name in place.effects})
+    decided = SequentialComparison(place, now=lambda: place.now).decide({name: bout(name) for name in place.effects})
     key, timing = next(decided)
     assert key == "calm"
     assert verdict(timing) is Verdict.SAME
@@ -244,7 +245,7 @@ def test_waiting_for_other_places_takes_nothing_but_from_a_budget_for_all(
     calm = noise(1, sd=0.0005)
     odd = {(6, 0), (6, 1), (8, 0), (8, 1)}
     place = FakePlace({"changed": lambda *visit: (-0.05 if visit in odd else 0.03) + calm(*visit)})
-    referee = Referee(place, Settings(budget_s=budget_s), now=lambda: place.now)
+    referee = SequentialComparison(place, Settings(budget_s=budget_s), now=lambda: place.now)
     assert list(referee.pursue({"changed": bout("changed")}, 0, be_silent)) == []
     assert len(referee.p_values) == 1
     referee.settle([False])
@@ -262,7 +263,7 @@ def test_what_comes_later_has_time_of_its_own() -> None:
         return 0.05 if layout % 2 else -0.05
 
     place = FakePlace({"slow": slow, "calm": noise(0)})
-    referee = Referee(place, now=lambda: place.now)
+    referee = SequentialComparison(place, now=lambda: place.now)
     assert list(referee.pursue({"slow": bout("slow")}, 0, be_silent)) == []
     ((key, timing),) = referee.pursue({"calm": bout("calm")}, 0, be_silent)
     assert key == "calm"

@@ -8,11 +8,11 @@ import pytest
 
 from torchmark.api.selftest import SLOWING, choose_slowings, gauge_slowing, gauge_statement, make_part, run_trials
 from torchmark.errors import WorkerError
-from torchmark.model.bout import Blocks, Bout, Gauge, Pace, Visit
+from torchmark.model.bout import BlockPlan, PairedCase, RunTime, SideBlocks, Visit
 from torchmark.model.judgement import Side, SideFailure, Verdict
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.arena import Failures
-from torchmark.runner.layouts import Match
+from torchmark.runner.paired_workers import Failures
+from torchmark.runner.spec import Match
 
 RUN_S, EACH_S = 1e-6, 2e-9
 BROKEN = (SideFailure(Side.BASE, Failure(FailureKind.RAISED, "no torch.add here")),)
@@ -35,17 +35,19 @@ class ExactPlace:
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         raise AssertionError("all have been started")
 
-    def gauge(self, bout: Bout) -> Gauge | Failures:
+    def gauge(self, bout: PairedCase) -> RunTime | Failures:
         if self._failures:
             return self._failures
-        return Gauge(*(RUN_S + EACH_S * count_slowings(part.stmt) for part in (bout.base, bout.head)))
+        return RunTime(*(RUN_S + EACH_S * count_slowings(part.stmt) for part in (bout.base, bout.head)))
 
-    def visit(self, layout: int, bout: Bout, pace: Pace) -> Visit | Failures:
+    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
         self._visits += 1
         slow = 1 + self._visits % 2
         nothing = (0,) * pace.pairs
         base, head = (
-            Blocks((slow * pace.number * (RUN_S + EACH_S * count_slowings(part.stmt)),) * pace.pairs, nothing, nothing)
+            SideBlocks(
+                (slow * pace.number * (RUN_S + EACH_S * count_slowings(part.stmt)),) * pace.pairs, nothing, nothing
+            )
             for part in (bout.base, bout.head)
         )
         return Visit(pace.number, base, head)

@@ -13,8 +13,8 @@ import pytest
 import torch.utils.benchmark as reference
 
 import torchmark
-from torchmark.api.stats import make_stats
-from torchmark.callgrind.tally import tally
+from torchmark.api.callgrind_stats import make_stats
+from torchmark.callgrind.profiles import tally
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.costs import Call, Costs, Counts, Function, Profile
 from torchmark.model.environment import Environment

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from tests.mock_engine import MULTI_LINE, MockAcceleratorTimer, MockEngine, MockTimer
 from torchmark import Compare, Language, Measurement, Timer, UsageError
 from torchmark.define.groups import GroupedStmts
-from torchmark.define.setups import GroupedSetup
+from torchmark.define.options import GroupedSetup
 
 Method = Callable[[Timer], Measurement]
 

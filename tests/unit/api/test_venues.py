@@ -9,19 +9,19 @@ import pytest
 
 from tests.compiled_cases import make_case as make_compiled
 from tests.sample_runs import EAGER
-from torchmark.api import venues
-from torchmark.api.comparison import Comparison, Entry
-from torchmark.api.contest import Timing
-from torchmark.api.venues import LocalVenue, Venue
-from torchmark.model.bout import Bout
+from torchmark.compare import timing_sites
+from torchmark.compare.comparison import ComparedPair, Comparison
+from torchmark.compare.confirm import Timing
+from torchmark.compare.timing_sites import LocalSite, TimingSite
+from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.comparison import NotTimed
 from torchmark.model.judgement import Side
 from torchmark.model.outcome import FailureKind
 from torchmark.model.plan import Target
 from torchmark.model.task import Language
-from torchmark.runner.arena import Arena
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.paired_workers import PairedWorkers
 
 BASE, HEAD = Target("base", "/no/such/python"), Target("head")
 PLAIN = Case(("plain",), EAGER, TimerArgs("x + y", "x = y = 1", num_threads=2))
@@ -29,29 +29,29 @@ NATIVE = Case(("native",), EAGER, TimerArgs("int x = 1;", "", language=Language.
 COMPILED = make_compiled("eager")
 
 
-def open_venue(*entries: Entry, stop: Stop | None = None, heard: list[str] | None = None) -> LocalVenue:
+def open_venue(*entries: ComparedPair, stop: StopRequest | None = None, heard: list[str] | None = None) -> LocalSite:
     comparison = Comparison(entries, BASE, HEAD)
 
     def note(what: str, done: int, of: int) -> None:
         if heard is not None:
             heard.append(what)
 
-    return LocalVenue(comparison, [0], os.environ, stop=stop, note=note)
+    return LocalSite(comparison, [0], os.environ, stop=stop, note=note)
 
 
 def test_python_becomes_a_bout_and_what_compiles_is_not_timed() -> None:
-    plain, compiled = Entry(PLAIN, PLAIN), Entry(COMPILED, COMPILED)
-    venue: Venue = open_venue(plain, compiled)
+    plain, compiled = ComparedPair(PLAIN, PLAIN), ComparedPair(COMPILED, COMPILED)
+    venue: TimingSite = open_venue(plain, compiled)
     prepared = venue.prepare([plain, compiled])
     bout = prepared[plain]
-    assert isinstance(bout, Bout)
+    assert isinstance(bout, PairedCase)
     assert (bout.base.stmt, bout.head.setup, bout.base.threads) == ("x + y", "x = y = 1", 2)
     assert prepared[compiled] == Timing(None, (NotTimed("compiles"),))
     venue.close()
 
 
 def test_only_the_entries_that_are_given_are_prepared() -> None:
-    plain, other = Entry(PLAIN, PLAIN), Entry(PLAIN, COMPILED)
+    plain, other = ComparedPair(PLAIN, PLAIN), ComparedPair(PLAIN, COMPILED)
     venue = open_venue(plain, other)
     assert list(venue.prepare([other])) == [other]
     assert list(venue.prepare([plain])) == [plain]
@@ -61,7 +61,7 @@ def test_only_the_entries_that_are_given_are_prepared() -> None:
 def test_what_a_side_lacks_is_a_failure_of_that_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TORCHMARK_CACHE", str(tmp_path))
     # The head runs plain Python here, which takes nothing.
-    native = Entry(NATIVE, PLAIN)
+    native = ComparedPair(NATIVE, PLAIN)
     venue = open_venue(native)
     timing = venue.prepare([native])[native]
     assert isinstance(timing, Timing)
@@ -90,20 +90,20 @@ class FakeTurns:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     FakeTurns.log = []
-    monkeypatch.setattr(venues, "Turns", FakeTurns)
-    monkeypatch.setattr(venues, "WAITING_S", 0.0)
+    monkeypatch.setattr(timing_sites, "MachineLock", FakeTurns)
+    monkeypatch.setattr(timing_sites, "WAITING_S", 0.0)
     return FakeTurns.log
 
 
 def test_the_machine_is_claimed_when_the_place_is_asked_for_and_left_at_the_end(log: list[str]) -> None:
-    plain = Entry(PLAIN, PLAIN)
+    plain = ComparedPair(PLAIN, PLAIN)
     heard: list[str] = []
     venue = open_venue(plain, heard=heard)
     venue.prepare([plain])
     assert log == []
     FakeTurns.questions = 2
     place = venue.place
-    assert isinstance(place, Arena)
+    assert isinstance(place, PairedWorkers)
     assert log == ["claim"] * 3
     assert heard == ["waiting"] * 2
     assert venue.place is place
@@ -114,9 +114,9 @@ def test_the_machine_is_claimed_when_the_place_is_asked_for_and_left_at_the_end(
 
 def test_nobody_waits_for_the_machine_once_stopping_is_requested(log: list[str]) -> None:
     FakeTurns.questions = 1_000_000
-    stop = Stop()
+    stop = StopRequest()
     stop.request()
-    venue = open_venue(Entry(PLAIN, PLAIN), stop=stop)
+    venue = open_venue(ComparedPair(PLAIN, PLAIN), stop=stop)
     assert venue.place.layouts == ()
     venue.close()
     assert log == ["claim", "leave", "close"]

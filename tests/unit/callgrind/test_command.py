@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.callgrind.command import ask_version, callgrind_command, find_valgrind
-from torchmark.callgrind.library import find_compiler
+from torchmark.callgrind.command import ask_version, callgrind_command, find_compiler, find_valgrind
 from torchmark.errors import SetupError
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.strangers import give_away
-from torchmark.callgrind.library import WATCHED, build_library
+from torchmark.callgrind.command import WATCHED, build_library
 from torchmark.errors import SetupError
 
 

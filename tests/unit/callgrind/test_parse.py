@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.callgrind.parse import parse_profile, read_trigger, tidy_for_other_programs
+from torchmark.callgrind.profiles import parse_profile, read_trigger, tidy_for_other_programs
 from torchmark.errors import StoreError
 from torchmark.model.costs import Call, Function, Profile
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.callgrind.symbols import count_allocations, is_known_for_noise, standardise
+from torchmark.callgrind.profiles import count_allocations, is_known_for_noise, standardise
 from torchmark.model.costs import Call, Function, Profile
 
 

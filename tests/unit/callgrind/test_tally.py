@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from torchmark.callgrind.tally import find_noisy, tally
+from torchmark.callgrind.profiles import find_noisy, tally
 from torchmark.model.costs import Costs, Counts, Function, Profile
 
 

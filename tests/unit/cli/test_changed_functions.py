@@ -6,12 +6,11 @@ import pytest
 
 from tests.made_contrasts import count_functions, run_of
 from tests.sample_runs import ADD, COUNT, FAILING, ODD
-from torchmark.analysis.contrast import compare_runs, identify
-from torchmark.callgrind.symbols import standardise
-from torchmark.cli.changed_functions import load_functions
-from torchmark.cli.gating import GateOptions
+from torchmark.analysis.verdict.stored import compare_runs, identify
+from torchmark.api.stored_sides import find_sides, load_functions
+from torchmark.callgrind.profiles import standardise
+from torchmark.cli.gate_options import GateOptions
 from torchmark.cli.main import main
-from torchmark.cli.sides import find_sides
 from torchmark.model.gate import Policy
 from torchmark.store.runs import open_store
 
@@ -22,7 +21,7 @@ BEFORE, AFTER = count_functions(400, 1000), count_functions(400, 6000)
 def test_functions_are_loaded_of_what_changed_or_is_not_as_accepted_however_many_at_a_time(
     batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchmark.cli.changed_functions.BATCH", batch)
+    monkeypatch.setattr("torchmark.api.stored_sides.BATCH", batch)
     path, ledger = tmp_path / "results.db", tmp_path / "ledger"
     with open_store(path, create=True) as store:
         store.add(run_of({(case, COUNT, 0): BEFORE for case in (ADD, FAILING, ODD)}, "base"))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.in_process import Program
 from tests.made_judgements import fail, make_judgement, make_time
-from torchmark.cli.comparing import Found
+from torchmark.compare.session import ComparisonResult
 from torchmark.model.judgement import Side
 
 
@@ -16,7 +16,7 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_measured(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[object] = []
-    monkeypatch.setattr("torchmark.cli.cmd_ab.carry_out", lambda *given, **_: measured.append(given))
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.carry_out", lambda *given, **_: measured.append(given))
     done = program("ab", "1", "2", "--html", str(tmp_path))
     assert done.returncode == 2
     assert f"{tmp_path} is a folder. Name a file in it, such as {tmp_path}/ab.html." in done.stderr
@@ -37,8 +37,8 @@ def test_a_gate_does_not_pass_a_head_that_fails_where_base_does_not(
     program: Program, monkeypatch: pytest.MonkeyPatch, sides: tuple[Side, ...], codes: tuple[int, int]
 ) -> None:
     other = make_judgement("b", time=None if sides else make_time(0.0), failures=fail(*sides))
-    found = Found(judgements=(make_judgement("a", time=make_time(0.0)), other))
-    monkeypatch.setattr("torchmark.cli.cmd_ab.carry_out", lambda *_, **__: found)
+    found = ComparisonResult(judgements=(make_judgement("a", time=make_time(0.0)), other))
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.carry_out", lambda *_, **__: found)
     ab = ("ab", "1", "2", "--metric", "wall")
     assert program(*ab).returncode == codes[0]
     for gate in (["--fail-on", "slower"], ["--limit", "time:2%"]):
@@ -53,8 +53,8 @@ def test_a_gate_does_not_pass_a_head_that_fails_where_base_does_not(
 def test_nothing_compared_is_a_failure_with_and_without_a_gate(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Found(judgements=(make_judgement("a", failures=fail(Side.BASE)),))
-    monkeypatch.setattr("torchmark.cli.cmd_ab.carry_out", lambda *_, **__: found)
+    found = ComparisonResult(judgements=(make_judgement("a", failures=fail(Side.BASE)),))
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.carry_out", lambda *_, **__: found)
     for gate in ((), ("--fail-on", "slower"), ("--limit", "time:2%")):
         done = program("ab", "1", "2", "--metric", "wall", *gate)
         assert done.returncode == 1
@@ -74,7 +74,7 @@ def test_nothing_compared_is_a_failure_with_and_without_a_gate(
 def test_what_was_probably_meant_is_said_before_anything_starts(
     program: Program, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], advice: str
 ) -> None:
-    monkeypatch.setattr("torchmark.cli.cmd_ab.carry_out", None)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.carry_out", None)
     done = program("ab", *arguments)
     assert done.returncode == 2
     assert advice in done.stderr

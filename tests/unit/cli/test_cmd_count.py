@@ -8,8 +8,8 @@ import pytest
 
 from tests.sample_runs import ENVIRONMENT, tally
 from torchmark import TaskSpec
-from torchmark.api.stats import CallgrindStats, make_stats
-from torchmark.cli.cmd_count import _report
+from torchmark.api.callgrind_stats import CallgrindStats, make_stats
+from torchmark.cli.commands.cmd_count import _report
 
 ELSEWHERE = dataclasses.replace(ENVIRONMENT, native_capability="AVX512", valgrind="valgrind-3.19.0")
 

@@ -7,12 +7,11 @@ from typing import Any
 import click
 import pytest
 
-from torchmark.cli import selecting
+from torchmark.cli import case_options
+from torchmark.cli.case_options import selection_options
 from torchmark.cli.main import main
-from torchmark.cli.selecting import selection_options
 from torchmark.define.discovery import Discovered
-from torchmark.define.expression import parse
-from torchmark.define.selection import Selection
+from torchmark.define.selection import Selection, parse
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.fault import Fault
 from torchmark.model.task import Language
@@ -38,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         print("printed by a file of benchmarks")
         return Discovered(() if "empty" in given else CASES, FAULTS if "faulty" in given else ())
 
-    monkeypatch.setattr(selecting, "discover", discover)
+    monkeypatch.setattr(case_options, "discover", discover)
     monkeypatch.setenv("COLUMNS", "80")
     return names
 

@@ -8,7 +8,7 @@ import pytest
 from tests.in_process import Program
 from tests.made_shards import PLAN, carry_out, describe, load, run_shard, run_shards, run_whole, without_moments
 from tests.stored_runs import BEGAN, HOST
-from torchmark.analysis.sharding import pick_orders
+from torchmark.analysis.estimate import pick_orders
 from torchmark.model.run import Source
 from torchmark.model.shard import Shard
 from torchmark.store.runs import open_store

@@ -50,8 +50,8 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.chdir(tmp_path)
     machine = Machine()
-    monkeypatch.setattr("torchmark.cli.cmd_overrides.LocalBackend", machine.make_backend)
-    monkeypatch.setattr("torchmark.cli.cmd_overrides.find_faults", lambda cases, target: {})
+    monkeypatch.setattr("torchmark.cli.commands.cmd_overrides.LocalBackend", machine.make_backend)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_overrides.find_faults", lambda cases, target: {})
     return machine
 
 
@@ -136,7 +136,7 @@ def test_a_type_that_makes_no_operand_is_reported_before_anything_is_measured(
         raised = Failure(FailureKind.RAISED, "ModuleNotFoundError: No module named 'nowhere'")
         return {} if target.python == "/base/python" else {cases[1]: raised}
 
-    monkeypatch.setattr("torchmark.cli.cmd_overrides.find_faults", find)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_overrides.find_faults", find)
     done = program("overrides", *how, "--type", "here:Mine", "--type", "nowhere:Mine")
     assert done.returncode == 2
     where = {(): "", "--base": f" in {sys.executable}", "--head": f" in {sys.executable}"}[how[:1] and how[0]]
@@ -182,7 +182,7 @@ def test_an_interrupt_shows_what_there_is_and_the_run_can_go_on(
     assert done.returncode == 130
     assert "0 of 2 cases measured, 2 not measured yet" in done.stdout
     machine.on_order = lambda: None
-    monkeypatch.setattr("torchmark.cli.backends.LocalBackend", machine.make_backend)
+    monkeypatch.setattr("torchmark.cli.options.LocalBackend", machine.make_backend)
     assert program("run", "--resume").returncode == 0
     sampling = load().plan.sampling
     assert (sampling.number, sampling.blocks) == (500, 6)
@@ -221,7 +221,9 @@ def test_a_bundle_that_cannot_be_written_is_told_before_anything_is_measured(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     measured: list[object] = []
-    monkeypatch.setattr("torchmark.cli.cmd_overrides.compare_overrides", lambda *given, **_: measured.append(given))
+    monkeypatch.setattr(
+        "torchmark.cli.commands.cmd_overrides.compare_overrides", lambda *given, **_: measured.append(given)
+    )
     done = program("overrides", "--base", "/some/python", "-o", output)
     assert done.returncode == 2
     assert message in done.stderr

@@ -10,18 +10,18 @@ import pytest
 
 from tests.in_process import Program
 from torchmark import Measurement, TaskSpec, UsageError
-from torchmark.cli import timing
-from torchmark.cli.cmd_time import as_json, show, show_failures
+from torchmark.api import statements
+from torchmark.api.statements import Outcomes, StatementGroup, Stopwatch, TimeBudget, choose_budget, is_over
+from torchmark.cli.commands.cmd_time import as_json, show, show_failures
 from torchmark.cli.main import main
-from torchmark.cli.parameters import Seconds, ThreadCounts
-from torchmark.cli.timing import Budget, Group, Outcomes, Stopwatch, choose_budget, is_over
+from torchmark.cli.options import Seconds, ThreadCounts
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled
 from torchmark.model.times import Times
 from torchmark.runner.worker import Worker
 
-BUDGET = Budget(0.2, 10.0, False, None)
+BUDGET = TimeBudget(0.2, 10.0, False, None)
 
 
 class FakeBackEnd:
@@ -44,10 +44,14 @@ class FakeBackEnd:
         return tuple(Times(1, (self.costs[stmt],) * 8) for stmt in job.stmts)
 
     def time(
-        self, monkeypatch: pytest.MonkeyPatch, threads: Sequence[int] = (1,), budget: Budget = BUDGET, **options: Any
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        threads: Sequence[int] = (1,),
+        budget: TimeBudget = BUDGET,
+        **options: Any,
     ) -> Outcomes:
-        monkeypatch.setattr(timing, "measure_time", self.measure_time)
-        monkeypatch.setattr(timing, "race", self.race)
+        monkeypatch.setattr(statements, "measure_time", self.measure_time)
+        monkeypatch.setattr(statements, "race", self.race)
         stopwatch = Stopwatch(cast(Worker, None), Place("/"), budget, 3.0, **options)
         stopwatch.time_all([TaskSpec(stmt, "s") for stmt in self.costs], threads)
         return stopwatch.outcomes
@@ -175,9 +179,9 @@ def test_what_is_no_length_of_time_is_refused(text: str) -> None:
 STEADY = [1e-6, 1.01e-6, 0.99e-6, 1e-6, 1.02e-6, 0.98e-6]
 
 
-def group_of(*specs: TaskSpec, samples: Sequence[float] = STEADY, turns: bool = True) -> Group:
+def group_of(*specs: TaskSpec, samples: Sequence[float] = STEADY, turns: bool = True) -> StatementGroup:
     results = [Measurement(1, list(samples), spec) for spec in specs]
-    return Group(results, [result.times for result in results] if turns else None)
+    return StatementGroup(results, [result.times for result in results] if turns else None)
 
 
 def test_one_result_is_shown_in_full_with_its_interval(capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,7 +307,7 @@ def test_a_missing_file_and_an_unknown_name_are_said_with_what_to_do(
 def test_notes_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "70")
     noisy = [Measurement(1, [1e-6 * (1 + i % 7) for i in range(40)], TaskSpec(stmt, "s")) for stmt in ("x" * 20, "y")]
-    show([Group(noisy)], set())
+    show([StatementGroup(noisy)], set())
     lines = capsys.readouterr().out.splitlines()
     assert len([line for line in lines if line.startswith("  NOTE: ")]) >= 2
     assert max(map(len, lines)) <= 70
@@ -313,7 +317,7 @@ def test_notes_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def test_code_that_does_not_compile_is_reported_without_starting_a_process(
     program: Program, monkeypatch: pytest.MonkeyPatch, stmts: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("torchmark.cli.cmd_time.start_worker", refuse)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_time.start_worker", refuse)
     done = program("time", *stmts)
     assert done.returncode == 1
     assert done.stderr.count("SyntaxError: invalid syntax") == len(stmts)
@@ -321,8 +325,8 @@ def test_code_that_does_not_compile_is_reported_without_starting_a_process(
 
 
 def test_another_interpreter_may_know_more_syntax(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.cli.cmd_time.open_worker", lambda python: (NotStarted(), Place("/")))
-    monkeypatch.setattr("torchmark.cli.cmd_time.start_worker", refuse)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_time.open_worker", lambda python: (NotStarted(), Place("/")))
+    monkeypatch.setattr("torchmark.cli.commands.cmd_time.start_worker", refuse)
     with pytest.raises(Started):
         main(["time", "x +", "--python", "/another/python"])
 

@@ -9,19 +9,18 @@ import pytest
 
 from tests.places import FakePlace, bout, steady
 from tests.sample_runs import EAGER
-from torchmark.api.abreast import Note
-from torchmark.api.comparison import Comparison, Entry
-from torchmark.api.contest import Timing
-from torchmark.cli.comparing import carry_out
+from torchmark.compare.comparison import ComparedPair, Comparison
+from torchmark.compare.confirm import Note, Timing
+from torchmark.compare.session import run_comparison
 from torchmark.errors import SetupError
-from torchmark.model.bout import Bout
+from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.judgement import Verdict
 from torchmark.model.plan import Metric, Target
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
 
 EFFECTS = {"slow": steady("slow", 0.03), "calm": steady("calm"), "other": steady("other")}
-ENTRIES = tuple(Entry(case, case) for case in (Case((name,), EAGER, TimerArgs(name)) for name in EFFECTS))
+ENTRIES = tuple(ComparedPair(case, case) for case in (Case((name,), EAGER, TimerArgs(name)) for name in EFFECTS))
 COMPARISON = Comparison(ENTRIES, Target("base", "/a"), Target("head", "/b"), metrics=(Metric.WALL,))
 
 
@@ -32,7 +31,7 @@ class FakeVenue:
         self.place = FakePlace(EFFECTS)
         self.is_closed = False
 
-    def prepare(self, entries: Sequence[Entry]) -> Mapping[Entry, Bout | Timing]:
+    def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
         assert not self.is_closed
         return {entry: bout(entry.head.args.stmt) for entry in entries}
 
@@ -45,14 +44,14 @@ def test_a_comparison_is_timed_in_the_venues_that_are_opened_for_it(
 ) -> None:
     venues = [FakeVenue(), FakeVenue()]
 
-    def open_venues(comparison: Comparison, cores: Sequence[int], stop: Stop, note: Note) -> Sequence[FakeVenue]:
+    def open_venues(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[FakeVenue]:
         assert comparison is COMPARISON
         assert cores == [3]
         assert not stop.requested
         note("waiting", 0, 0)
         return venues
 
-    found = carry_out(COMPARISON, [3], None, tmp_path / "x.db", quiet=False, open_venues=open_venues)
+    found = run_comparison(COMPARISON, [3], None, tmp_path / "x.db", quiet=False, open_venues=open_venues)
     assert [one.verdict for one in found.judgements] == [Verdict.SLOWER, Verdict.SAME, Verdict.SAME]
     assert all(venue.is_closed and venue.place.log for venue in venues)
     assert found.exit_code == 0
@@ -61,10 +60,10 @@ def test_a_comparison_is_timed_in_the_venues_that_are_opened_for_it(
 
 def test_venues_are_closed_also_if_timing_fails(tmp_path: Path) -> None:
     class Lacking(FakeVenue):
-        def prepare(self, entries: Sequence[Entry]) -> Mapping[Entry, Bout | Timing]:
+        def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
             raise SetupError("No python3.", missing="python", advice="Name another.")
 
     venues = [FakeVenue(), Lacking()]
     with pytest.raises(SetupError):
-        carry_out(COMPARISON, [], None, tmp_path / "x.db", quiet=True, open_venues=lambda *_: venues)
+        run_comparison(COMPARISON, [], None, tmp_path / "x.db", quiet=True, open_venues=lambda *_: venues)
     assert all(venue.is_closed for venue in venues)

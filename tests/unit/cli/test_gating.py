@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from tests.made_contrasts import count_functions, environment, evidence, judgement
 from tests.sample_runs import ADD
-from torchmark.analysis.contrast import CountedCase, identify
-from torchmark.cli.gating import DEFAULT_LEDGER, GateOptions, apply_gate, gate_options
+from torchmark.analysis.verdict.stored import CountedCase, identify
+from torchmark.cli.gate_options import DEFAULT_LEDGER, GateOptions, apply_gate, gate_options
 from torchmark.model.gate import FailOn, Policy
 from torchmark.model.judgement import Verdict
 

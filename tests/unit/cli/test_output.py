@@ -19,8 +19,8 @@ from torchmark.errors import StoreError
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.run import Run
+from torchmark.store.documents import export_run
 from torchmark.store.runs import open_store
-from torchmark.store.transfer import export_run
 
 EVIL = "\x1b]0;PWN\x07\u202e\x9b\n::error title=x::y\n  ::add-mask::z ##[group]a ##vso[task.complete]b\r"
 

@@ -15,19 +15,19 @@ from tests.made_flames import make_stacks
 from tests.made_judgements import fail, make_judgement, make_time
 from tests.made_overrides import make_override
 from tests.pictures import read_size
-from torchmark.cli import override_comparing
-from torchmark.cli.comparing import Found
-from torchmark.cli.gating import GateOptions
-from torchmark.cli.override_comparing import Question, compare_overrides
-from torchmark.cli.planning import Wish
-from torchmark.cli.selecting import Options
+from torchmark.api.runs import RunRequest
+from torchmark.cli import overrides_output
+from torchmark.cli.case_options import Options
+from torchmark.cli.gate_options import GateOptions
+from torchmark.cli.overrides_output import OverrideComparison, compare_overrides
+from torchmark.compare.session import ComparisonResult
 from torchmark.errors import SetupError, StoreError, WorkerError
 from torchmark.model.case import Case
 from torchmark.model.flame import Frame, Stacks
 from torchmark.model.gate import FailOn, Policy
 from torchmark.model.judgement import Side
 from torchmark.model.plan import Metric
-from torchmark.report.flame_still import WIDTH
+from torchmark.report.flame.picture import WIDTH
 
 ADD, NEG, SHAPE = (make_override(call, "SubTensor") for call in ("add", "neg", "shape"))
 
@@ -61,17 +61,19 @@ def tracing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tracing:
     monkeypatch.chdir(tmp_path)
     tracing = Tracing()
     changes = {ADD: 0.05, NEG: 0.04, SHAPE: 0.0}
-    found = Found(judgements=tuple(make_judgement(case=case, time=make_time(by)) for case, by in changes.items()))
-    monkeypatch.setattr(override_comparing, "carry_out", lambda *_, **__: found)
-    monkeypatch.setattr(override_comparing, "open_tracer", tracing.open)
-    monkeypatch.setattr(override_comparing, "start_together", tracing.start)
+    found = ComparisonResult(
+        judgements=tuple(make_judgement(case=case, time=make_time(by)) for case, by in changes.items())
+    )
+    monkeypatch.setattr(overrides_output, "run_comparison", lambda *_, **__: found)
+    monkeypatch.setattr(overrides_output, "open_tracer", tracing.open)
+    monkeypatch.setattr(overrides_output, "start_together", tracing.start)
     return tracing
 
 
 def compare(output: str = "x.zip", *, fail_on: frozenset[FailOn] = frozenset()) -> int:
     gate = GateOptions(Policy(fail_on))
-    question = Question((ADD, NEG, SHAPE), "/a", "/b", output, (), gate, None, 600.0)
-    wish = Wish(("overrides",), Options(), (Metric.COUNT,), question.targets, 1, 0.0, 5, 600.0)
+    question = OverrideComparison((ADD, NEG, SHAPE), "/a", "/b", output, (), gate, None, 600.0)
+    wish = RunRequest(("overrides",), Options(), (Metric.COUNT,), question.targets, 1, 0.0, 5, 600.0)
     return compare_overrides(question, wish, [0], Path("x.db"), "", all_cases=False, quiet=True)
 
 
@@ -181,8 +183,8 @@ def test_a_gate_does_not_pass_a_branch_that_fails_where_base_does_not(
 ) -> None:
     broken = make_judgement(case=NEG, failures=fail(Side.HEAD))
     fine = [make_judgement(case=case, time=make_time(0.0)) for case in (ADD, SHAPE)]
-    found = Found(judgements=(fine[0], broken, fine[1]))
-    monkeypatch.setattr(override_comparing, "carry_out", lambda *_, **__: found)
+    found = ComparisonResult(judgements=(fine[0], broken, fine[1]))
+    monkeypatch.setattr(overrides_output, "run_comparison", lambda *_, **__: found)
     assert compare() == 0
     assert compare(fail_on=frozenset({FailOn.SLOWER})) == 1
     assert "head failed there" in capsys.readouterr().out

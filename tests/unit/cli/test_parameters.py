@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.in_process import Program
-from torchmark.cli.parameters import is_standard_output, write_json
+from torchmark.cli.options import is_standard_output, write_json
 from torchmark.errors import StoreError
 
 DATA = {"schema": "x", "values": [1.5, None, "é\udcff"]}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.stored_runs import INFO, PLAN, make_run
-from torchmark.cli.planning import Wish, check_name, describe_run, recall
-from torchmark.cli.selecting import Options
+from torchmark.api.runs import RunRequest, check_name, describe_run, find_resumable
+from torchmark.cli.case_options import Options
 from torchmark.errors import UsageError
 from torchmark.model.plan import Target
 from torchmark.model.run import RunInfo
@@ -22,8 +22,8 @@ NAMED = {"names", "envs"}
 HOST = dataclasses.replace(INFO.host, cpu_model=read_cpu_model(Path("/")))
 
 
-def wish(*names: str) -> Wish:
-    return Wish(names, Options(), PLAN.sampling.metrics, PLAN.targets, 1, 0.2, 5, 600.0)
+def wish(*names: str) -> RunRequest:
+    return RunRequest(names, Options(), PLAN.sampling.metrics, PLAN.targets, 1, 0.2, 5, 600.0)
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.mark.parametrize("spelt", ["b.py", "./b.py", "../project/b.py"])
 def test_a_run_is_found_however_its_files_are_spelt(spelt: str, store: Store) -> None:
-    known = recall(store, wish(spelt, "standard"), NAMED, None)
+    known = find_resumable(store, wish(spelt, "standard"), NAMED, None)
     assert (known.info.id, known.wish.names) == (INFO.id, ("b.py", "standard"))
     with pytest.raises(UsageError, match=r"has benchmarks b\.py standard, not c\.py"):
-        recall(store, wish("c.py"), {"names"}, None)
+        find_resumable(store, wish("c.py"), {"names"}, None)
 
 
 def test_a_run_of_another_folder_is_gone_on_with_only_if_it_is_named(
@@ -50,9 +50,9 @@ def test_a_run_of_another_folder_is_gone_on_with_only_if_it_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="was begun in another folder"):
-        recall(store, wish(), set(), None)
+        find_resumable(store, wish(), set(), None)
     (tmp_path / "b.py").touch()
-    assert recall(store, wish("b.py", "standard"), NAMED, INFO.name).info.id == INFO.id
+    assert find_resumable(store, wish("b.py", "standard"), NAMED, INFO.name).info.id == INFO.id
 
 
 def test_a_run_of_another_machine_is_gone_on_with_only_if_it_is_named(store: Store) -> None:
@@ -60,8 +60,8 @@ def test_a_run_of_another_machine_is_gone_on_with_only_if_it_is_named(store: Sto
     elsewhere = dataclasses.replace(INFO, host=dataclasses.replace(INFO.host, cpu_model="Zilog Z80"))
     store.add(dataclasses.replace(make_run(), info=elsewhere))
     with pytest.raises(UsageError, match=r"was begun on another machine \(Zilog Z80\)"):
-        recall(store, wish(), set(), None)
-    assert recall(store, wish(), {"envs"}, INFO.id[:8]).info.id == INFO.id
+        find_resumable(store, wish(), set(), None)
+    assert find_resumable(store, wish(), {"envs"}, INFO.id[:8]).info.id == INFO.id
 
 
 @pytest.mark.parametrize("option", [("threads", ("x",)), ("language", ("cobol",)), ("k", ("(",))])
@@ -69,7 +69,7 @@ def test_what_was_selected_by_nobody_knows_what_is_told(option: tuple[str, tuple
     store.remove([INFO.id])
     store.add(dataclasses.replace(make_run(), info=dataclasses.replace(INFO, host=HOST, options=(option,))))
     with pytest.raises(UsageError, match="means nothing here"):
-        recall(store, wish(), set(), None)
+        find_resumable(store, wish(), set(), None)
 
 
 @pytest.mark.parametrize("name", [None, "nightly", "it's 2", "deadbeef", "ünï"])
@@ -88,12 +88,12 @@ def test_a_run_with_types_of_the_users_is_not_gone_on_with(store: Store) -> None
     info = dataclasses.replace(INFO, id="f" * 32, host=HOST, options=options)
     store.add(dataclasses.replace(make_run(), info=info))
     with pytest.raises(UsageError, match=r"types that only 'torchmark overrides' knows \(mymodule:Mine\)"):
-        recall(store, wish(), set(), info.id)
+        find_resumable(store, wish(), set(), info.id)
 
 
 def test_what_a_store_names_is_told_and_has_to_be_named_again(store: Store) -> None:
     with pytest.raises(UsageError) as refused:
-        recall(store, wish(), set(), INFO.name)
+        find_resumable(store, wish(), set(), INFO.name)
     assert str(refused.value).splitlines() == [
         "Nothing was started. The run before (018bcfe568fa) would",
         f"  import {os.getcwd()}/b.py",
@@ -104,16 +104,16 @@ def test_what_a_store_names_is_told_and_has_to_be_named_again(store: Store) -> N
     ]
     for given in ({"names"}, {"envs"}):
         with pytest.raises(UsageError, match="Nothing was started"):
-            recall(store, wish("b.py", "standard"), given, INFO.name)
+            find_resumable(store, wish("b.py", "standard"), given, INFO.name)
 
 
 def test_other_programs_than_those_of_the_run_are_not_what_was_meant(store: Store) -> None:
     other = dataclasses.replace(wish("b.py", "standard"), targets=(Target(), Target("torch 2.1", "/bin/python")))
     with pytest.raises(UsageError, match="has other interpreters"):
-        recall(store, other, NAMED, INFO.name)
+        find_resumable(store, other, NAMED, INFO.name)
 
 
-def begin(store: Store, asked: Wish) -> RunInfo:
+def begin(store: Store, asked: RunRequest) -> RunInfo:
     """A run of this user's, begun here."""
     store.remove([info.id for info in store.list_runs()])
     plan = dataclasses.replace(PLAN, targets=asked.targets)
@@ -123,7 +123,7 @@ def begin(store: Store, asked: Wish) -> RunInfo:
 
 def test_a_run_that_the_user_began_here_goes_on_without_a_name(store: Store) -> None:
     info = begin(store, wish("b.py"))
-    known = recall(store, wish(), set(), None)
+    known = find_resumable(store, wish(), set(), None)
     assert (known.info.id, known.sees_folder) == (info.id, True)
 
 
@@ -145,16 +145,16 @@ def test_a_run_that_somebody_has_changed_is_not_trusted(store: Store, change: di
     store.remove([info.id])
     store.add(dataclasses.replace(make_run(), info=changed, outcomes=()))
     with pytest.raises(UsageError, match="Nothing was started"):
-        recall(store, wish(), set(), None)
+        find_resumable(store, wish(), set(), None)
 
 
 def test_a_sealed_run_with_another_program_in_it_is_not_trusted(store: Store) -> None:
     info = begin(store, dataclasses.replace(wish("standard"), targets=(Target(),)))
-    assert recall(store, wish(), set(), None).sees_folder
+    assert find_resumable(store, wish(), set(), None).sees_folder
     store.remove([info.id])
     store.add(dataclasses.replace(make_run(), info=info, outcomes=()))
     with pytest.raises(UsageError, match="start /opt/other/bin/python"):
-        recall(store, wish(), set(), None)
+        find_resumable(store, wish(), set(), None)
 
 
 def test_names_of_a_stranger_cannot_write_to_the_terminal(store: Store) -> None:
@@ -162,5 +162,5 @@ def test_names_of_a_stranger_cannot_write_to_the_terminal(store: Store) -> None:
     info = dataclasses.replace(INFO, host=HOST, name="x\x1b[2J", options=(("names", ("b\x1b]0;.py",)),))
     store.add(dataclasses.replace(make_run(), info=info))
     with pytest.raises(UsageError, match="Nothing was started") as refused:
-        recall(store, wish(), set(), info.id)
+        find_resumable(store, wish(), set(), info.id)
     assert "\x1b" not in str(refused.value)

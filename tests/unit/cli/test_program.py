@@ -11,7 +11,7 @@ from tests.sample_runs import sample_run
 from torchmark import __version__
 from torchmark.cli import program
 from torchmark.cli.main import main
-from torchmark.cli.overview import COMMANDS, overview
+from torchmark.cli.startup import COMMANDS, overview
 from torchmark.errors import SetupError, StoreError, UsageError
 from torchmark.store.runs import open_store
 

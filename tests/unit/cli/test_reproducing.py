@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
-from torchmark.cli.reproducing import Labels, Sides, join_path, spell_again, spell_commands
-from torchmark.define.expression import Word, parse
-from torchmark.define.selection import Selection, select
+from torchmark.api.report_data import Labels, Sides, join_path, spell_again, spell_commands
+from torchmark.define.selection import Selection, Word, parse, select
 from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.task import Language
 

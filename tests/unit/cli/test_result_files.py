@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from torchmark.api.functions import FunctionCount, FunctionCounts
+from torchmark.api.callgrind_stats import CallgrindStats, FunctionCount, FunctionCounts
 from torchmark.api.measurement import Measurement
-from torchmark.api.stats import CallgrindStats
 from torchmark.cli.main import main
 from torchmark.model.task import TaskSpec
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.cli.sealing import KEY_BYTES, is_sealed, seal
+from torchmark.api.runs import KEY_BYTES, is_sealed, seal
 
 WHAT = ["run", ["/a", "b\udcff"]]
 

@@ -19,35 +19,33 @@ import pytest
 from tests.made_contrasts import COUNTED, EVAL
 from tests.sample_runs import ADD, COUNT, MISSING, WALL, make_run, times
 from tests.shown_numbers import Allowed, RawChange, RawCounts, RawSide, RawTimes, expect, find_numbers
-from torchmark.analysis.contrast import (
+from torchmark.analysis.results import narrow_run, summarise_run
+from torchmark.analysis.verdict.judge import expected_seconds
+from torchmark.analysis.verdict.stored import (
     Contrast,
     choose_counts,
     compare_runs,
     explain_changes,
     leave_out_incomparable,
 )
-from torchmark.analysis.judge import expected_seconds
-from torchmark.analysis.narrow import narrow_run
-from torchmark.analysis.results import summarise_run
-from torchmark.api.judgement import from_judgement
-from torchmark.callgrind.symbols import standardise
-from torchmark.cli.dossiers import Wanted, load_dossier
-from torchmark.cli.sides import StoredSide
+from torchmark.api.ab import from_judgement
+from torchmark.api.report_data import ReportOptions, load_report_data
+from torchmark.api.stored_sides import StoredSide
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Function, Profile, Tally
 from torchmark.model.flame import Flame
-from torchmark.model.judgement import Judgement
+from torchmark.model.judgement import CaseJudgement
 from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.task import TaskSpec
-from torchmark.report.comparing import explain_judgements, plain_contrast, tell_unpaired
-from torchmark.report.judgements import describe_judgement, render_judgements
-from torchmark.report.page import render_measurement
-from torchmark.report.pages.report import render_report
-from torchmark.report.plain import plain_case_summary
-from torchmark.report.results import render_results
-from torchmark.report.step_summary import summarise_markdown
+from torchmark.report.as_json import plain_case_summary
+from torchmark.report.html.report_page import render_report
+from torchmark.report.html.templates import render_measurement
+from torchmark.report.text.gate import explain_judgements, plain_contrast, summarise_markdown, tell_unpaired
+from torchmark.report.text.judgements import describe_judgement, render_judgements
+from torchmark.report.text.run_table import render_results
 
 WIDTH = 400
 KERNEL = Function("add.cpp", "at::native::add_kernel", "/lib/libtorch_cpu.so")
@@ -174,7 +172,7 @@ def check_page(pair: Pair) -> int:
     """The page of `torchmark report`: what is read, what its script gets, and what drawings are labelled with."""
     target = pair.runs[0].plan.targets[0]
     sides = [StoredSide(run.info, target, alone=True) for run in pair.runs]
-    dossier = load_dossier(FakeStore(*pair.runs), sides, Wanted(), lambda case: case.label == ADD.label)  # type: ignore[arg-type]
+    dossier = load_report_data(FakeStore(*pair.runs), sides, ReportOptions(), lambda case: case.label == ADD.label)  # type: ignore[arg-type]
     if not dossier.entries:
         assert pair.kinds == (None, None)
         return 0
@@ -392,7 +390,7 @@ def _check_explanation(text: str, pair: Pair) -> int:
     return found + expect(line, (*totals, totals[1] - totals[0]), "compare, all stages")
 
 
-def _check_columns(judgement: Judgement, pair: Pair) -> int:
+def _check_columns(judgement: CaseJudgement, pair: Pair) -> int:
     if judgement.verdict.value == "failed":
         return 0
     row = render_judgements([judgement], WIDTH).split("\n")[1]

@@ -13,7 +13,7 @@ import pytest
 from tests.in_process import Program
 from tests.store_writer import write_journal
 from tests.stored_runs import GOLDEN, INFO
-from torchmark.cli import cmd_rm
+from torchmark.cli.commands import cmd_rm
 from torchmark.store.runs import open_store
 
 DOCUMENT = str(GOLDEN / "run_v1.json")

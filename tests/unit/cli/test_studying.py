@@ -11,12 +11,12 @@ import pytest
 
 from torchmark.api.inputs import FuzzedResult
 from torchmark.api.measurement import Measurement
-from torchmark.cli.cmd_fuzz import command
-from torchmark.cli.studying import Study, as_json, follow, render, report
+from torchmark.cli.commands.cmd_fuzz import command
+from torchmark.cli.fuzz_output import FuzzResults, as_json, follow, render, report
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import TaskSpec
-from torchmark.report.input_failures import HOPELESS
+from torchmark.report.text.failures import HOPELESS
 
 ABOUT = {"fuzzer": "unary", "preset": "small", "seed": 0, "dtype": None}
 BROKEN = Failure(FailureKind.RAISED, "ValueError: no", "Traceback\nValueError: no")
@@ -32,16 +32,16 @@ def make_result(index: int, *seconds: float, n: int = 8) -> FuzzedResult:
     return FuzzedResult(make_input(index, n), tuple(measurements))
 
 
-def make_study(count: int, *, slow: int = 0) -> Study:
+def make_study(count: int, *, slow: int = 0) -> FuzzResults:
     """`slow` times as slow where x is not contiguous."""
-    study = Study(("f0(x)", "f1(x)"), count, ABOUT)
+    study = FuzzResults(("f0(x)", "f1(x)"), count, ABOUT)
     for i in range(count):
         ratio = slow if slow and i % 2 else 1.0 + 0.001 * (i % 7)
         study.results.append(make_result(i, 1e-6, ratio * 1e-6, n=8 + (i * 37) % 101))
     return study
 
 
-def show(study: Study, width: int = 80, top: int = 2) -> str:
+def show(study: FuzzResults, width: int = 80, top: int = 2) -> str:
     return "\n".join(render(study, study.contests(), width, top))
 
 
@@ -90,7 +90,7 @@ def test_where_nothing_explains_it_no_rule_is_told() -> None:
 
 
 def test_one_statement_is_shown_by_its_elements() -> None:
-    study = Study(("f0(x)",), 2, ABOUT, [make_result(0, 1e-6), make_result(1, 2e-6)])
+    study = FuzzResults(("f0(x)",), 2, ABOUT, [make_result(0, 1e-6), make_result(1, 2e-6)])
     text = show(study)
     assert "ns/element" in text
     assert "B" not in text.split("torchmark fuzz")[0].replace("95 %", "")
@@ -111,7 +111,7 @@ def test_what_fails_everywhere_is_given_up() -> None:
             taken.append(i)
             yield FuzzedResult(make_input(i), failure=BROKEN)
 
-    study = Study(("f(x)",), 100, ABOUT)
+    study = FuzzResults(("f(x)",), 100, ABOUT)
     follow(study, results(), quiet=True)
     assert len(taken) == HOPELESS
     assert render(study, study.contests(), 80, 5) == []
@@ -119,7 +119,7 @@ def test_what_fails_everywhere_is_given_up() -> None:
 
 def test_what_fails_only_at_first_or_in_several_ways_is_not_given_up() -> None:
     other = Failure(FailureKind.RAISED, "TypeError: no", None)
-    study = Study(("f(x)",), 30, ABOUT)
+    study = FuzzResults(("f(x)",), 30, ABOUT)
     failures = [BROKEN, other] * 15
     follow(study, (FuzzedResult(make_input(i), failure=f) for i, f in enumerate(failures)), quiet=True)
     assert len(study.results) == 30
@@ -143,7 +143,7 @@ def test_json_has_raw_times_ratios_and_rules() -> None:
 
 
 def test_one_statement_on_inputs_without_elements_is_told_so() -> None:
-    study = Study(("f0(x)",), 1, ABOUT, [make_result(0, 1e-6, n=0)])
+    study = FuzzResults(("f0(x)",), 1, ABOUT, [make_result(0, 1e-6, n=0)])
     assert show(study) == "No input has elements to compare the time with: give two statements."
 
 
@@ -161,7 +161,7 @@ def test_the_command_to_copy_gives_the_same_statements_and_options_again() -> No
 
 def test_where_nothing_was_tried_a_file_keeps_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text("old")
-    report(Study(("f(x)",), 3, ABOUT), 5, str(tmp_path / "old.json"), with_code=False)
+    report(FuzzResults(("f(x)",), 3, ABOUT), 5, str(tmp_path / "old.json"), with_code=False)
     assert (tmp_path / "old.json").read_text() == "old"
 
 

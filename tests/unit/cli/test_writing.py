@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.cli.writing import check_output, write_text
+from torchmark.cli.output import check_output, write_text
 from torchmark.errors import StoreError, UsageError
 
 

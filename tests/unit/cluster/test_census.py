@@ -8,21 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.cluster.census import PATIENCE_S, Census, Kind, Odd, classify
-from torchmark.cluster.parcels import Heard, Surveyed
 from torchmark.model.environment import Environment
 from torchmark.model.node import Node
+from torchmark.runner.cluster.protocol import PATIENCE_S, Admission, Heard, MachineKind, OddNode, Surveyed, classify
 
-A, B = Kind(("a",)), Kind(("b",))
+A, B = MachineKind(("a",)), MachineKind(("b",))
 TIMES = Environment("/bin/python", "3.12", "2.9", cpu_capability="AVX512", torch_commit="abc", torch_build="Release")
 COUNTS = dataclasses.replace(TIMES, cpu_capability="AVX2", valgrind="3.22", hash_seed="0")
 SURVEYED = Surveyed(Node("n", "EPYC"), "1.0", "glibc 2.36 x86_64", (TIMES,))
 HEARD = Heard((1000,), (COUNTS,))
 
 
-def hear(*counts: int, kind: Kind = A) -> Census:
+def hear(*counts: int, kind: MachineKind = A) -> Admission:
     """Nodes 0, 1, … that were heard at 0, 1, … seconds."""
-    census = Census()
+    census = Admission()
     for number, count in enumerate(counts):
         census.add(str(number), kind, (count,), float(number))
     return census
@@ -31,7 +30,7 @@ def hear(*counts: int, kind: Kind = A) -> Census:
 def test_when_all_were_heard_most_are_right() -> None:
     fit, odd = hear(5, 7, 7).settle(0, 3.0)
     assert fit == {"1": A, "2": A}
-    assert odd == [Odd("0", (5,), (7,))]
+    assert odd == [OddNode("0", (5,), (7,))]
 
 
 def test_of_equally_many_the_first_are_right() -> None:
@@ -61,7 +60,7 @@ def test_where_it_is_known_who_is_right_nobody_waits() -> None:
     census.settle(0, 1.0)
     census.add("late", A, (7,), 2.0)
     census.add("odd", A, (5,), 2.0)
-    assert census.settle(9, 2.0) == ({"late": A}, [Odd("odd", (5,), (7,))])
+    assert census.settle(9, 2.0) == ({"late": A}, [OddNode("odd", (5,), (7,))])
 
 
 def test_kinds_have_nothing_to_say_about_each_other() -> None:
@@ -80,9 +79,9 @@ def test_who_is_gone_is_not_counted() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.integers(0, 2)), max_size=12), st.integers(0, 5))
 def test_each_is_let_in_or_set_aside_or_waits_and_those_let_in_count_alike(
-    heard: list[tuple[Kind, int]], silent: int
+    heard: list[tuple[MachineKind, int]], silent: int
 ) -> None:
-    census = Census()
+    census = Admission()
     for number, (kind, count) in enumerate(heard):
         census.add(str(number), kind, (count,), 0.0)
     fit, odd = census.settle(silent, 1.0)

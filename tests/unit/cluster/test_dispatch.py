@@ -27,19 +27,35 @@ from tests.fleets import (
     outcomes,
     run_parcels,
 )
-from torchmark.cluster.blame import MOST_ANSWERS, MOST_NODES, MOST_POSTS, MOST_REFUSALS
-from torchmark.cluster.board import Board, Lot, Parcel
-from torchmark.cluster.census import PATIENCE_S
-from torchmark.cluster.dispatch import SURVEY_S, WATCH_S, WITHOUT_NODES_S, Dispatcher
-from torchmark.cluster.fleet import Loss
-from torchmark.cluster.parcels import Build, Canary, Heard, Measure, Measured, Refused, Reply, Survey
-from torchmark.cluster.roster import MOST_FAILURES, Member, Post
-from torchmark.cluster.told import GivenUp, Returned, Sent, SetAside
 from torchmark.errors import SetupError
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Failure, FailureKind
 from torchmark.model.plan import Metric, Order, Plan, Sampling
 from torchmark.model.task import Language
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.cluster.board import Board, GivenUp, Lot, Parcel, Returned, Sent, SetAside
+from torchmark.runner.cluster.dispatch import (
+    MOST_ANSWERS,
+    MOST_NODES,
+    MOST_POSTS,
+    MOST_REFUSALS,
+    SURVEY_S,
+    WATCH_S,
+    WITHOUT_NODES_S,
+    Dispatcher,
+)
+from torchmark.runner.cluster.protocol import (
+    PATIENCE_S,
+    Build,
+    Canary,
+    Heard,
+    Loss,
+    Measure,
+    Measured,
+    Reply,
+    RequestRefused,
+    Survey,
+)
+from torchmark.runner.cluster.roster import MOST_FAILURES, Member, Post
 
 T = TypeVar("T")
 PLAN = make_plan("ab")
@@ -72,7 +88,7 @@ def test_a_node_that_counts_otherwise_than_most_is_set_aside_and_measures_nothin
     fleet = ScriptedFleet("xyz", by_node(y=counting(7)))
     told: list[str] = []
     plan = make_plan("abcdef")
-    found = outcomes(open_backend(fleet, plan, told).execute(plan, plan.orders, Stop()))
+    found = outcomes(open_backend(fleet, plan, told).execute(plan, plan.orders, StopRequest()))
     assert len(found) == 6
     assert {one.node.name for one in found if one.node is not None} == {"x", "z"}
     assert told == [
@@ -144,7 +160,7 @@ def test_another_version_is_refused() -> None:
 
 
 def test_what_a_node_lacks_is_told_in_its_words() -> None:
-    fleet = ScriptedFleet("xy", by_node(x=lambda asked: (1.0, Refused("There is no Valgrind."))))
+    fleet = ScriptedFleet("xy", by_node(x=lambda asked: (1.0, RequestRefused("There is no Valgrind."))))
     told: list[str] = []
     backend = open_backend(fleet, PLAN, told)
     assert told == ["The node x is not used. There is no Valgrind."]
@@ -152,7 +168,7 @@ def test_what_a_node_lacks_is_told_in_its_words() -> None:
 
 
 def test_if_no_node_can_measure_the_first_says_why() -> None:
-    fleet = ScriptedFleet("xyz", lambda asked: (1.0, Refused("There is no Valgrind.")))
+    fleet = ScriptedFleet("xyz", lambda asked: (1.0, RequestRefused("There is no Valgrind.")))
     with pytest.raises(SetupError, match=r"No node .* x \(and 2 more nodes\): There is no Valgrind\. Nodes need"):
         open_backend(fleet, PLAN)
 
@@ -204,7 +220,7 @@ def test_a_node_that_could_not_say_what_it_is_like_is_asked_again() -> None:
     assert list_names(run_parcels([one_parcel("a")], open_dispatcher(fleet, PLAN))) == ["a"]
 
 
-@pytest.mark.parametrize("problem", [Refused("no memory"), Loss.POST])
+@pytest.mark.parametrize("problem", [RequestRefused("no memory"), Loss.POST])
 def test_a_process_too_many_does_not_cost_the_others_their_node(problem: Reply | Loss) -> None:
     """It fails even before the first has counted its canary."""
 
@@ -277,7 +293,7 @@ def test_losses_of_different_kinds_are_counted_apart() -> None:
 
 def test_why_it_was_given_up_is_an_outcome_in_words() -> None:
     plan = make_plan("p")
-    found = outcomes(open_backend(losing("p", Loss.POST, 9)(), plan).execute(plan, plan.orders, Stop()))
+    found = outcomes(open_backend(losing("p", Loss.POST, 9)(), plan).execute(plan, plan.orders, StopRequest()))
     assert [one.result for one in found] == [
         Failure(
             FailureKind.WORKER_DIED,
@@ -294,7 +310,7 @@ def test_lost_nodes_are_named() -> None:
 
 def test_what_nodes_refuse_costs_so_many_of_them_and_is_given_up() -> None:
     def script(asked: Asked) -> Answer:
-        return (1.0, Refused("not here")) if "p" in asked.names else answer(asked)
+        return (1.0, RequestRefused("not here")) if "p" in asked.names else answer(asked)
 
     fleet = ScriptedFleet("uvwxyz", script)
     told = run_parcels([one_parcel("p"), one_parcel("a")], open_dispatcher(fleet, PLAN))
@@ -309,7 +325,13 @@ def test_a_refusal_is_no_fault_of_what_else_runs_there() -> None:
     """Whatever is asked of the node beside it is done elsewhere, and was lost by nobody."""
 
     def refuse(asked: Asked) -> Answer:
-        return (5.0, answer(asked)[1]) if "a" in asked.names else (1.0, Refused("no")) if asked.names else answer(asked)
+        return (
+            (5.0, answer(asked)[1])
+            if "a" in asked.names
+            else (1.0, RequestRefused("no"))
+            if asked.names
+            else answer(asked)
+        )
 
     fleet = ScriptedFleet("x", refuse, slots=2)
     fleet.at(30.0, lambda: fleet.nodes.update(y=1))
@@ -481,7 +503,7 @@ def test_nothing_is_copied_while_there_is_something_else_to_do() -> None:
 def test_after_a_request_to_stop_nothing_is_sent_and_what_is_under_way_is_waited_for(nodes: str) -> None:
     plan = make_plan(map(str, range(300)))
     fleet = ScriptedFleet(nodes, lambda asked: (50.0 if asked.names else 1.0, answer(asked)[1]), slots=3)
-    stop = Stop()
+    stop = StopRequest()
     begun, done = [], []
     for event in open_backend(fleet, plan).execute(plan, plan.orders, stop):
         if isinstance(event, Begun) and isinstance(event.what, Order):
@@ -501,7 +523,7 @@ def test_after_a_request_to_stop_free_slots_of_the_same_node_stay_free() -> None
     run_parcels([one_parcel([str(n)]) for n in range(100)], dispatcher)
     assert len(fleet.posts) == 3
     fleet.log.clear()
-    stop = Stop()
+    stop = StopRequest()
     for told in dispatcher.run(Board([one_parcel([str(n)]) for n in range(100)]), stop):
         if isinstance(told, Sent):
             stop.request()
@@ -511,7 +533,7 @@ def test_after_a_request_to_stop_free_slots_of_the_same_node_stay_free() -> None
 def test_stopping_does_not_wait_for_what_is_no_result() -> None:
     """Compiling, and starting."""
     fleet = ScriptedFleet("xy", silent_at(Build))
-    stop = Stop()
+    stop = StopRequest()
     fleet.at(20.0, stop.request)
     run_parcels([one_parcel("a", _native_lot())], open_dispatcher(fleet, PLAN), stop)
     assert 20.0 <= fleet.now() < 21.0
@@ -519,7 +541,7 @@ def test_stopping_does_not_wait_for_what_is_no_result() -> None:
 
 def test_what_is_lost_after_a_request_to_stop_is_not_sent_again() -> None:
     fleet = losing("a", Loss.POST, 1)()
-    stop = Stop()
+    stop = StopRequest()
     fleet.at(2.5, stop.request)
     told = run_parcels([one_parcel("a")], open_dispatcher(fleet, PLAN), stop)
     assert len(fleet.list_sent(Measure)) == 1
@@ -530,7 +552,7 @@ def test_what_is_lost_after_a_request_to_stop_is_not_sent_again() -> None:
 def test_leaving_in_the_middle_ends_what_is_under_way_and_the_next_run_hears_nothing_of_it() -> None:
     fleet = ScriptedFleet("x")
     dispatcher = open_dispatcher(fleet, PLAN)
-    first = dispatcher.run(Board([one_parcel("a"), one_parcel("b")]), Stop())
+    first = dispatcher.run(Board([one_parcel("a"), one_parcel("b")]), StopRequest())
     assert isinstance(next(one for one in first if isinstance(one, Sent)), Sent)
     first.close()  # type: ignore[attr-defined]
     assert not fleet.posts
@@ -547,7 +569,7 @@ def test_without_nodes_others_are_waited_for_but_not_for_ever() -> None:
     found: list[object] = []
     backend = open_backend(fleet, plan)
     with pytest.raises(SetupError, match=r"There is no node left .* What was measured is saved"):
-        found.extend(backend.execute(plan, plan.orders, Stop()))
+        found.extend(backend.execute(plan, plan.orders, StopRequest()))
     assert 7.5 + WITHOUT_NODES_S < fleet.now() < 7.5 + WITHOUT_NODES_S + 5.0
     assert 0 < len(outcomes(found)) < 6
     assert all(one.result == make_result(one.order) for one in outcomes(found))
@@ -558,7 +580,7 @@ def test_nodes_that_come_when_all_were_gone_go_on() -> None:
     fleet = ScriptedFleet("x")
     fleet.at(6.5, lambda: fleet.die("x"))
     fleet.at(6.5 + WITHOUT_NODES_S - 5.0, lambda: fleet.nodes.update(y=1))
-    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     assert sorted(one.order.case.args.stmt for one in found) == list("abcdef")
     assert {one.node.name for one in found if one.node is not None} == {"x", "y"}
 
@@ -636,7 +658,7 @@ def test_a_build_that_ends_its_posts_is_given_up_with_all_that_waits_for_it() ->
 
 def test_a_build_that_the_last_of_its_kind_refuses_is_done_once_by_another() -> None:
     def refuse(asked: Asked) -> Answer:
-        return (1.0, Refused("no compiler")) if isinstance(asked.body, Build) else answer(asked)
+        return (1.0, RequestRefused("no compiler")) if isinstance(asked.body, Build) else answer(asked)
 
     fleet = ScriptedFleet("x", by_node(x=refuse, y=of_kind("other")))
     fleet.at(20.0, lambda: fleet.nodes.update(y=1))
@@ -705,7 +727,7 @@ def test_outfits_are_shared_once_and_go_along() -> None:
 def test_what_is_timed_comes_after_what_is_counted_and_has_its_node_alone() -> None:
     fleet = ScriptedFleet("x", slots=4)
     plan = make_plan([str(n) for n in range(100)], BOTH)
-    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     assert len(found) == 200
     assert [asked.alone for asked in fleet.list_sent(Measure)] == [False] * 100 + [True] * 100
     assert len({asked.post for asked in fleet.list_sent(Measure) if asked.alone}) == 1
@@ -764,7 +786,7 @@ def test_posts_that_start_for_nothing_do_not_hold_up_what_is_timed() -> None:
 
     fleet = ScriptedFleet("x", script, slots=4)
     plan = make_plan([str(n) for n in range(60)], BOTH)
-    assert len(outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))) == 120
+    assert len(outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))) == 120
 
 
 def test_small_things_do_not_start_what_takes_long_to_start() -> None:
@@ -779,7 +801,7 @@ def test_small_things_do_not_start_what_takes_long_to_start() -> None:
 def test_every_order_begins_once_and_what_else_took_time_is_told() -> None:
     plan = Plan((*make_plan("ab").cases, make_case("c", Language.CPP)), sampling=COUNTING)
     fleet = losing("a", Loss.POST, 1)()
-    events = list(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    events = list(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     begun = [event.what for event in events if isinstance(event, Begun)]
     assert len(begun) == 3
     assert set(begun) == set(plan.orders)
@@ -795,7 +817,7 @@ def test_nothing_is_kept_of_what_is_done() -> None:
     references: list[weakref.ref[object]] = [weakref.ref(parcel) for parcel in parcels]
     references += (weakref.ref(parcel.lot) for parcel in parcels)
     board = Board(parcels)
-    for told in dispatcher.run(board, Stop()):
+    for told in dispatcher.run(board, StopRequest()):
         if isinstance(told, Returned):
             fleet.log.clear()
     del parcels, lot, told
@@ -872,7 +894,7 @@ def test_a_canary_that_is_never_heard_sets_its_node_aside() -> None:
     dispatcher = open_dispatcher(fleet, make_plan("a", IMPATIENT))
     told: list[object] = []
     with pytest.raises(SetupError, match="There is no node left that can measure"):
-        told.extend(dispatcher.run(Board([one_parcel("a")]), Stop()))
+        told.extend(dispatcher.run(Board([one_parcel("a")]), StopRequest()))
     assert len(fleet.list_sent(Canary)) == MOST_FAILURES
     assert not fleet.list_sent(Measure)
 
@@ -909,6 +931,6 @@ def test_a_node_that_returns_something_else_costs_what_it_was_sent(wrong: str) -
         }
         return seconds, lies[wrong]
 
-    found = outcomes(open_backend(ScriptedFleet("n", lie), PLAN).execute(PLAN, PLAN.orders, Stop()))
+    found = outcomes(open_backend(ScriptedFleet("n", lie), PLAN).execute(PLAN, PLAN.orders, StopRequest()))
     assert {outcome.order for outcome in found} == set(PLAN.orders)
     assert all(isinstance(one.result, Failure) and one.result.kind is FailureKind.NO_RESULT for one in found)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.strangers import give_away
-from torchmark.cluster import opening
-from torchmark.cluster.opening import choose_address, count_slots, open_ray
 from torchmark.errors import SetupError
 from torchmark.model.plan import Metric, Plan, Sampling, Target
-from torchmark.runner.variables import choose_variables, travels
+from torchmark.runner.cluster import backend
+from torchmark.runner.cluster.backend import choose_address, count_slots, open_ray
+from torchmark.runner.spec import choose_variables, travels
 
 PLAN = Plan((), (Target(),), Sampling((Metric.WALL,)))
 
@@ -117,7 +117,7 @@ class FakeRay(types.ModuleType):
     """Stands for `ray_fleet`, and sees what Ray would see while it is loaded."""
 
     def __init__(self) -> None:
-        super().__init__("torchmark.cluster.ray_fleet")
+        super().__init__("torchmark.runner.cluster.ray_fleet")
         self.fault: Exception | None = None
         self.started: list[tuple[str, int, int]] = []
         self.variables: dict[str, str] = {}
@@ -184,7 +184,7 @@ def test_why_ray_could_not_be_started_is_told_and_no_folder_stays(fake_ray: Fake
 
 def test_slots_are_bounded_by_cores_and_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     def have(cores: int, pages: int) -> tuple[int, int]:
-        monkeypatch.setattr(opening, "choose_cores", lambda: list(range(cores)))
+        monkeypatch.setattr(backend, "choose_cores", lambda: list(range(cores)))
         monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1 << 12, "SC_PHYS_PAGES": pages}.__getitem__)
         return count_slots()
 

@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fleets import COUNTING, make_case
-from torchmark.cluster import packing
-from torchmark.cluster.board import Board, Lot, find_group
-from torchmark.cluster.census import Kind
-from torchmark.cluster.packing import ORDERS_PER_PARCEL, pack
-from torchmark.cluster.parcels import Measure
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
+from torchmark.runner.cluster import board
+from torchmark.runner.cluster.board import ORDERS_PER_PARCEL, Board, Lot, find_group, pack
+from torchmark.runner.cluster.protocol import MachineKind, Measure
 
 TWO = (Target("base"), Target("head"))
 
@@ -69,7 +67,7 @@ def test_what_others_are_held_to_comes_first() -> None:
 
 
 def test_lots_with_native_code_are_as_large_as_what_is_compiled_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "SNIPPETS_PER_UNIT", 4)
+    monkeypatch.setattr(board, "SNIPPETS_PER_UNIT", 4)
     # With a check there are two snippets a case.
     cases = [make_case(str(n), Language.CPP, f"g{n}", check=n < 3) for n in range(6)]
     plan = Plan((*cases, make_case("python")), sampling=COUNTING)
@@ -79,7 +77,7 @@ def test_lots_with_native_code_are_as_large_as_what_is_compiled_together(monkeyp
 
 # --- the board ---------------------------------------------------------------------------------------
 
-A, B = Kind(("a",)), Kind(("b",))
+A, B = MachineKind(("a",)), MachineKind(("b",))
 
 
 def make_board(names: str, lot: Lot | None = None) -> Board:
@@ -90,7 +88,7 @@ def make_board(names: str, lot: Lot | None = None) -> Board:
     return Board(parcels)
 
 
-def take_name(board: Board, kind: Kind) -> str | None:
+def take_name(board: Board, kind: MachineKind) -> str | None:
     parcel = board.take(kind, alone=False)
     return parcel.orders[0].case.args.stmt if parcel is not None else None
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from torchmark.cluster import ray_fleet
 from torchmark.errors import SetupError
+from torchmark.runner.cluster import ray_fleet
 
 
 @pytest.fixture

@@ -20,22 +20,17 @@ from tests.fleets import (
     open_dispatcher,
     outcomes,
 )
-from torchmark.cluster import packing
-from torchmark.cluster.blame import MOST_ANSWERS, MOST_NODES, MOST_POSTS
-from torchmark.cluster.board import Board, Lot
-from torchmark.cluster.census import Kind
-from torchmark.cluster.dispatch import Dispatcher
-from torchmark.cluster.fleet import Loss
-from torchmark.cluster.packing import pack
-from torchmark.cluster.parcels import Build, Measure, Measured
-from torchmark.cluster.roster import Member
-from torchmark.cluster.simulated import SimulatedFleet, Weather
-from torchmark.cluster.told import GivenUp, Returned
 from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
-from torchmark.runner.backend import Stop
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.cluster import board
+from torchmark.runner.cluster.board import Board, GivenUp, Lot, Returned, pack
+from torchmark.runner.cluster.dispatch import MOST_ANSWERS, MOST_NODES, MOST_POSTS, Dispatcher
+from torchmark.runner.cluster.protocol import Build, Loss, MachineKind, Measure, Measured
+from torchmark.runner.cluster.roster import Member
+from torchmark.runner.cluster.simulated import SimulatedFleet, Weather
 
 # A minute for each node, of which what counts needs a third to start.
 VIOLENT = Weather(60.0, repair_s=20.0, crash=0.02, lost=0.02, slow=0.2, odd=0.1)
@@ -55,7 +50,7 @@ def test_a_hundred_thousand_cases_on_a_hundred_nodes_that_come_and_go() -> None:
         Weather(1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005),
         seed=0,
     )
-    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     assert fleet.died > 10
     assert sorted(int(one.order.case.args.stmt) for one in found) == list(range(100_000))
     assert all(one.result == make_result(one.order) for one in found)
@@ -105,18 +100,18 @@ def test_in_any_weather_every_order_has_one_outcome(seed: int, weather: Weather,
     groups = (f"g{number // 5}" for number in range(500))
     plan = Plan(tuple(make_case(str(n), group=group) for n, group in enumerate(groups)), sampling=COUNTING)
     fleet = WatchingFleet(12, slots, take_a_second, make_result, weather, seed)
-    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     check_results(plan.orders, [(one.order, one.result) for one in found], fleet, {})
 
 
 @pytest.fixture
-def released(monkeypatch: pytest.MonkeyPatch) -> list[Kind]:
+def released(monkeypatch: pytest.MonkeyPatch) -> list[MachineKind]:
     """The kinds that died out, in that order. And few snippets are compiled together."""
-    monkeypatch.setattr(packing, "SNIPPETS_PER_UNIT", 4)
-    kinds: list[Kind] = []
+    monkeypatch.setattr(board, "SNIPPETS_PER_UNIT", 4)
+    kinds: list[MachineKind] = []
     release = Board.release
 
-    def note(board: Board, kind: Kind) -> None:
+    def note(board: Board, kind: MachineKind) -> None:
         kinds.append(kind)
         release(board, kind)
 
@@ -126,7 +121,9 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[Kind]:
 
 @given(seed=st.integers(0, 10**6), weather=st.just(VIOLENT) | weathers)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-def test_in_any_weather_what_is_compared_is_measured_alike(released: list[Kind], seed: int, weather: Weather) -> None:
+def test_in_any_weather_what_is_compared_is_measured_alike(
+    released: list[MachineKind], seed: int, weather: Weather
+) -> None:
     released.clear()
     plan = Plan(
         tuple(_make_variants(12)),
@@ -138,8 +135,8 @@ def test_in_any_weather_what_is_compared_is_measured_alike(released: list[Kind],
     parcels = pack(plan, plan.orders)
     lots = {order: parcel.lot for parcel in parcels for order in parcel.orders}
     results: list[tuple[Order, object]] = []
-    counts: dict[Kind | None, tuple[int, ...]] = {}
-    for told in dispatcher.run(Board(parcels), Stop()):
+    counts: dict[MachineKind | None, tuple[int, ...]] = {}
+    for told in dispatcher.run(Board(parcels), StopRequest()):
         if isinstance(told, Returned):
             assert isinstance(told.reply, Measured)
             results += ((one.order, one.result) for one in told.reply.outcomes)
@@ -190,7 +187,7 @@ def _check_pairs(fleet: WatchingFleet, plan: Plan) -> None:
 def test_without_losses_each_lot_is_compiled_once_and_before_it_is_measured() -> None:
     plan = Plan(tuple(_make_variants(6)), sampling=COUNTING)
     fleet = WatchingFleet(5, 2, take_a_second, make_result, Weather(kinds=2), 1)
-    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+    found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     assert len(found) == len(plan.orders)
     (build,) = [asked for asked in fleet.log if isinstance(asked.body, Build)]
     assert isinstance(build.body, Build)
@@ -206,6 +203,6 @@ def test_the_same_seed_makes_the_same_run() -> None:
     runs = []
     for _ in range(2):
         fleet = SimulatedFleet(4, 2, take_a_second, make_result, VIOLENT, 5)
-        found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, Stop()))
+        found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
         runs.append([(one.order, one.began, one.node) for one in found])
     assert runs[0] == runs[1]

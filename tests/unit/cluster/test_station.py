@@ -15,28 +15,6 @@ import pytest
 from tests.fleets import COUNTING, make_case
 from tests.strangers import give_away
 from torchmark import __version__
-from torchmark.cluster import station as station_module
-from torchmark.cluster import wares
-from torchmark.cluster.opening import make_outset, open_ray
-from torchmark.cluster.parcels import (
-    Build,
-    Built,
-    Canary,
-    Heard,
-    Measure,
-    Measured,
-    Outfit,
-    Outset,
-    Race,
-    Raced,
-    Refused,
-    Survey,
-    Surveyed,
-    Ware,
-)
-from torchmark.cluster.seats import Seat
-from torchmark.cluster.station import CANARY, Station, choose_environ
-from torchmark.cluster.wares import FOLDER, NAME_LENGTH, Shelf, Supply, hash_content, pack_libraries
 from torchmark.errors import SetupError, WorkerError
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
@@ -48,7 +26,35 @@ from torchmark.model.sdk import Sdk
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.runner.comparing import Prepared
+from torchmark.runner.cluster import libraries
+from torchmark.runner.cluster import station as station_module
+from torchmark.runner.cluster.backend import make_outset, open_ray
+from torchmark.runner.cluster.libraries import (
+    FOLDER,
+    NAME_LENGTH,
+    LibraryShelf,
+    LibrarySupply,
+    hash_content,
+    pack_libraries,
+)
+from torchmark.runner.cluster.protocol import (
+    Build,
+    Built,
+    Canary,
+    Heard,
+    InputTimed,
+    LibrarySet,
+    Measure,
+    Measured,
+    PackedLibrary,
+    Race,
+    RequestRefused,
+    RunSetup,
+    Survey,
+    Surveyed,
+)
+from torchmark.runner.cluster.station import CANARY, CoreLock, Station, choose_environ
+from torchmark.runner.variant_check import Prepared
 from torchmark.wire import messages
 
 SDK = Sdk("python", "/torch", "2", "abc", True, "", 17, None)
@@ -117,7 +123,7 @@ class PretendedLab:
 class Stage:
     """A station with everything around it."""
 
-    def __init__(self, outset: Outset, folder: Path) -> None:
+    def __init__(self, outset: RunSetup, folder: Path) -> None:
         self.log: list[str] = []
         self.labs: dict[Target, PretendedLab] = {}
         self.made_with: list[tuple[Any, ...]] = []
@@ -140,7 +146,7 @@ def open_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
     stages: list[Stage] = []
 
     def open_it(targets: tuple[Target, ...] = (BASE,), sampling: Sampling = COUNTING, **more: Any) -> Stage:
-        stages.append(Stage(Outset(__version__, targets, sampling, str(tmp_path), ("/lib",), **more), tmp_path / "c"))
+        stages.append(Stage(RunSetup(__version__, targets, sampling, str(tmp_path), ("/lib",), **more), tmp_path / "c"))
         return stages[-1]
 
     yield open_it
@@ -178,7 +184,7 @@ def test_a_node_without_valgrind_says_so_only_where_anything_is_counted(
         raise SetupError("There is no Valgrind.", missing="valgrind", advice=f"Look in {path}.")
 
     monkeypatch.setattr(station_module, "find_valgrind", find)
-    assert open_stage().ask(Survey()) == Refused("There is no Valgrind. Look in /bin.")
+    assert open_stage().ask(Survey()) == RequestRefused("There is no Valgrind. Look in /bin.")
     assert isinstance(open_stage(sampling=Sampling((Metric.WALL,))).ask(Survey()), Surveyed)
 
 
@@ -204,7 +210,7 @@ def test_a_canary_that_cannot_be_counted_is_refused_with_the_reason(open_stage: 
     stage = open_stage()
     stage.ask(Survey())
     stage.labs[BASE].results[CANARY.args.stmt] = Failure(FailureKind.RAISED, "No torch.add.")
-    assert stage.ask(Canary()) == Refused("Nothing can be counted: No torch.add.")
+    assert stage.ask(Canary()) == RequestRefused("Nothing can be counted: No torch.add.")
 
 
 @pytest.mark.parametrize(
@@ -220,7 +226,7 @@ def test_what_a_machine_lacks_is_refused_whatever_was_asked(open_stage: Any, pro
     stage.ask(Survey())
     stage.labs[BASE].counter_problem = problem
     for body in (Canary(), make_measure(make_orders("a"))):
-        assert stage.ask(body) == Refused(str(problem))
+        assert stage.ask(body) == RequestRefused(str(problem))
 
 
 def test_a_fault_of_ours_is_not_taken_for_one_of_the_machine(open_stage: Any) -> None:
@@ -275,7 +281,9 @@ def test_a_race_is_held_by_the_one_that_times(open_stage: Any) -> None:
     stage.ask(Survey())
     one = FuzzedInput(0, {}, {}, "")
     said = stage.ask(Race(one, RaceJob(("x", "y"), "", Place("/")), 7.0))
-    assert said == Raced((Times(1, (0.5,)), Times(1, (0.5,))), stage.labs[BASE].timer.environment, stage.station.node)
+    assert said == InputTimed(
+        (Times(1, (0.5,)), Times(1, (0.5,))), stage.labs[BASE].timer.environment, stage.station.node
+    )
     assert stage.log[-1] == "race ('x', 'y') 7.0"
     assert len(stage.labs[BASE].pinned) == 1
 
@@ -345,7 +353,7 @@ def test_one_file_for_many_snippets_travels_once(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Path, "read_bytes", note)
     packed, contents = pack_libraries({S[0]: first, S[1]: Compiled(str(tmp_path / "b.so"), "b"), S[2]: twin})
     name = hash_content(b"library")
-    assert packed == {S[0]: Ware("a", name), S[1]: Ware("b", name), S[2]: Ware("c", name)}
+    assert packed == {S[0]: PackedLibrary("a", name), S[1]: PackedLibrary("b", name), S[2]: PackedLibrary("c", name)}
     assert contents == {name: b"library"}
     assert reads == ["a.so", "c.so"]
 
@@ -356,11 +364,11 @@ def test_what_does_not_compile_travels_too_but_not_what_a_machine_was_short_of()
     assert pack_libraries({S[0]: wrong, S[1]: short}) == ({S[0]: wrong}, {})
 
 
-def make_outfit(content: bytes, target: Target = BASE, **more: Ware | Failure) -> Outfit:
+def make_outfit(content: bytes, target: Target = BASE, **more: PackedLibrary | Failure) -> LibrarySet:
     name = hash_content(content)
-    wares: dict[Snippet, Ware | Failure] = {S[0]: Ware("a", name), S[1]: Ware("b", name)}
+    wares: dict[Snippet, PackedLibrary | Failure] = {S[0]: PackedLibrary("a", name), S[1]: PackedLibrary("b", name)}
     wares |= {Snippet(stmt): one for stmt, one in more.items()}
-    return Outfit(((target, wares),), {name: content})
+    return LibrarySet(((target, wares),), {name: content})
 
 
 def as_bytes(handle: object) -> bytes:
@@ -375,7 +383,7 @@ def test_libraries_are_unpacked_under_their_content_once(tmp_path: Path) -> None
         fetched.append(handle)
         return as_bytes(handle)
 
-    shelf = Shelf(tmp_path / FOLDER, fetch)
+    shelf = LibraryShelf(tmp_path / FOLDER, fetch)
     wrong = Failure(FailureKind.NOT_COMPILED, "no")
     outfits = [make_outfit(b"one", z=wrong), make_outfit(b"head's", HEAD)]
     found = shelf.unpack([*S, Snippet("z")], BASE, outfits)
@@ -384,7 +392,7 @@ def test_libraries_are_unpacked_under_their_content_once(tmp_path: Path) -> None
     assert path.read_bytes() == b"one"
     assert os.access(path, os.X_OK)
     # Another process of the same node finds it there.
-    assert Shelf(tmp_path / FOLDER, fetch).unpack(S, BASE, outfits) == {S[0]: found[S[0]], S[1]: found[S[1]]}
+    assert LibraryShelf(tmp_path / FOLDER, fetch).unpack(S, BASE, outfits) == {S[0]: found[S[0]], S[1]: found[S[1]]}
     assert fetched == [b"one"]
     assert os.listdir(tmp_path / FOLDER) == [path.name]
 
@@ -399,14 +407,14 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     def interrupt(*_: object) -> bytes:
         raise KeyboardInterrupt
 
-    shelf = Shelf(tmp_path / FOLDER, interrupt if step == "fetch" else as_bytes)
+    shelf = LibraryShelf(tmp_path / FOLDER, interrupt if step == "fetch" else as_bytes)
     with monkeypatch.context() as patch:
         if step != "fetch":
             patch.setattr(Path if step == "write" else os, "chmod" if step == "write" else "replace", interrupt)
         with pytest.raises(KeyboardInterrupt):
             shelf.unpack(S, BASE, [make_outfit(b"one")])
     assert not (tmp_path / FOLDER).exists() or os.listdir(tmp_path / FOLDER) == []
-    assert len(Shelf(tmp_path / FOLDER, as_bytes).unpack(S, BASE, [make_outfit(b"one")])) == 2
+    assert len(LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S, BASE, [make_outfit(b"one")])) == 2
 
 
 def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
@@ -420,7 +428,7 @@ def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
     found: list[object] = []
 
     def work() -> None:
-        found.append(Shelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")]))
+        found.append(LibraryShelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")]))
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -436,14 +444,14 @@ def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["content", "mode"])
 def test_a_library_that_is_not_what_its_name_says_is_fetched_again(tmp_path: Path, damage: str) -> None:
     outfits = [make_outfit(b"one")]
-    Shelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
+    LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
     path = tmp_path / FOLDER / f"{hash_content(b'one')}.so"
     before = path.stat().st_ino
     if damage == "content":
         path.write_bytes(b"torn")
     else:
         path.chmod(0o777)
-    found = Shelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
+    found = LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
     assert found == {S[0]: Compiled(str(path), "a")}
     assert path.read_bytes() == b"one"
     assert path.stat().st_ino != before
@@ -456,11 +464,11 @@ def test_a_library_of_another_user_is_fetched_again(tmp_path: Path, monkeypatch:
         fetched.append(handle)
         return b"lost on its way"
 
-    Shelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [make_outfit(b"one")])
-    Shelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")])
+    LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [make_outfit(b"one")])
+    LibraryShelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")])
     assert fetched == []
     give_away(tmp_path / FOLDER / f"{hash_content(b'one')}.so", monkeypatch)
-    Shelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")])
+    LibraryShelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")])
     assert fetched == [b"one"]
 
 
@@ -468,26 +476,26 @@ def test_a_library_of_another_user_is_fetched_again(tmp_path: Path, monkeypatch:
 def test_a_library_that_did_not_arrive_as_it_was_sent_is_a_failure_that_may_pass_later(
     tmp_path: Path, name: str
 ) -> None:
-    outfit = Outfit(((BASE, {S[0]: Ware("a", name)}),), {name: b"one"})
-    found = Shelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [outfit])[S[0]]
+    outfit = LibrarySet(((BASE, {S[0]: PackedLibrary("a", name)}),), {name: b"one"})
+    found = LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [outfit])[S[0]]
     assert isinstance(found, Failure)
     assert may_pass_later(found)
     assert not list(tmp_path.rglob("*.so"))
 
 
 def test_whoever_counts_has_a_core_of_its_own_and_no_link_is_followed(tmp_path: Path) -> None:
-    one, two, three = (Seat((4, 5), tmp_path) for _ in range(3))
+    one, two, three = (CoreLock((4, 5), tmp_path) for _ in range(3))
     assert (one.core, two.core, three.core) == (4, 5, 5)
     for seat in (one, two, three):
         seat.close()
     (tmp_path / "core6").symlink_to(tmp_path / "made by us")
-    assert Seat((6, 7), tmp_path).core == 7
+    assert CoreLock((6, 7), tmp_path).core == 7
     assert not (tmp_path / "made by us").exists()
 
 
 def test_libraries_that_nobody_needed_for_long_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchmark.native.cache.Cache.__init__.__defaults__", (25,))
-    shelf = Shelf(tmp_path, as_bytes)
+    shelf = LibraryShelf(tmp_path, as_bytes)
     contents = [bytes([number]) * 10 for number in range(4)]
     for moment, content in enumerate(contents[:2]):
         shelf.unpack(S[:1], BASE, [make_outfit(content)])
@@ -505,8 +513,8 @@ def test_what_did_not_come_is_compiled_here(tmp_path: Path, monkeypatch: pytest.
         asked.append((list(snippets), sdk, dict(environ), jobs))
         return {snippet: Compiled("here.so", snippet.stmt) for snippet in snippets}
 
-    monkeypatch.setattr(wares, "build_snippets", build)
-    supply = Supply(Shelf(tmp_path, as_bytes), BASE, [make_outfit(b"one")], {"CXX": "g++"})
+    monkeypatch.setattr(libraries, "build_snippets", build)
+    supply = LibrarySupply(LibraryShelf(tmp_path, as_bytes), BASE, [make_outfit(b"one")], {"CXX": "g++"})
     assert supply.build(S, SDK, 2)[S[2]] == Compiled("here.so", "c")
     assert supply.build(S[:2], SDK, 2)[S[0]] == Compiled(str(tmp_path / f"{hash_content(b'one')}.so"), "a")
     assert asked == [([S[2]], SDK, {"CXX": "g++"}, 2)]
@@ -522,7 +530,7 @@ def test_what_one_station_compiles_another_measures_without_a_compiler(
         library = make_library(tmp_path, "made", b"library").library
         return {snippet: Compiled(library, f"key {snippet.stmt}") for snippet in snippets}
 
-    monkeypatch.setattr(wares, "build_snippets", build)
+    monkeypatch.setattr(libraries, "build_snippets", build)
     sampling = Sampling((Metric.WALL,))
     built = open_stage(TWO, sampling).ask(Build(cases))
     assert isinstance(built, Built)
@@ -533,10 +541,10 @@ def test_what_one_station_compiles_another_measures_without_a_compiler(
     def refuse(*_: object, **__: object) -> None:
         raise SetupError("There is no compiler.", missing="compiler", advice="Install one.")
 
-    monkeypatch.setattr(wares, "build_snippets", refuse)
+    monkeypatch.setattr(libraries, "build_snippets", refuse)
     orders = [Order(cases[1], target, Metric.WALL) for target in TWO]
     stage = open_stage(TWO, sampling)
-    said = stage.ask(make_measure(orders, Outfit(built.wares, built.contents)))
+    said = stage.ask(make_measure(orders, LibrarySet(built.wares, built.contents)))
     assert [one.result for one in said.outcomes] == [Times(1, (1.0,))] * 2
     assert [line for line in stage.log if line.startswith("time")] == ["time base b key b", "time head b key b"]
     # Without them it is compiled on the spot, which fails for its own orders.
@@ -550,7 +558,7 @@ def test_a_node_that_cannot_compile_leaves_it_to_those_that_measure(
     def refuse(*_: object, **__: object) -> None:
         raise SetupError("There is no compiler.", missing="compiler", advice="Install one.")
 
-    monkeypatch.setattr(wares, "build_snippets", refuse)
+    monkeypatch.setattr(libraries, "build_snippets", refuse)
     assert open_stage().ask(Build((make_case("a", Language.CPP),))) == Built(((BASE, {}),), {})
 
 

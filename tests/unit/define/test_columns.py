@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.columns import COLUMN_WIDTH, join_stmts, parse_stmts
+from torchmark.define.signature import COLUMN_WIDTH, join_stmts, parse_stmts
 from torchmark.errors import DefinitionError
 
 HEADING = "Python                                   | C++"

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.columns import parse_stmts
-from torchmark.define.expand import expand
+from torchmark.define.expand import expand, flatten
 from torchmark.define.groups import GroupedModules, GroupedStmts, GroupedVariants
-from torchmark.define.setups import GroupedSetup
-from torchmark.define.tree import flatten
+from torchmark.define.options import GroupedSetup
+from torchmark.define.signature import parse_stmts
 from torchmark.errors import DefinitionError
 from torchmark.model.case import (
     AutogradMode,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.expression import MOST_LEVELS, And, Expression, Not, Or, Word, parse, words
+from torchmark.define.selection import MOST_LEVELS, And, Expression, Not, Or, Word, parse, words
 from torchmark.errors import UsageError
 
 A, B, C = Word("a"), Word("b"), Word("c")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedStmts, GroupedVariants
-from torchmark.define.setups import GroupedSetup
+from torchmark.define.options import GroupedSetup
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode
 from torchmark.model.task import Language

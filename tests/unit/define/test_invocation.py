@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from torchmark.define.invocation import (
+from torchmark.define.generated import (
     add_backward,
     call_model,
     derive_model,

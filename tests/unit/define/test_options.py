@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.invocation import compile_model
+from torchmark.define.generated import compile_model
 from torchmark.define.options import (
     check_flag,
     check_python,

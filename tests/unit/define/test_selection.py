@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.define.expression import parse
-from torchmark.define.selection import Selection, keywords, missing_words, nearby, nearest, select
+from torchmark.define.selection import Selection, keywords, missing_words, nearby, nearest, parse, select
 from torchmark.model.case import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 

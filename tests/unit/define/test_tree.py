@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchmark.define.expand import flatten
 from torchmark.define.groups import GroupedStmts
-from torchmark.define.tree import flatten
 from torchmark.errors import DefinitionError
 from torchmark.model.case import TimerArgs
 

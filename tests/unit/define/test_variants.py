@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.comparing import as_expressions, shared_names
-from torchmark.define.variants import Block, Pair, pair_up, parse_block
+from torchmark.define.generated import as_expressions, shared_names
+from torchmark.define.signature import Block, LanguagePair, pair_up, parse_block
 from torchmark.errors import DefinitionError
 from torchmark.model.task import Language
 
@@ -113,11 +113,11 @@ def test_statements_on_the_same_line_of_the_same_label_are_paired() -> None:
     python = parse_block("a\n# @one\nb(\n1)\n\nc\n# @python\nd", PY)
     cpp = parse_block("\n\n// @one\nb;\n\n// nothing\nc;\n// @cpp\ne;", CPP)
     assert pair_up(python, cpp) == {
-        ("",): Pair("a", None),
-        ("one", "Case:  0"): Pair("b(\n1)", "b;"),
-        ("one", "Case:  1"): Pair("c", "c;"),
-        ("python",): Pair("d", None),
-        ("cpp",): Pair(None, "e;"),
+        ("",): LanguagePair("a", None),
+        ("one", "Case:  0"): LanguagePair("b(\n1)", "b;"),
+        ("one", "Case:  1"): LanguagePair("c", "c;"),
+        ("python",): LanguagePair("d", None),
+        ("cpp",): LanguagePair(None, "e;"),
     }
 
 
@@ -174,8 +174,8 @@ def test_variables_of_both_setups_are_found(python: str, cpp: str, names: tuple[
 @pytest.mark.parametrize(
     ("python", "cpp", "expected"),
     [
-        ("x + y  # sum", "x + y;  // sum", Pair("x + y", "x + y")),
-        ("f(\n  x)", "f(\n  x);", Pair("f(\n  x)", "f(\n  x)")),
+        ("x + y  # sum", "x + y;  // sum", LanguagePair("x + y", "x + y")),
+        ("f(\n  x)", "f(\n  x);", LanguagePair("f(\n  x)", "f(\n  x)")),
         ("x += 1", "x += 1;", None),
         ("x; y", "x; y;", None),
         ("x", "auto y = x;", None),
@@ -184,5 +184,7 @@ def test_variables_of_both_setups_are_found(python: str, cpp: str, names: tuple[
         (None, "x;", None),
     ],
 )
-def test_expressions_are_told_from_statements(python: str | None, cpp: str | None, expected: Pair | None) -> None:
-    assert as_expressions(Pair(python, cpp)) == expected
+def test_expressions_are_told_from_statements(
+    python: str | None, cpp: str | None, expected: LanguagePair | None
+) -> None:
+    assert as_expressions(LanguagePair(python, cpp)) == expected

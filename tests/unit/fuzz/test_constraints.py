@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from torchmark import DefinitionError, FuzzedParameter, Fuzzer
-from torchmark.fuzz.constraints import adapt, name_constraint, refuses
+from torchmark.fuzz.fuzzer import adapt, name_constraint, refuses
 
 VALUES = {"a": 1, "b": 2, "c": 3}
 

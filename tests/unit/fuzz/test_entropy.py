@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from torchmark.fuzz.entropy import Entropy
+from torchmark.fuzz.random_values import Entropy
 
 CPU = torch.device("cpu")
 

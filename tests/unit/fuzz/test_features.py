@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from torchmark import BinaryOpFuzzer, FuzzedParameter, FuzzedTensor, Fuzzer, UnaryOpSparseFuzzer
-from torchmark.fuzz.features import as_value, outline
+from torchmark.fuzz.fuzzer import as_value, outline
 
 
 def test_an_outline_tells_what_tensors_will_be_like() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark import DefinitionError
-from torchmark.fuzz.filling import check_dtype, dtype_size, fill, make_sparse, place_at_random, unravel
+from torchmark.fuzz.random_values import check_dtype, dtype_size, fill, make_sparse, place_at_random, unravel
 
 BITS = {torch.bool: 8, torch.complex64: 64, torch.complex128: 128, torch.float8_e5m2: 8, torch.bfloat16: 16}
 

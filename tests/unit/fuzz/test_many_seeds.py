@@ -8,9 +8,7 @@ import torch
 
 from tests.sampling import assert_shares
 from torchmark import BinaryOpFuzzer, BinaryOpSparseFuzzer
-from torchmark.fuzz.operators import PROBABILITY_CONTIGUOUS
-from torchmark.fuzz.sizes import DIM_CHOICES, PRESETS, STEP_CHOICES
-from torchmark.fuzz.sparse_operators import DENSITY_CHOICES
+from torchmark.fuzz.operators import DENSITY_CHOICES, DIM_CHOICES, PRESETS, PROBABILITY_CONTIGUOUS, STEP_CHOICES
 
 SEEDS = 2000
 SMALL = PRESETS["small"]

@@ -16,7 +16,7 @@ from tests import reference_fuzzers
 from tests.sampling import assert_shares
 from torchmark import BinaryOpFuzzer, Fuzzer, UnaryOpFuzzer, UsageError
 from torchmark.fuzz.fuzzer import Draft
-from torchmark.fuzz.sizes import DIM_CHOICES, PRESETS, REFERENCE
+from torchmark.fuzz.operators import DIM_CHOICES, PRESETS, REFERENCE
 
 DRAFTS = 2000
 Build = Callable[..., Fuzzer]

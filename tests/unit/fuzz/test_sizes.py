@@ -6,7 +6,7 @@ import pytest
 
 from tests.sampling import assert_shares
 from torchmark import FuzzedParameter, Fuzzer, UsageError
-from torchmark.fuzz.sizes import (
+from torchmark.fuzz.operators import (
     DIM_CHOICES,
     PRESETS,
     REFERENCE,

@@ -16,8 +16,7 @@ from tests import reference_fuzzers
 from tests.sampling import assert_shares
 from torchmark import BinaryOpSparseFuzzer, Fuzzer, UnaryOpSparseFuzzer
 from torchmark.fuzz.fuzzer import Draft
-from torchmark.fuzz.sizes import DIM_CHOICES, PRESETS, REFERENCE
-from torchmark.fuzz.sparse_operators import DENSITY_CHOICES, SPARSE_DIM_CHOICES
+from torchmark.fuzz.operators import DENSITY_CHOICES, DIM_CHOICES, PRESETS, REFERENCE, SPARSE_DIM_CHOICES
 
 Build = Callable[..., Fuzzer]
 BOTH: list[Build] = [UnaryOpSparseFuzzer, BinaryOpSparseFuzzer]

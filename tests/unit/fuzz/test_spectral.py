@@ -11,8 +11,14 @@ from torch.utils.benchmark.op_fuzzers import spectral as reference
 from tests import reference_fuzzers
 from tests.sampling import assert_shares
 from torchmark import DefinitionError, SpectralOpFuzzer, UsageError
-from torchmark.fuzz.sizes import DIM_CHOICES
-from torchmark.fuzz.spectral import REGULAR_SIZES, SPECTRAL_PRESETS, SPECTRAL_REFERENCE, power_range, regular_sizes
+from torchmark.fuzz.operators import (
+    DIM_CHOICES,
+    REGULAR_SIZES,
+    SPECTRAL_PRESETS,
+    SPECTRAL_REFERENCE,
+    power_range,
+    regular_sizes,
+)
 
 
 @pytest.mark.parametrize("probability", [1.0, 0.6])

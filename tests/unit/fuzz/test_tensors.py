@@ -13,8 +13,7 @@ import torch
 
 from tests.sampling import assert_shares
 from torchmark import DefinitionError, FuzzedParameter, FuzzedTensor, Fuzzer, UsageError
-from torchmark.fuzz.extents import prod
-from torchmark.fuzz.tensors import Params
+from torchmark.fuzz.tensors import Params, prod
 
 
 def make_varied(seed: int, device: str | None = None) -> Fuzzer:

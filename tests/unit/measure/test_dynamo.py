@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from torchmark.measure.dynamo import ACCOUNT, Tally, Watch, make_tally, read_tally, word_compilation, word_compiling
+from torchmark.measure.dynamo import (
+    ACCOUNT,
+    CompilerCounters,
+    Watch,
+    make_tally,
+    read_tally,
+    word_compilation,
+    word_compiling,
+)
 from torchmark.measure.source import open_source
 
 HERE = SimpleNamespace(filename="model.py", lineno=7)
@@ -30,16 +38,16 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_where_no_compiler_was_loaded_there_is_nothing_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, ACCOUNT, raising=False)
-    assert read_tally() == Tally()
+    assert read_tally() == CompilerCounters()
     assert Watch().find_compiling() is None
 
 
 def test_counters_are_read_and_not_changed() -> None:
     counters = {"frames": {"total": 3, "ok": 2}, "stats": {"unique_graphs": 2}, "graph_break": {"a": 1, "b": 2}}
-    assert make_tally(counters) == Tally(frames=3, abandoned=1, graphs=2, graph_breaks=3)
+    assert make_tally(counters) == CompilerCounters(frames=3, abandoned=1, graphs=2, graph_breaks=3)
     assert make_tally(
         {"inductor": {"fxgraph_cache_hit": 1, "fxgraph_cache_miss": 2}, "aot_autograd": {"total": 4}}
-    ) == (Tally(lowered=7, cache_hits=1, cache_misses=2))
+    ) == (CompilerCounters(lowered=7, cache_hits=1, cache_misses=2))
     assert set(counters) == {"frames", "stats", "graph_break"}
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import subprocess
 
-from torchmark.model.owner import is_alive, read_start, this_process
+from torchmark.processes import is_alive, read_start, this_process
 
 
 def test_a_process_knows_itself_to_be_alive() -> None:

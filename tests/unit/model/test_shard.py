@@ -6,7 +6,7 @@ import pytest
 
 from tests.stored_runs import BEGAN, INFO
 from torchmark.errors import UsageError
-from torchmark.model.shard import MERGED, SHARD, Part, Shard, parse_shard, read_parts, read_shard, write_parts
+from torchmark.model.shard import MERGED, SHARD, Shard, ShardPart, parse_shard, read_parts, read_shard, write_parts
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ def test_a_shard_that_there_is_not_is_told(text: str) -> None:
 def test_a_run_knows_which_part_it_is() -> None:
     shard = dataclasses.replace(INFO, options=((SHARD, ("2/5",)),))
     assert read_shard(shard) == Shard(2, 5)
-    assert read_parts(shard) == (Part(Shard(2, 5), INFO.id),)
+    assert read_parts(shard) == (ShardPart(Shard(2, 5), INFO.id),)
     assert read_shard(INFO) is None
     assert read_parts(INFO) == ()
 
 
 def test_what_was_put_together_is_of_parts_until_it_is_finished() -> None:
-    parts = (Part(Shard(1, 3), "a" * 32), Part(Shard(3, 3), "b" * 32))
+    parts = (ShardPart(Shard(1, 3), "a" * 32), ShardPart(Shard(3, 3), "b" * 32))
     info = dataclasses.replace(INFO, options=(write_parts(parts),))
     assert read_parts(info) == parts
     assert read_parts(dataclasses.replace(info, finished=BEGAN)) == ()

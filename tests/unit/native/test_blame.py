@@ -5,21 +5,21 @@ import pytest
 from torchmark.model.outcome import FailureKind
 from torchmark.model.snippet import Snippet
 from torchmark.native.blame import Attempt, Blame, blame_compiling, blame_linking, find_problem
-from torchmark.native.compiler import Run
-from torchmark.native.render import LIGHT_HEADERS, Entry, Unit
+from torchmark.native.compiler import ProgramResult
+from torchmark.native.render import LIGHT_HEADERS, CompileUnit, KeyedSnippet
 
 KEYS = [f"{i:032x}" for i in range(4)]
 
 
-def unit(*snippets: Snippet) -> Unit:
-    return Unit(tuple(Entry(one, key) for one, key in zip(snippets, KEYS, strict=False)), LIGHT_HEADERS)
+def unit(*snippets: Snippet) -> CompileUnit:
+    return CompileUnit(tuple(KeyedSnippet(one, key) for one, key in zip(snippets, KEYS, strict=False)), LIGHT_HEADERS)
 
 
 FOUR = unit(*(Snippet(f"f({i});", "", "int g;" if i > 1 else "") for i in range(4)))
 
 
-def compiled(output: str, which: Unit = FOUR) -> Attempt:
-    return blame_compiling(which, Run(1, output))
+def compiled(output: str, which: CompileUnit = FOUR) -> Attempt:
+    return blame_compiling(which, ProgramResult(1, output))
 
 
 def test_everyone_with_an_error_of_their_own_is_guilty() -> None:
@@ -58,22 +58,22 @@ def test_a_fault_at_file_scope_is_everyones_who_shares_it() -> None:
 @pytest.mark.parametrize(
     ("run", "word"),
     [
-        (Run(-9, ""), "memory"),
-        (Run(1, "g++: fatal error: Killed signal terminated program cc1plus"), "memory"),
-        (Run(1, "virtual memory exhausted: Cannot allocate memory"), "memory"),
-        (Run(1, "fatal error: error writing to unit.s: No space left on device"), "disk"),
-        (Run(1, ""), "disk"),
+        (ProgramResult(-9, ""), "memory"),
+        (ProgramResult(1, "g++: fatal error: Killed signal terminated program cc1plus"), "memory"),
+        (ProgramResult(1, "virtual memory exhausted: Cannot allocate memory"), "memory"),
+        (ProgramResult(1, "fatal error: error writing to unit.s: No space left on device"), "disk"),
+        (ProgramResult(1, ""), "disk"),
     ],
 )
-def test_what_the_machine_lacks_is_nobodys_fault(run: Run, word: str) -> None:
+def test_what_the_machine_lacks_is_nobodys_fault(run: ProgramResult, word: str) -> None:
     attempt = blame_compiling(FOUR, run)
     assert attempt.blame is Blame.OUR_MEANS
     assert word in attempt.problem
 
 
 def test_a_compiler_that_took_too_long_is_tried_on_less() -> None:
-    assert blame_compiling(FOUR, Run(-9, "", timed_out=True)).blame is Blame.UNKNOWN
-    assert blame_compiling(unit(Snippet("f();")), Run(-9, "", timed_out=True)).blame is Blame.OUR_MEANS
+    assert blame_compiling(FOUR, ProgramResult(-9, "", timed_out=True)).blame is Blame.UNKNOWN
+    assert blame_compiling(unit(Snippet("f();")), ProgramResult(-9, "", timed_out=True)).blame is Blame.OUR_MEANS
 
 
 def test_whoever_writes_a_name_that_nothing_defines_is_guilty() -> None:
@@ -82,12 +82,15 @@ def test_whoever_writes_a_name_that_nothing_defines_is_guilty() -> None:
         f"ld: unit.o: in function `torchmark_loop_{KEYS[1]}':\nx: undefined reference to `hidden()'\n"
         "ld: unit.o: in function `helper()':\nx: undefined reference to `int ns::f<int>(int)'\n"
     )
-    attempt = blame_linking(users, Run(1, output))
+    attempt = blame_linking(users, ProgramResult(1, output))
     assert sorted(attempt.guilty) == [0, 1, 2]
     assert attempt.guilty[1].failure.message == "It does not link: nothing defines hidden()."
     assert all(verdict.final for verdict in attempt.guilty.values())
     only_at_file_scope = output[output.index("ld: unit.o: in function `helper()'") :]
-    assert blame_linking(unit(Snippet("k();"), Snippet("l();")), Run(1, only_at_file_scope)).blame is Blame.UNKNOWN
+    assert (
+        blame_linking(unit(Snippet("k();"), Snippet("l();")), ProgramResult(1, only_at_file_scope)).blame
+        is Blame.UNKNOWN
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.processes import is_alive, wait_until
-from torchmark.native.guarding import guarded, run_guarded
+from torchmark.processes import guarded, run_guarded
 
 # Starts a program that starts another, tells the numbers of both, and waits.
 PROGRAM = """
 import subprocess, sys, time
 from pathlib import Path
-from torchmark.native.guarding import run_guarded
+from torchmark.processes import run_guarded
 folder = Path(sys.argv[1])
 with run_guarded(["sh", "-c", "sleep 1000 & echo $$ $!; wait"], folder=folder, stdout=subprocess.PIPE) as process:
     print(process.stdout.readline().decode(), end="", flush=True)

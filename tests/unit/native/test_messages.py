@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from torchmark.native.messages import (
+from torchmark.native.blame import (
     LONGEST_MESSAGE_LINES,
-    Place,
+    SnippetPlace,
     Undefined,
     for_the_user,
     read_complaints,
@@ -44,20 +44,20 @@ torch::twice('a');
 
 def test_errors_of_gcc_are_given_to_their_snippets() -> None:
     first, second, third = read_complaints(GCC)
-    assert (first.snippet, first.place) == (1, Place("stmt", 2, 5))
+    assert (first.snippet, first.place) == (1, SnippetPlace("stmt", 2, 5))
     assert first.summary == "'foo' was not declared in this scope"
     assert first.text.endswith("     ^~~")
-    assert (second.snippet, second.place) == (3, Place("setup", 1, 20))
+    assert (second.snippet, second.place) == (3, SnippetPlace("setup", 1, 20))
     assert "too small" in second.summary
     assert "reduces to" in second.text
     assert "foo" not in second.text
-    assert (third.snippet, third.place) == (4, Place("stmt", 1, 10))
+    assert (third.snippet, third.place) == (4, SnippetPlace("stmt", 1, 10))
 
 
 def test_errors_of_clang_are_given_to_their_snippets() -> None:
     first, second = read_complaints(CLANG)
-    assert (first.snippet, first.place) == (0, Place("stmt", 1, 1))
-    assert (second.snippet, second.place) == (2, Place("stmt", 1, 8))
+    assert (first.snippet, first.place) == (0, SnippetPlace("stmt", 1, 1))
+    assert (second.snippet, second.place) == (2, SnippetPlace("stmt", 1, 8))
     assert "In file included" not in first.text
 
 

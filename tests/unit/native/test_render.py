@@ -4,33 +4,41 @@ import re
 
 from torchmark.model.snippet import Snippet
 from torchmark.native.build import SNIPPETS_PER_UNIT, plan
-from torchmark.native.render import FULL_HEADERS, LIGHT_HEADERS, SCRIPT_HEADERS, Entry, Unit, choose_headers, render
+from torchmark.native.render import (
+    FULL_HEADERS,
+    LIGHT_HEADERS,
+    SCRIPT_HEADERS,
+    CompileUnit,
+    KeyedSnippet,
+    choose_headers,
+    render,
+)
 
 
-def entry(stmt: str = "f();", setup: str = "", global_setup: str = "") -> Entry:
-    return Entry(Snippet(stmt, setup, global_setup), f"{abs(hash((stmt, setup, global_setup))):032x}"[:32])
+def entry(stmt: str = "f();", setup: str = "", global_setup: str = "") -> KeyedSnippet:
+    return KeyedSnippet(Snippet(stmt, setup, global_setup), f"{abs(hash((stmt, setup, global_setup))):032x}"[:32])
 
 
 def test_the_users_text_is_there_to_the_letter_and_after_its_own_line_directive() -> None:
     stmt = 'auto s = "\\n\\d\\0 \\\\1"; // end \\'
-    rendered = render(Unit((entry(stmt, "int a;\nint b;", "#define N 4"),), LIGHT_HEADERS))
+    rendered = render(CompileUnit((entry(stmt, "int a;\nint b;", "#define N 4"),), LIGHT_HEADERS))
     assert f'#line 1 "torchmark-0.stmt"\n{stmt}\n\n#line 1 "torchmark-0.stmt"\n' in rendered.source
     assert '#line 1 "torchmark-0.setup"\nint a;\nint b;\n\n#line 2 "torchmark-0.setup"\n      double' in rendered.source
     assert rendered.parts["torchmark-0.global"] == "#define N 4"
 
 
 def test_what_follows_a_text_stands_at_its_end_tabs_included() -> None:
-    source = render(Unit((entry("\tf(\t)"),), LIGHT_HEADERS)).source
+    source = render(CompileUnit((entry("\tf(\t)"),), LIGHT_HEADERS)).source
     assert "\n\t  \t }\n" in source
 
 
 def test_a_global_setup_that_is_shared_stands_there_once() -> None:
-    unit = Unit((entry("f();", "", "int g;"), entry("g();", "", "int g;"), entry("h();")), LIGHT_HEADERS)
+    unit = CompileUnit((entry("f();", "", "int g;"), entry("g();", "", "int g;"), entry("h();")), LIGHT_HEADERS)
     assert render(unit).source.count("int g;") == 1
 
 
 def test_macros_of_a_snippet_end_with_it() -> None:
-    source = render(Unit((entry("#define N 3\nf(N);"),), LIGHT_HEADERS)).source
+    source = render(CompileUnit((entry("#define N 3\nf(N);"),), LIGHT_HEADERS)).source
     before, _, after = source.partition("#define N 3")
     assert '#pragma push_macro("N")' in before
     assert '#pragma pop_macro("N")' in after
@@ -62,5 +70,5 @@ def test_very_many_are_spread_over_files() -> None:
 
 
 def test_every_snippet_has_a_mark_at_both_ends() -> None:
-    source = render(Unit((entry("a();"), entry("b();")), LIGHT_HEADERS)).source
+    source = render(CompileUnit((entry("a();"), entry("b();")), LIGHT_HEADERS)).source
     assert re.findall(r"\.long (\d), (\d)", source) == [("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.native.scan import Problem, scan
+from torchmark.native.render import Problem, scan
 
 
 @pytest.mark.parametrize(

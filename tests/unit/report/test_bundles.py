@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import zipfile
 
-from torchmark.report.bundles import pack_bundle
+from torchmark.report.html.overrides import pack_bundle
 
 FILES = {"README.md": "hello\n", "flames/base-add.svg": "<svg/>"}
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
-from torchmark.report.cases import LEAST_WIDTH, render_cases, summarise_cases
-from torchmark.report.cells import measure
+from torchmark.report.text.plan import LEAST_WIDTH, render_cases, summarise_cases
+from torchmark.report.text.terminal import measure
 
 EAGER, JIT, BOTH = (RuntimeMode.EAGER,), (RuntimeMode.JIT,), (RuntimeMode.EAGER, RuntimeMode.JIT)
 FORWARD, TRAINING = (AutogradMode.FORWARD,), (AutogradMode.FORWARD, AutogradMode.FORWARD_BACKWARD)

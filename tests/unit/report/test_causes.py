@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from tests.made_judgements import CRASHED, fail, make_count, make_judgement, make_time, random_judgements
-from torchmark.model.judgement import Cause, CountEvidence, Judgement, Side, TimeEvidence, Verdict
-from torchmark.report.causes import SHORT_CAUSES, explain_cause
+from torchmark.model.judgement import CaseJudgement, Cause, CountEvidence, Side, TimeEvidence, Verdict
+from torchmark.report.text.verdict_reasons import SHORT_CAUSES, explain_cause
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_every_cause_has_a_few_words_too() -> None:
 
 
 @given(random_judgements)
-def test_any_evidence_is_a_sentence(judgement: Judgement) -> None:
+def test_any_evidence_is_a_sentence(judgement: CaseJudgement) -> None:
     text = explain_cause(judgement)
     assert text.isprintable()
     assert text

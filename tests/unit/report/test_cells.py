@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from torchmark.report import cells
-from torchmark.report.cells import cut, cut_middle, pad, wrap
-from torchmark.report.printable import printable
+from torchmark.report.text import terminal
+from torchmark.report.text.terminal import cut, cut_middle, pad, printable, wrap
 
 TEXTS = st.text().map(printable)
 
@@ -39,7 +38,7 @@ def test_a_text_of_any_length_is_cut_and_wrapped_with_few_measurements(
         measured.append(len(text))
         return cell_len(text)
 
-    monkeypatch.setattr(cells, "measure", count_calls)
+    monkeypatch.setattr(terminal, "measure", count_calls)
     for shorten in (cut, cut_middle):
         assert cell_len(shorten(text, 60)) <= 60
     lines = wrap(text, 60)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_judgements import make_time
-from torchmark.report.changes import (
+from torchmark.report.text.units import (
     explain_level,
     find_bound,
     find_seconds,

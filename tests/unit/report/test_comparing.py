@@ -5,10 +5,10 @@ import json
 
 from tests.made_contrasts import evidence, grown, judgement
 from tests.sample_runs import ADD, FAILING
-from torchmark.analysis.contrast import Contrast
+from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.comparison import Incomparable
 from torchmark.model.judgement import Verdict
-from torchmark.report.comparing import MOST_NAMES, explain_judgements, plain_contrast, tell_refusal, tell_unpaired
+from torchmark.report.text.gate import MOST_NAMES, explain_judgements, plain_contrast, tell_refusal, tell_unpaired
 
 CPU = Incomparable("cpu", "One", "Another")
 TEXT = Incomparable("definition", "stmt: 1", "stmt: 2")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.made_judgements import DOUBTS
 from torchmark.model.comparison import ComparisonCaveat, Incomparable, Unmatched
-from torchmark.report.comparison_wording import advise, state_doubt, word_doubt
+from torchmark.report.caveats import advise, state_doubt, word_doubt
 
 FACTS = [
     "The sides ran on different processors: base Xeon, head EPYC.",

@@ -4,7 +4,7 @@ import dataclasses
 
 from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.times import Times
-from torchmark.report.compiling import describe_compile_costs
+from torchmark.report.text.run_table import describe_compile_costs
 
 COSTS = CompileCosts(
     cold=FirstCall(2.5, 0.5, graphs=1, graph_breaks=0, cache_misses=1),

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from torchmark.model.environment import Environment
-from torchmark.report.counts import CountRow, describe_functions, render_counts, render_difference
-from torchmark.report.waiting import show_waiting
+from torchmark.report.text.counts import CountRow, describe_functions, render_counts, render_difference
+from torchmark.report.text.terminal import show_waiting
 
 
 def row(name: str, instructions: float, **changes: object) -> CountRow:

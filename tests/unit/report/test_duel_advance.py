@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.report.duel_advance import DuelAdvance
+from torchmark.report.progress import PairedAdvance
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from torchmark.report.duel_advance import DuelAdvance
     ],
 )
 def test_what_is_under_way_is_said(told: tuple[str, int, int], words: str) -> None:
-    advance = DuelAdvance(86, lambda: 0.0)
+    advance = PairedAdvance(86, lambda: 0.0)
     assert advance.describe() == "timing in turns: 0 of 86"
     assert advance.add(told) is None
     assert advance.describe() == words
@@ -27,4 +27,4 @@ def test_what_is_under_way_is_said(told: tuple[str, int, int], words: str) -> No
 
 def test_the_end_tells_how_long_it_took() -> None:
     clock = iter([10.0, 75.0])
-    assert DuelAdvance(1, lambda: next(clock)).conclude() == "timed in turns, in 65 s"
+    assert PairedAdvance(1, lambda: next(clock)).conclude() == "timed in turns, in 65 s"

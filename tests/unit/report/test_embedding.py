@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.embedding import load_asset, script_json
+from torchmark.report.html.templates import load_asset, script_json
 
 
 @given(st.recursive(st.text(st.characters(codec=None)), lambda below: st.lists(below, max_size=3)))

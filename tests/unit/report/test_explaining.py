@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
-from torchmark.report.explaining import fit_name, plain_explanation, render_explanation
+from torchmark.report.text.counts import fit_name, plain_explanation, render_explanation
 
 
 def make_explanation(*functions: FunctionChange) -> Explanation:

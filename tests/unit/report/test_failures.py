@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.report.failures import describe_failure
+from torchmark.report.text.failures import describe_failure
 
 TRACE = "Traceback (most recent call last):\nValueError: no\n"
 

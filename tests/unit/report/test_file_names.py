@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
-from torchmark.report.file_names import LONGEST, make_slug, name_files
+from torchmark.report.text.names import LONGEST, make_slug, name_files
 
 
 def make_case(*label: str, language: Language = Language.PYTHON) -> Case:

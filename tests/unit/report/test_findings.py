@@ -5,12 +5,12 @@ import json
 
 from rich.console import Console
 
-from torchmark.model.machine import Finding, Machine, Status
-from torchmark.report.findings import plain_findings, print_findings
+from torchmark.model.machine import Finding, FindingStatus, Machine
+from torchmark.report.text.machine import plain_findings, print_findings
 
 FINDINGS = (
-    Finding("cores", Status.PROBLEM, "1 of 8 usable", "Allow a second one."),
-    Finding("[bold]torch", Status.GOOD, "2.13.0 [red]x"),
+    Finding("cores", FindingStatus.PROBLEM, "1 of 8 usable", "Allow a second one."),
+    Finding("[bold]torch", FindingStatus.GOOD, "2.13.0 [red]x"),
 )
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from tests.checked_json import read_checked
 from tests.made_flames import BASE, HEAD, HOSTILE, MALLOC, RUN, make_stacks, stacks
 from torchmark.model.flame import Frame, FrameKind, Stacks
-from torchmark.report.flame_formats import as_collapsed, as_speedscope
+from torchmark.report.flame.formats import as_collapsed, as_speedscope
 
 WHOLE = {"type": "integer", "minimum": 0}
 # From speedscope's description of its file format, version 0.6.0 and later; ours is of sampled profiles only.

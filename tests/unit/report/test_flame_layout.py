@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 
 from tests.made_flames import DEEP, compared_flame, flames, make_deep_stacks, make_stacks, plain_flame
-from torchmark.analysis.flame import count_frames, grow
+from torchmark.analysis.flames import count_frames, grow
 from torchmark.model.flame import Flame
-from torchmark.report.flame_layout import lay_out
-from torchmark.report.flame_rounding import round_to_runs
+from torchmark.report.flame.page import round_to_runs
+from torchmark.report.flame.picture import lay_out
 
 
 def test_frames_are_as_wide_as_what_is_spent_in_them() -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.made_flames import ADD, HOOK, LOOP, MALLOC, frames, texts
 from torchmark.model.flame import Frame, FrameKind
-from torchmark.report.cells import measure
-from torchmark.report.flame_names import (
+from torchmark.report.flame.labels import (
     FAMILIES,
     LONGEST_LABEL,
     LONGEST_NAME,
@@ -21,6 +20,7 @@ from torchmark.report.flame_names import (
     label_of,
     origin_of,
 )
+from torchmark.report.text.terminal import measure
 
 
 @given(frames)

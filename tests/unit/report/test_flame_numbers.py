@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_flames import compared_flame, plain_flame
-from torchmark.model.flame import Unit
-from torchmark.report.flame_numbers import Gauge, find_step, gauge_of, show_percent, show_relation, tell_frame
+from torchmark.model.flame import FlameUnit
+from torchmark.report.flame.labels import FlameScale, find_step, gauge_of, show_percent, show_relation, tell_frame
 
 
 def test_a_tooltip_has_shares_of_all_and_of_the_caller_and_what_is_spent_in_the_function_itself() -> None:
@@ -49,12 +49,12 @@ def test_a_tooltip_of_a_difference_has_both_sides_and_what_is_new_or_gone() -> N
 
 
 def test_samples_are_not_divided_by_runs() -> None:
-    assert gauge_of(dataclasses.replace(plain_flame(), unit=Unit.SAMPLES)) == Gauge("samples", 1)
+    assert gauge_of(dataclasses.replace(plain_flame(), unit=FlameUnit.SAMPLES)) == FlameScale("samples", 1)
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**4))
 def test_a_value_is_shown_to_half_a_tenth(value: int, runs: int) -> None:
-    shown = float(Gauge("", runs).show(value).replace(",", ""))
+    shown = float(FlameScale("", runs).show(value).replace(",", ""))
     assert abs(shown - value / runs) <= 0.05 + 1e-9 * value
 
 

@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.made_flames import ADD, HOOK, compared_flame, flames, large_flame, plain_flame, read_numbers, unpack
-from torchmark.analysis.flame import prune
-from torchmark.model.flame import Flame, Frame, FrameKind, Node
-from torchmark.report.flame_names import full_name, label_of, origin_of
-from torchmark.report.flame_numbers import gauge_of
-from torchmark.report.flame_packing import NameTable, pack_flame, write_number
-from torchmark.report.flame_rounding import round_to_runs
+from torchmark.analysis.flames import prune
+from torchmark.model.flame import Flame, FlameNode, Frame, FrameKind
+from torchmark.report.flame.labels import full_name, gauge_of, label_of, origin_of
+from torchmark.report.flame.page import NameTable, pack_flame, round_to_runs, write_number
 
 
-def relabel(node: Node) -> Node:
+def relabel(node: FlameNode) -> FlameNode:
     frame = Frame(label_of(node.frame), FrameKind.OTHER, origin_of(node.frame))
     return dataclasses.replace(node, frame=frame, children=tuple(map(relabel, node.children)))
 

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 from hypothesis import given, settings
 
 from tests.made_flames import BASE, HOSTILE, compared_flame, flames, hostile_flame, plain_flame
-from torchmark.analysis.flame import grow_difference
+from torchmark.analysis.flames import grow_difference
 from torchmark.model.flame import Flame
-from torchmark.report.flame_page import MOST_FUNCTIONS, render_html
+from torchmark.report.flame.page import MOST_FUNCTIONS_ON_PAGE, render_html
 
 
 class Outline(HTMLParser):
@@ -88,7 +88,7 @@ def test_any_graph_makes_a_page_of_one_script_and_few_rows(flame: Flame) -> None
     html.encode("utf-8")
     outline = Outline(html)
     assert outline.tags.count("script") == 1
-    assert len(outline.rows) <= MOST_FUNCTIONS + 1
+    assert len(outline.rows) <= MOST_FUNCTIONS_ON_PAGE + 1
 
 
 def test_the_page_runs_its_own_script_and_no_other() -> None:

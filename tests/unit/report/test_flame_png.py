@@ -7,12 +7,11 @@ import pytest
 
 from tests.made_flames import compared_flame, hostile_flame, make_stacks, plain_flame
 from tests.pictures import Pixel, read_rows, read_size
-from torchmark.analysis.picturing import draw_one
+from torchmark.analysis.flames import draw_one
 from torchmark.errors import SetupError
 from torchmark.model.flame import Frame
-from torchmark.report import flame_png
-from torchmark.report.flame_png import MOST_PIXELS, open_renderer, render_png
-from torchmark.report.flame_still import WIDTH, compose
+from torchmark.report.flame import picture
+from torchmark.report.flame.picture import MOST_PIXELS, WIDTH, compose, open_renderer, render_png
 
 WHITE, RED = (255, 255, 255), (0xA3, 0x16, 0x21)
 
@@ -75,6 +74,6 @@ def test_without_the_package_it_is_said_how_to_get_it(monkeypatch: pytest.Monkey
 
 
 def test_without_a_font_there_is_no_picture_without_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flame_png, "MONO", ("Nobody's Mono",))
+    monkeypatch.setattr(picture, "MONO", ("Nobody's Mono",))
     with pytest.raises(SetupError, match="fonts-dejavu-core"):
         open_renderer()

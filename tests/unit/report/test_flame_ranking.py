@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from tests.made_flames import ADD, HOOK, LOOP, MALLOC, OLD, RUN, compared_flame, flames, plain_flame
 from torchmark.model.flame import Flame
-from torchmark.report.flame_ranking import rank_growth, rank_own
+from torchmark.report.flame.page import rank_growth, rank_own
 
 
 def test_a_function_counts_at_all_places_together_and_without_what_it_calls() -> None:

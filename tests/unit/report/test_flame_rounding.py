@@ -8,20 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.made_flames import RUN, compared_flame, flames
-from torchmark.analysis.flame import prune
-from torchmark.model.flame import Flame, Node
-from torchmark.report.flame_rounding import round_to_runs
+from torchmark.analysis.flames import prune
+from torchmark.model.flame import Flame, FlameNode
+from torchmark.report.flame.page import round_to_runs
 
 
-def pairs(one: Node, other: Node) -> Iterator[tuple[Node, Node]]:
+def pairs(one: FlameNode, other: FlameNode) -> Iterator[tuple[FlameNode, FlameNode]]:
     yield one, other
     for below, beside in zip(one.children, other.children, strict=True):
         yield from pairs(below, beside)
 
 
 def test_amounts_are_divided_by_runs_and_what_is_left_goes_into_the_next() -> None:
-    tree = Node(RUN, 150, 400, (Node(RUN, 150, 150), Node(RUN, 100, 100)))
-    assert round_to_runs(tree, 100) == Node(RUN, 1, 4, (Node(RUN, 2, 2), Node(RUN, 1, 1)))
+    tree = FlameNode(RUN, 150, 400, (FlameNode(RUN, 150, 150), FlameNode(RUN, 100, 100)))
+    assert round_to_runs(tree, 100) == FlameNode(RUN, 1, 4, (FlameNode(RUN, 2, 2), FlameNode(RUN, 1, 1)))
 
 
 def test_changes_are_what_they_were() -> None:

@@ -9,13 +9,12 @@ from xml.etree import ElementTree
 from hypothesis import given, settings
 
 from tests.made_flames import compared_flame, flames, hostile_flame, large_flame, make_stacks, plain_flame
-from torchmark.analysis.flame import grow
+from torchmark.analysis.flames import grow
 from torchmark.model.flame import Flame, Method
-from torchmark.report.embedding import load_asset
-from torchmark.report.flame_names import FAMILIES, SHADES
-from torchmark.report.flame_still import WIDTH
-from torchmark.report.flame_svg import render_svg
-from torchmark.report.flame_words import list_heading, list_keys
+from torchmark.report.flame.labels import FAMILIES, SHADES
+from torchmark.report.flame.page import render_svg
+from torchmark.report.flame.picture import WIDTH, list_heading, list_keys
+from torchmark.report.html.templates import load_asset
 
 SVG = "{http://www.w3.org/2000/svg}"
 OWN_TAGS = {f"{SVG}{tag}" for tag in ("svg", "title", "style", "g", "rect", "text", "script")}

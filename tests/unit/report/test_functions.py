@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from torchmark.report.functions import FunctionRow, render_functions
+from torchmark.report.text.counts import FunctionRow, render_functions
 
 ROWS = [
     FunctionRow("a.c:leaf", 60.0, 60.0),

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.sample_runs import ADD, FAILING, ODD
-from torchmark.analysis.limits import parse_limit
+from torchmark.analysis.gate import parse_limit
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Regression, StaleEntry, Witness
-from torchmark.report.gate import list_sentences, plain_gate, tell_gate, word_regression, word_stale
+from torchmark.report.text.gate import list_sentences, plain_gate, tell_gate, word_regression, word_stale
 
 IR, TIME = Witness.INSTRUCTIONS, Witness.TIME
 GREW = Regression(

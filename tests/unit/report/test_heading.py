@@ -11,7 +11,7 @@ from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Plan
 from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.model.times import Times
-from torchmark.report.heading import describe_run
+from torchmark.report.text.run_summary import describe_run
 
 INFO = RunInfo("0123456789abcdef" * 2, "base", 86400.0, 86700.0, "0.1", Host("Linux x86_64", "EPYC", 4, 4))
 NATIVE = Environment("python", "3.11.7", "2.13.0", "AVX512", "AVX512")

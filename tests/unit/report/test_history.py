@@ -8,13 +8,12 @@ import pytest
 
 from tests.made_histories import ADD, OTHERS, TIMED, make_day, make_days
 from tests.sample_runs import COUNT, HOST, WALL
-from torchmark.analysis.confirm import confirm
-from torchmark.analysis.history import trace_histories
+from torchmark.analysis.history import confirm, trace_histories
 from torchmark.model.case import TimerArgs
 from torchmark.model.history import History
 from torchmark.model.run import Run
-from torchmark.report.cells import measure
-from torchmark.report.history import MANY, render_histories, tell_day
+from torchmark.report.text.history import MANY, render_histories, tell_day
+from torchmark.report.text.terminal import measure
 
 NEW_TORCH = dataclasses.replace(TIMED, torch_version="2.14.0", torch_commit="0" * 40, python="/new/python")
 STEP = [1.0] * 10 + [1.1] * 10

@@ -8,11 +8,10 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.made_histories import ADD, TIMED, make_days
-from torchmark.analysis.confirm import confirm
-from torchmark.analysis.history import trace_histories
+from torchmark.analysis.history import confirm, trace_histories
 from torchmark.model.history import History
 from torchmark.model.plan import Metric
-from torchmark.report.history_page import render_history_page
+from torchmark.report.html.history import render_history_page
 
 EVIL = "</script><script>alert('x')</script>"
 NEW_TORCH = dataclasses.replace(TIMED, torch_version="2.14.0")

@@ -6,9 +6,8 @@ import pytest
 
 from tests.made_histories import ADD, make_days
 from tests.sample_runs import COUNT, WALL
-from torchmark.analysis.confirm import confirm
-from torchmark.analysis.history import trace_histories
-from torchmark.report.history_plain import plain_history
+from torchmark.analysis.history import confirm, trace_histories
+from torchmark.report.as_json import plain_history
 
 
 def test_series_and_changes_are_plain() -> None:

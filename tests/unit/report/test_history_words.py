@@ -6,10 +6,12 @@ import pytest
 
 from tests.made_histories import ADD, OWN
 from tests.sample_runs import COUNT, WALL
-from torchmark.model.history import Difference, Ground, History, Shift, Standing
-from torchmark.report.history_words import Words, spell_command
+from torchmark.model.history import Difference, Ground, History, Shift, ShiftStanding
+from torchmark.report.text.history import Words, spell_command
 
-OPEN = Shift((WALL,), 5, 4, Standing.UNCONFIRMED, Ground.NONE, 0.0, 0.0953101798, pythons=("/a/python", "/b c/python"))
+OPEN = Shift(
+    (WALL,), 5, 4, ShiftStanding.UNCONFIRMED, Ground.NONE, 0.0, 0.0953101798, pythons=("/a/python", "/b c/python")
+)
 
 
 @pytest.mark.parametrize("ground", Ground)
@@ -34,7 +36,7 @@ def test_a_version_stands_for_its_commit_and_commits_are_short() -> None:
 
 
 def test_from_no_instructions_at_all_there_is_no_share() -> None:
-    shift = Shift((COUNT,), 1, 0, Standing.CONFIRMED, Ground.EXACT, 0.0, 1234.0)
+    shift = Shift((COUNT,), 1, 0, ShiftStanding.CONFIRMED, Ground.EXACT, 0.0, 1234.0)
     assert Words().tell(shift) == "instructions +1,234, confirmed: counts are exact."
 
 
@@ -46,6 +48,6 @@ def test_a_command_quotes_what_has_to_be_quoted() -> None:
     assert command == (
         "torchmark ab 'my suite.py' --base /a/python --head '/b c/python' -k '\"a \"\"b\"\"\" and python'"
     )
-    assert spell_command(history, dataclasses.replace(OPEN, standing=Standing.CONFIRMED), there) is None
+    assert spell_command(history, dataclasses.replace(OPEN, standing=ShiftStanding.CONFIRMED), there) is None
     assert spell_command(history, dataclasses.replace(OPEN, pythons=None), there) is None
     assert spell_command(history, OPEN, {"/a/python"}) is None

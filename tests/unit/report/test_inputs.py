@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from torchmark import UnaryOpSparseFuzzer
-from torchmark.fuzz.features import outline
+from torchmark.fuzz.fuzzer import outline
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.report.contests import name_statement
-from torchmark.report.input_advance import InputAdvance
-from torchmark.report.inputs import word_input, word_tensor
-from torchmark.report.units import show_ratio
+from torchmark.report.progress import InputAdvance
+from torchmark.report.text.inputs import name_statement, word_input, word_tensor
+from torchmark.report.text.units import show_ratio
 
 ONE = FuzzedInput(7, {}, {"x": {"size": (3,), "numel": 3}}, "")
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 from tests.drawings import Drawing
 from tests.made_judgements import make_count, make_judgement, make_time, make_visits, random_judgements
-from torchmark.model.judgement import Explanation, Judgement, StageChange
-from torchmark.report.judgement_page import draw_evidence, render_judgement, strip_sides
+from torchmark.model.judgement import CaseJudgement, Explanation, StageChange
+from torchmark.report.html.fragments import draw_evidence, render_judgement, strip_sides
 
 EVIL = "<script>alert('x')</script>"
 
@@ -40,7 +40,7 @@ def test_times_of_sides_are_those_of_all_visits() -> None:
 
 @settings(deadline=None)
 @given(random_judgements)
-def test_every_judgement_is_a_page(judgement: Judgement) -> None:
+def test_every_judgement_is_a_page(judgement: CaseJudgement) -> None:
     for drawn in draw_evidence(judgement):
         Drawing(drawn)
     assert "<script" not in render_judgement(judgement)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make_time, make_visits, random_judgements
 from tests.made_summaries import make_case
-from torchmark.model.judgement import Explanation, FunctionChange, Judgement, Side, StageChange
-from torchmark.report.judgement_plain import plain_judgement
+from torchmark.model.judgement import CaseJudgement, Explanation, FunctionChange, Side, StageChange
+from torchmark.report.as_json import plain_judgement
 
 
 def test_everything_is_there_under_its_name() -> None:
@@ -93,6 +93,6 @@ def test_an_explanation_comes_along() -> None:
 
 @settings(deadline=None)
 @given(random_judgements)
-def test_every_judgement_is_json(judgement: Judgement) -> None:
+def test_every_judgement_is_json(judgement: CaseJudgement) -> None:
     plain = plain_judgement(judgement)
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain

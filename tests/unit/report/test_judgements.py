@@ -13,9 +13,14 @@ from tests.made_judgements import CRASHED, DOUBTS, fail, make_count, make_judgem
 from tests.made_summaries import make_case
 from torchmark.model.case import AutogradMode
 from torchmark.model.comparison import ComparisonCaveat, Incomparable, LayoutSensitive, SlowSpells, Unmatched
-from torchmark.model.judgement import Cause, Judgement, Side, Verdict
-from torchmark.report.judgement_rows import order_judgements
-from torchmark.report.judgements import close, describe_judgement, render_judgements, tell_side_failures
+from torchmark.model.judgement import CaseJudgement, Cause, Side, Verdict
+from torchmark.report.text.judgements import (
+    close,
+    describe_judgement,
+    order_judgements,
+    render_judgements,
+    tell_side_failures,
+)
 
 UNMATCHED = Unmatched("libraries", ("libtorch_cpu.so",))
 SEVERAL = [
@@ -256,7 +261,7 @@ def test_each_reason_is_told_once_a_side_with_the_cases_it_hit() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(random_judgements, max_size=6), st.integers(40, 200), st.booleans())
-def test_no_line_is_wider_than_the_terminal(judgements: list[Judgement], width: int, all_cases: bool) -> None:
+def test_no_line_is_wider_than_the_terminal(judgements: list[CaseJudgement], width: int, all_cases: bool) -> None:
     texts = [render_judgements(judgements, width, all_cases=all_cases), tell_side_failures(judgements, width)]
     texts += [describe_judgement(judgement, width) for judgement in judgements]
     for line in "\n".join(texts).split("\n"):
@@ -266,7 +271,7 @@ def test_no_line_is_wider_than_the_terminal(judgements: list[Judgement], width: 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(random_judgements, min_size=1, max_size=30))
-def test_every_judgement_is_in_one_count_of_the_closing_sentence(judgements: list[Judgement]) -> None:
+def test_every_judgement_is_in_one_count_of_the_closing_sentence(judgements: list[CaseJudgement]) -> None:
     plain = [dataclasses.replace(judgement, case=make_case("a")) for judgement in judgements]
     total, parts = close(plain).split(": ", 1)
     counts = re.findall(r"(?:^|, )(\d+) (slower|faster|same|undecided|failed)", parts)
@@ -286,7 +291,7 @@ def test_a_case_without_numbers_leaves_no_blank_line_in_the_table() -> None:
 
 @settings(deadline=None)
 @given(st.lists(random_judgements, max_size=8))
-def test_every_case_has_a_line_and_the_order_is_that_of_the_verdicts(judgements: list[Judgement]) -> None:
+def test_every_case_has_a_line_and_the_order_is_that_of_the_verdicts(judgements: list[CaseJudgement]) -> None:
     ordered = order_judgements(judgements)
     assert sorted(map(id, ordered)) == sorted(map(id, judgements))
     ranks = [{Verdict.FAILED: 1, Verdict.UNDECIDED: 2, Verdict.SAME: 3}.get(one.verdict, 0) for one in ordered]

@@ -11,8 +11,7 @@ from tests.made_contrasts import COUNTED
 from tests.sample_runs import ADD, COUNT, only, tally
 from torchmark.model.node import Node, NodeKind
 from torchmark.model.run import Run
-from torchmark.report.heading import describe_run
-from torchmark.report.nodes import tell_nodes, word_kinds, word_nodes
+from torchmark.report.text.run_summary import describe_run, tell_nodes, word_kinds, word_nodes
 
 MANY = [Node(f"n-{i:03}", "EPYC") for i in range(1, 101)]
 

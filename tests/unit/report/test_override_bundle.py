@@ -5,7 +5,7 @@ import dataclasses
 from tests.made_flames import compared_flame
 from tests.made_judgements import make_judgement, make_time, make_visits
 from tests.made_summaries import make_case
-from torchmark.report.override_bundle import write_guide, write_tables
+from torchmark.report.html.overrides import write_guide, write_tables
 
 ADD, NEG = make_case("add"), make_case("neg")
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.made_overrides import SUB, make_override_rows, make_override_run
-from torchmark.analysis.override_expectations import Expectation, hold_to_expectations
-from torchmark.report.override_plain import plain_overrides
+from torchmark.analysis.overrides import Expectation, hold_to_expectations
+from torchmark.report.as_json import plain_overrides
 
 
 def test_everything_is_there_in_plain_values_with_units() -> None:

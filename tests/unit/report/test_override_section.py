@@ -4,7 +4,7 @@ import dataclasses
 
 from tests.made_overrides import make_override_rows
 from torchmark.analysis.overrides import OverrideRow
-from torchmark.report.override_section import make_override_section
+from torchmark.report.html.overrides import make_override_section
 
 
 def slow(rows: tuple[OverrideRow, ...], factor: float) -> tuple[OverrideRow, ...]:

@@ -7,11 +7,11 @@ from rich.cells import cell_len
 from tests.made_overrides import NUMBERS, PLAIN, SUB, make_override, make_override_rows, make_tally
 from tests.made_summaries import make_summary
 from torchmark.analysis.overrides import find_overheads
-from torchmark.callgrind.symbols import standardise
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.caveat import FewSamples
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric
-from torchmark.report.override_tables import tabulate_costs, tabulate_stages
+from torchmark.report.text.overrides import tabulate_costs, tabulate_stages
 
 
 def test_calls_are_headings_with_their_statement_and_a_line_a_type() -> None:

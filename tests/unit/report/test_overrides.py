@@ -15,13 +15,12 @@ from tests.made_overrides import (
     make_override_run,
 )
 from tests.made_summaries import make_case, make_summary, make_wall
-from torchmark.analysis.override_expectations import hold_to_expectations
-from torchmark.analysis.overrides import OverrideRow, find_overheads
-from torchmark.callgrind.symbols import standardise
+from torchmark.analysis.overrides import OverrideRow, find_overheads, hold_to_expectations
+from torchmark.callgrind.profiles import standardise
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric
 from torchmark.model.summary import CaseSummary
-from torchmark.report.overrides import list_classic_lines, render_overrides, word_finding
+from torchmark.report.text.overrides import list_classic_lines, render_overrides, word_finding
 
 # For pasting, these are never broken.
 CLASSIC = "Type "

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 from torchmark import Compare, Measurement, TaskSpec
-from torchmark.report.page import mark_code, split_first_sentence
+from torchmark.report.html.templates import mark_code, split_first_sentence
 
 EVIL = "<script>alert('x')</script> & \"q\""
 

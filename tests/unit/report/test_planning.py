@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.made_summaries import make_case
 from torchmark.analysis.estimate import Estimate
 from torchmark.model.plan import Metric, Plan, Sampling, Target
-from torchmark.report.planning import render_plan
+from torchmark.report.text.plan import render_plan
 
 CASES = make_case("a"), make_case("b")
 

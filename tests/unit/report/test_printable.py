@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.printable import escape_json, printable, printable_lines, show_lines
+from torchmark.report.text.terminal import escape_json, printable, printable_lines, show_lines
 
 EVIL = [
     "\x1b]0;PWN\x07",

@@ -11,8 +11,7 @@ from torchmark.analysis.estimate import Estimator
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.times import Times
-from torchmark.report.advance import Advance
-from torchmark.report.progress import LiveProgress, LogProgress, NoProgress, Progress, make_progress
+from torchmark.report.progress import Advance, LiveProgress, LogProgress, NoProgress, Progress, make_progress
 
 HERE = Target()
 ORDERS = Plan(tuple(make_case("nn", name) for name in ("Linear", "ReLU"))).orders

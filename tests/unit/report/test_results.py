@@ -16,9 +16,8 @@ from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.summary import CaseSummary
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.report.failed import list_failures
-from torchmark.report.results import render_results
-from torchmark.report.rows import fill_cells, make_rows
+from torchmark.report.text.failures import list_failures
+from torchmark.report.text.run_table import fill_cells, make_rows, render_results
 
 LANGUAGES = tuple(Language)
 BROKEN = Failure(FailureKind.RAISED, "ValueError: no", "Traceback\n  f(x)\nValueError: no")

@@ -6,8 +6,8 @@ import pytest
 
 from tests.stored_runs import BEGAN, INFO
 from torchmark.model.run import RunEntry
-from torchmark.report.cells import measure
-from torchmark.report.runs import render_runs, tell_state
+from torchmark.report.text.run_summary import render_runs, tell_state
+from torchmark.report.text.terminal import measure
 
 STOPPED = RunEntry(dataclasses.replace(INFO, orders=12, outcomes=6, failures=2), 3, ("",), ("2.2.0",), None)
 COMPLETE = dataclasses.replace(

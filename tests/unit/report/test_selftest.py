@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from torchmark.analysis.selftest import sum_up
+from torchmark.analysis.verdict.sequential import sum_up
 from torchmark.model.judgement import Verdict
 from torchmark.model.selftest import Trial
-from torchmark.report.selftest import plain_selftest, render_selftest
+from torchmark.report.text.machine import plain_selftest, render_selftest
 
 TRIALS = [
     *[Trial(0.0, Verdict.SAME, ratio, 0.5) for ratio in (-0.002, -0.001, 0.0, 0.001, 0.002)],

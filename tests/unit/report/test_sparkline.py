@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.sparkline import ASCII_BLOCKS, BLOCKS, draw
+from torchmark.report.text.history import ASCII_BLOCKS, BLOCKS, draw
 
 SERIES = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.analysis.standings import rank
+from torchmark.analysis.summarise import rank
 from torchmark.model.summary import Interval
-from torchmark.report.cells import measure
-from torchmark.report.standings import TimedRow, conclude, name_rows, render_standings
+from torchmark.report.text.measurement import TimedRow, conclude, name_rows, render_standings
+from torchmark.report.text.terminal import measure
 
 EQUAL = [1.0, 1.1, 1.2, 1.3, 1.2, 1.1, 1.0, 1.3]
 

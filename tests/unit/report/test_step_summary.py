@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.made_judgements import fail, make_count, make_judgement, make_time, random_judgements
 from torchmark.model.comparison import LayoutSensitive
-from torchmark.model.judgement import Judgement, Side
-from torchmark.report.markdown import escape_markdown
-from torchmark.report.step_summary import MOST_ROWS, summarise_markdown
+from torchmark.model.judgement import CaseJudgement, Side
+from torchmark.report.text.gate import MOST_ROWS, summarise_markdown
+from torchmark.report.text.grid import escape_markdown
 
 EVIL = "a|b\n<script>alert(`1`)</script> ![x](https://evil.example) @team $x$ </details> &lt;"
 
@@ -93,7 +93,7 @@ def test_a_summary_is_never_larger_than_is_allowed() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(random_judgements, max_size=5), st.text())
-def test_every_table_is_complete(judgements: list[Judgement], title: str) -> None:
+def test_every_table_is_complete(judgements: list[CaseJudgement], title: str) -> None:
     lines = summarise_markdown(judgements, title=title).split("\n")
     rows = [line for line in lines if line.startswith("| ")]
     assert sum(line.startswith("| ---") for line in rows) * 2 + len(judgements) == len(rows)

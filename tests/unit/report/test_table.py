@@ -6,7 +6,7 @@ import pytest
 
 from tests.mock_engine import measure_implementations
 from torchmark import Compare, Measurement, TaskSpec
-from torchmark.report.table import Rank, rank_value
+from torchmark.report.text.grid import Rank, rank_value
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

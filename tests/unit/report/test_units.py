@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.units import decimals_for, format_time, select_unit, trim_sigfig, unit_to_english
+from torchmark.report.text.units import decimals_for, format_time, select_unit, trim_sigfig, unit_to_english
 
 
 @pytest.mark.parametrize(

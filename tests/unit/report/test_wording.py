@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, OtherPlaces, TwoModes, Variation
-from torchmark.report.wording import word_caveat
+from torchmark.report.caveats import word_caveat
 
 
 @pytest.mark.parametrize(

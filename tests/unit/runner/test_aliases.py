@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from torchmark.model.plan import Target
-from torchmark.runner.aliases import Aliases, shadow
+from torchmark.runner.paired_workers import Aliases, shadow
 
 SITE = Path("lib") / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
 SHOW = "import sys, package; print(sys.prefix); print(package.__file__)"

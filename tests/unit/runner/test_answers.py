@@ -5,7 +5,7 @@ import pytest
 from torchmark.model.compiling import FirstCall
 from torchmark.model.job import CheckJob, CompileJob, CountJob, DuelJob, GaugeJob, Job, Place, RaceJob, TimeJob, Way
 from torchmark.model.outcome import FailureKind
-from torchmark.runner.answers import check_answer
+from torchmark.runner.worker import check_answer
 from torchmark.wire.messages import Checked, Counted, Dueled, Failed, Gauged, Message, Raced, Separate, Started, Timed
 
 HERE = Place("/")

@@ -15,8 +15,8 @@ from torchmark.model.case import Artefact, AutogradMode, AutoLabels, Case, Check
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.sdk import Sdk
 from torchmark.model.task import Language
-from torchmark.runner import artefacts
-from torchmark.runner.artefacts import Models, insert_path
+from torchmark.runner import prepare
+from torchmark.runner.prepare import Models, insert_path
 
 SDK = Sdk("python", "/torch", "2.0", "abc", True, "", 17, None)
 MODEL = Artefact("torchscript_m_123.pt", "jit_model = 1")
@@ -78,7 +78,7 @@ def test_a_folder_that_cannot_be_made_is_a_failure_of_those_that_need_it(tmp_pat
 
 
 def test_a_killed_process_leaves_a_folder_that_the_next_one_removes(environ: dict[str, str]) -> None:
-    code = "import os, signal; from torchmark.runner.artefacts import Models\n"
+    code = "import os, signal; from torchmark.runner.prepare import Models\n"
     code += (
         "models = Models(os.environ); models.open(); (models.folder / 'torchscript_m_123_0123abcd.pt.draft').touch()\n"
     )
@@ -171,7 +171,7 @@ def test_without_locks_models_are_made_and_nobodys_are_removed(
 def test_whoever_keeps_others_from_the_folder_is_named_and_the_next_attempt_begins_anew(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(artefacts, "LONGEST_REMOVAL_S", 0.0)
+    monkeypatch.setattr(prepare, "LONGEST_REMOVAL_S", 0.0)
     with Models(environ) as models:
         holder = Models(environ)
         holder.open()

@@ -6,10 +6,10 @@ import pytest
 
 from torchmark.errors import UsageError
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES
-from torchmark.runner import building
-from torchmark.runner.building import clear_cache, count_jobs, has_compiler, inspect_cache, open_cache
+from torchmark.runner import prepare
 from torchmark.runner.folders import cache_folder, locate_cache
 from torchmark.runner.machine import read_available_memory
+from torchmark.runner.prepare import clear_cache, count_jobs, has_compiler, inspect_cache, open_cache
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from torchmark.runner.machine import read_available_memory
 def test_compilers_run_one_a_core_as_far_as_memory_goes(
     memory: int | None, jobs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "read_available_memory", lambda: memory)
+    monkeypatch.setattr(prepare, "read_available_memory", lambda: memory)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2, 3})
     assert count_jobs() == jobs
 

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from torchmark.runner.bundle import BOOTSTRAP, make_bundle
+from torchmark.runner.link import BOOTSTRAP, make_bundle
 
 
 def test_the_bundle_is_complete_and_has_nothing_else() -> None:

@@ -10,7 +10,7 @@ from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.snippet import Compiled
 from torchmark.model.task import Language
-from torchmark.runner.comparing import Bench, Prepared, Witnesses
+from torchmark.runner.variant_check import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.worker import Reply
 from torchmark.wire.messages import Checked
 
@@ -47,8 +47,8 @@ ALL = dict([EAGER, SCRIPT, SCRIPT_2, COMPILED])
 
 def compare(prepared: dict[Case, Prepared | Failure], answer: Answer) -> tuple[dict[Case, Failure], FakeWorker]:
     worker = FakeWorker(answer)
-    bench = Bench(worker, lambda: worker, lambda case: PLACE)  # type: ignore[arg-type, return-value]
-    return dict(Witnesses(bench).compare(prepared)), worker
+    bench = CheckWorkers(worker, lambda: worker, lambda case: PLACE)  # type: ignore[arg-type, return-value]
+    return dict(VariantChecker(bench).compare(prepared)), worker
 
 
 def test_every_variant_is_held_to_the_first_whatever_its_threads() -> None:

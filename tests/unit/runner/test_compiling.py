@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchmark.runner.compiling import adapt_spec
-from torchmark.runner.spec import own_worker
-from torchmark.runner.variables import select_telling
+from torchmark.runner.compile_cases import adapt_spec
+from torchmark.runner.spec import own_worker, select_telling
 
 FOLDER = Path("/graphs")
 

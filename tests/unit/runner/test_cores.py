@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from torchmark.errors import UsageError
-from torchmark.runner.cores import choose_cores, describe_cores
+from torchmark.runner.machine import choose_cores, describe_cores
 
 
 def with_quota(root: Path, text: str) -> Path:

@@ -5,7 +5,7 @@ import pytest
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.count import count
+from torchmark.runner.jobs import count
 from torchmark.runner.worker import Reply
 from torchmark.wire.messages import Counted
 

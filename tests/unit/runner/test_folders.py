@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.strangers import give_away
-from torchmark.runner import folders, notices
+from torchmark.runner import folders
 from torchmark.runner.folders import TAG, cache_folder, locate_cache, lock_folder, make_scratch, sweep
 
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notices, "_told", set())
+    monkeypatch.setattr(folders, "_told", set())
     monkeypatch.setattr(folders, "_private", {})
 
 

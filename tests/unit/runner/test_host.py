@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.runner.host import describe_host, describe_sources
+from torchmark.runner.machine import describe_host, describe_sources
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.runner.layouts import (
+from torchmark.runner.spec import (
     ADDR_NO_RANDOMIZE,
     HASH_SEED,
     PADDING,

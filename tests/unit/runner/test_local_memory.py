@@ -14,10 +14,10 @@ from torchmark.model.environment import Environment
 from torchmark.model.outcome import ActivityKind, Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.task import Language
-from torchmark.runner.backend import Stop
-from torchmark.runner.comparing import Prepared
+from torchmark.runner.backend import StopRequest
 from torchmark.runner.local import LocalBackend
-from torchmark.runner.preparing import Made, Stage
+from torchmark.runner.prepare import Made, Stage
+from torchmark.runner.variant_check import Prepared
 
 HERE = Environment("python", "3", "2")
 
@@ -63,7 +63,7 @@ class PretendedPreparation:
 
 
 def test_ten_thousand_orders_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.runner.sites.Preparation", PretendedPreparation)
+    monkeypatch.setattr("torchmark.runner.local.Preparation", PretendedPreparation)
     monkeypatch.setattr("torchmark.runner.local.find_valgrind", lambda path: "valgrind")
     labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON)
     cases = tuple(Case((str(number),), labels, TimerArgs("x")) for number in range(500))
@@ -77,7 +77,7 @@ def test_ten_thousand_orders_leave_nothing_behind(monkeypatch: pytest.MonkeyPatc
     backend = LocalBackend([0, 1], {"PATH": "/bin"}, make_lab)
     backend.open(plan)
     sizes: list[int] = []
-    for number, event in enumerate(backend.execute(plan, plan.orders, Stop())):
+    for number, event in enumerate(backend.execute(plan, plan.orders, StopRequest())):
         if isinstance(event, Outcome) and number % 2000 > 1997:
             gc.collect()
             sizes.append(len(gc.get_objects()))

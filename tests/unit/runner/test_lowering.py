@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from torchmark.errors import SetupError
-from torchmark.runner.lowering import knows_avx2, lower_variables, write_script
+from torchmark.runner.compile_cases import knows_avx2, lower_variables, write_script
 
 
 def make_root(path: Path, flags: str) -> Path:

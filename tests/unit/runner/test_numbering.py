@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from torchmark.runner.numbering import LARGEST_KEPT, pass_small_numbers
+from torchmark.runner.worker import LARGEST_KEPT, skip_small_pids
 
 
 @pytest.mark.parametrize(("pid", "started"), [(7, 1), (LARGEST_KEPT, 1), (LARGEST_KEPT + 1, 0), (70_000, 0)])
@@ -17,5 +17,5 @@ def test_numbers_are_used_up_only_where_they_are_small(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "getpid", lambda: pid)
     monkeypatch.setattr(subprocess, "run", note)
-    pass_small_numbers()
+    skip_small_pids()
     assert codes == [0] * started

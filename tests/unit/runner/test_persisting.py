@@ -6,7 +6,7 @@ import pytest
 
 from torchmark.errors import UsageError, WorkerError
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
-from torchmark.runner.persisting import persist
+from torchmark.runner.jobs import retry_if_killed
 
 KILLED = Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")
 
@@ -34,8 +34,8 @@ def answers(*given: object) -> Callable[[], Failure | str]:
     ],
 )
 def test_bad_luck_gets_a_second_chance_and_no_third(failure: Failure) -> None:
-    assert persist(answers(failure, "fine")) == "fine"
-    assert persist(answers(failure, failure, "fine")) == failure
+    assert retry_if_killed(answers(failure, "fine")) == "fine"
+    assert retry_if_killed(answers(failure, failure, "fine")) == failure
 
 
 @pytest.mark.parametrize(
@@ -48,22 +48,22 @@ def test_bad_luck_gets_a_second_chance_and_no_third(failure: Failure) -> None:
     ],
 )
 def test_a_fault_of_its_own_does_not(failure: Failure) -> None:
-    assert persist(answers(failure, "fine")) == failure
+    assert retry_if_killed(answers(failure, "fine")) == failure
 
 
 def test_a_worker_that_does_not_stay_up_is_a_failure() -> None:
     error = WorkerError("It does not stay up.", kind="worker")
-    assert persist(answers(error, "fine")) == "fine"
-    assert persist(answers(error, error)) == Failure(FailureKind.WORKER_DIED, "It does not stay up.")
+    assert retry_if_killed(answers(error, "fine")) == "fine"
+    assert retry_if_killed(answers(error, error)) == Failure(FailureKind.WORKER_DIED, "It does not stay up.")
 
 
 def test_a_worker_that_was_given_up_is_not_asked_again() -> None:
     with pytest.raises(WorkerError):
-        persist(answers(WorkerError("Given up.", kind="abandoned"), "fine"))
+        retry_if_killed(answers(WorkerError("Given up.", kind="abandoned"), "fine"))
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), UsageError("The working folder is gone.")])
 def test_a_machine_that_lacks_something_is_a_failure_that_may_pass_another_time(error: Exception) -> None:
-    failure = persist(answers(error))
+    failure = retry_if_killed(answers(error))
     assert failure == Failure(FailureKind.MISSING, str(error))
     assert may_pass_later(failure)

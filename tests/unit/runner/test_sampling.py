@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.processes import is_alive, wait_until
+from torchmark.api import flames
+from torchmark.api.flames import Sampled, find_py_spy, sample
 from torchmark.errors import SetupError
-from torchmark.model.bout import Part
+from torchmark.model.bout import PairedSide
 from torchmark.model.job import Place
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner import sampling
 from torchmark.runner.folders import _SCRATCH
-from torchmark.runner.sampling import Sampled, find_py_spy, sample
 
 
 def make_py_spy(folder: Path, script: str) -> None:
@@ -32,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def take(folder: Path, **options: float) -> Sampled | Failure:
-    part = Part("x + 1", "x = 1", Place(str(folder)))
+    part = PairedSide("x + 1", "x = 1", Place(str(folder)))
     environ = {"PATH": "/usr/bin:/bin"}
     seconds = options.get("seconds", 1.0)
     return sample("pass", part, "python", seconds=seconds, rate=100, native=True, environ=environ)
@@ -70,7 +70,7 @@ def test_seeing_nothing_is_a_failure(folder: Path) -> None:
 
 
 def test_one_that_never_ends_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "STARTING_S", 0.1)
+    monkeypatch.setattr(flames, "STARTING_S", 0.1)
     make_py_spy(folder, "exec sleep 60")
     failure = take(folder, seconds=0.05)
     assert isinstance(failure, Failure)
@@ -87,7 +87,7 @@ START = 'sleep 1000 & echo $$ $! > "{pids}"; wait'
 PROGRAM = """
 import sys
 from pathlib import Path
-from torchmark.model.bout import Part
+from torchmark.model.bout import PairedSide
 from torchmark.model.job import Place
 from torchmark.runner import sampling
 folder = sys.argv[1]
@@ -120,7 +120,7 @@ def test_py_spy_and_what_it_looks_at_end_with_the_program(tmp_path: Path, number
 
 
 def test_what_py_spy_looks_at_ends_when_time_is_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling, "STARTING_S", 0.5)
+    monkeypatch.setattr(flames, "STARTING_S", 0.5)
     make_py_spy(folder, START.format(pids=folder / "pids"))
     failure = take(folder, seconds=0.05)
     assert isinstance(failure, Failure)

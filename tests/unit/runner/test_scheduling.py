@@ -29,13 +29,11 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failur
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.model.times import Times
-from torchmark.runner import scheduling
-from torchmark.runner.backend import Stop
-from torchmark.runner.comparing import Prepared
-from torchmark.runner.local import list_cases_with_witnesses
-from torchmark.runner.preparing import Made, Stage
-from torchmark.runner.scheduling import Execution
-from torchmark.runner.sites import Site
+from torchmark.runner import local
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.local import Execution, Site, list_cases_with_witnesses
+from torchmark.runner.prepare import Made, Stage
+from torchmark.runner.variant_check import Prepared
 
 HERE = Environment("python", "3.11", "2.13")
 TALLY = Tally(100, (0,), (5,), (("Ir", 5),), 0, 0, None)
@@ -148,18 +146,18 @@ class PretendedPreparation:
 
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.runner.sites.Preparation", lambda bench, *_: bench)
+    monkeypatch.setattr("torchmark.runner.local.Preparation", lambda bench, *_: bench)
     monkeypatch.setattr(PretendedLab, "bench", lambda self, _: PretendedPreparation(self))
 
 
 def execute(
-    plan: Plan, labs: Sequence[PretendedLab], cores: Sequence[int], stop: Stop | None = None
+    plan: Plan, labs: Sequence[PretendedLab], cores: Sequence[int], stop: StopRequest | None = None
 ) -> Iterator[Event]:
     sites = []
     for lab in labs:
         own = [order for order in plan.orders if order.target == lab.target]
         sites.append(Site(lab, plan.sampling, own, plan.cases, None, {}))  # type: ignore[arg-type]
-    execution = Execution(sites, plan.orders, plan.sampling, cores, stop or Stop())
+    execution = Execution(sites, plan.orders, plan.sampling, cores, stop or StopRequest())
     try:
         yield from execution.run()
     finally:
@@ -271,7 +269,7 @@ def test_what_was_killed_is_tried_once_more(pretended: None, answers: list[Any],
 
 
 def test_after_a_request_to_stop_what_has_begun_is_finished_and_nothing_begins(pretended: None) -> None:
-    lab, stop = PretendedLab(Log()), Stop()
+    lab, stop = PretendedLab(Log()), StopRequest()
     plan = Plan(tuple(case(f"c{n}") for n in range(6)), sampling=Sampling((Metric.COUNT,)))
     events = []
     for event in execute(plan, [lab], [0, 1], stop):
@@ -285,7 +283,7 @@ def test_after_a_request_to_stop_what_has_begun_is_finished_and_nothing_begins(p
 
 
 def test_stopping_does_not_wait_for_what_is_no_result(pretended: None) -> None:
-    lab, stop = PretendedLab(Log()), Stop()
+    lab, stop = PretendedLab(Log()), StopRequest()
     # Something like a compiler that would take for ever, until it is told to end.
     lab.hangs_in = "prepare"
     events = []
@@ -297,7 +295,7 @@ def test_stopping_does_not_wait_for_what_is_no_result(pretended: None) -> None:
 
 
 def test_a_request_to_stop_is_noticed_while_nothing_happens(pretended: None) -> None:
-    lab, stop = PretendedLab(Log()), Stop()
+    lab, stop = PretendedLab(Log()), StopRequest()
     lab.hangs_in = "prepare"
     for _ in execute(Plan((case("a"),)), [lab], [0], stop):
         # As an interrupt comes: after the event, while the next one is waited for.
@@ -332,7 +330,7 @@ def test_a_bug_is_not_swallowed(pretended: None) -> None:
 def test_more_workers_count_where_there_is_enough_to_do(
     pretended: None, monkeypatch: pytest.MonkeyPatch, worth: float, expected: int
 ) -> None:
-    monkeypatch.setattr(scheduling, "WORTH_STARTING_S", worth)
+    monkeypatch.setattr(local, "WORTH_STARTING_S", worth)
     lab = PretendedLab(Log())
     lab.before = lambda what: time.sleep(0.005) if what.startswith("count") else None
     plan = Plan(tuple(case(f"c{n}") for n in range(30)), sampling=Sampling((Metric.COUNT,)))

@@ -10,26 +10,26 @@ from pathlib import Path
 import pytest
 
 from tests.strangers import give_away
-from torchmark.runner import turns
-from torchmark.runner.turns import Turns
+from torchmark.runner import folders
+from torchmark.runner.folders import MachineLock
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[Turns, Turns]]:
-    one, two = Turns(tmp_path), Turns(tmp_path)
+def pair(tmp_path: Path) -> Iterator[tuple[MachineLock, MachineLock]]:
+    one, two = MachineLock(tmp_path), MachineLock(tmp_path)
     yield one, two
     one.close()
     two.close()
 
 
-def test_many_may_share(pair: tuple[Turns, Turns]) -> None:
+def test_many_may_share(pair: tuple[MachineLock, MachineLock]) -> None:
     one, two = pair
     assert one.share()
     assert two.share()
     assert one.share()
 
 
-def test_who_times_is_alone(pair: tuple[Turns, Turns]) -> None:
+def test_who_times_is_alone(pair: tuple[MachineLock, MachineLock]) -> None:
     one, two = pair
     assert one.claim()
     assert not two.share()
@@ -38,7 +38,7 @@ def test_who_times_is_alone(pair: tuple[Turns, Turns]) -> None:
     assert two.share()
 
 
-def test_who_wants_to_time_keeps_others_from_beginning_more(pair: tuple[Turns, Turns]) -> None:
+def test_who_wants_to_time_keeps_others_from_beginning_more(pair: tuple[MachineLock, MachineLock]) -> None:
     one, two = pair
     assert one.share()
     assert not two.claim()
@@ -50,7 +50,7 @@ def test_who_wants_to_time_keeps_others_from_beginning_more(pair: tuple[Turns, T
     assert one.share()
 
 
-def test_two_who_want_to_time_do_so_one_after_the_other(pair: tuple[Turns, Turns]) -> None:
+def test_two_who_want_to_time_do_so_one_after_the_other(pair: tuple[MachineLock, MachineLock]) -> None:
     one, two = pair
     assert one.claim()
     assert not two.claim()
@@ -59,7 +59,7 @@ def test_two_who_want_to_time_do_so_one_after_the_other(pair: tuple[Turns, Turns
     assert not one.claim()
 
 
-def test_whoever_is_gone_keeps_nobody(pair: tuple[Turns, Turns]) -> None:
+def test_whoever_is_gone_keeps_nobody(pair: tuple[MachineLock, MachineLock]) -> None:
     one, two = pair
     assert one.claim()
     one.close()
@@ -67,7 +67,7 @@ def test_whoever_is_gone_keeps_nobody(pair: tuple[Turns, Turns]) -> None:
 
 
 def test_where_files_cannot_be_locked_nobody_is_kept_from_anything(tmp_path: Path) -> None:
-    alone = Turns(tmp_path / "nowhere")
+    alone = MachineLock(tmp_path / "nowhere")
     assert alone.claim()
     assert alone.share()
     alone.leave()
@@ -75,15 +75,15 @@ def test_where_files_cannot_be_locked_nobody_is_kept_from_anything(tmp_path: Pat
 
 
 HOLDER = (
-    "import sys; from pathlib import Path; from torchmark.runner.turns import Turns\n"
+    "import sys; from pathlib import Path; from torchmark.runner.folders import MachineLock\n"
     "turns = Turns(Path(sys.argv[1])); turns.claim(); print(flush=True); input()"
 )
 
 
 def test_whoever_waits_long_is_told_for_which_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "TELLING_AFTER_S", 0.0)
+    monkeypatch.setattr(folders, "TELLING_AFTER_S", 0.0)
     told: list[str] = []
-    mine = Turns(tmp_path, told.append)
+    mine = MachineLock(tmp_path, told.append)
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
@@ -92,7 +92,7 @@ def test_whoever_waits_long_is_told_for_which_process(tmp_path: Path, monkeypatc
         assert not mine.claim()
         assert set(told) == {f"Waiting for another run of torchmark on this machine (process {other.pid})."}
         # However long it takes: it lives.
-        monkeypatch.setattr(turns, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
+        monkeypatch.setattr(folders, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
         assert not mine.claim()
         other.communicate("\n")
     assert mine.claim()
@@ -100,17 +100,17 @@ def test_whoever_waits_long_is_told_for_which_process(tmp_path: Path, monkeypatc
 
 
 def test_a_process_that_cannot_be_seen_is_not_waited_for_without_end(
-    pair: tuple[Turns, Turns], monkeypatch: pytest.MonkeyPatch
+    pair: tuple[MachineLock, MachineLock], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
     one, two = pair
     two._tell = told.append
     assert one.claim()
-    monkeypatch.setattr(turns, "TELLING_AFTER_S", 0.0)
+    monkeypatch.setattr(folders, "TELLING_AFTER_S", 0.0)
     # It is this process, which is none of those that are waited for.
     assert not two.claim()
     assert "in another container" in told[-1]
-    monkeypatch.setattr(turns, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
+    monkeypatch.setattr(folders, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
     assert two.claim()
     assert "times may be disturbed" in told[-1]
     assert two.share()
@@ -126,13 +126,13 @@ def test_another_users_files_in_the_temporary_folder_are_neither_followed_nor_wa
     folder.mkdir(mode=0o700)
     for path in (tmp_path / f"torchmark-{os.geteuid()}.room", folder / "gate", folder / "room"):
         path.symlink_to(victim)
-    mine = Turns()
+    mine = MachineLock()
     assert mine.claim()
     mine.close()
     assert not victim.exists()
     (folder / "gate").unlink()
     (folder / "gate").touch(0o600)
     give_away(folder / "gate", monkeypatch)
-    held = Turns(folder)
+    held = MachineLock(folder)
     assert held.claim()
     held.close()

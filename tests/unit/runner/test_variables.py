@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchmark.runner.variables import HIDDEN, choose_variables, select_telling
+from torchmark.runner.spec import HIDDEN, choose_variables, select_telling
 
 PARENT = {
     "PATH": "/bin",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.stats.binomial import binomial_bounds
+from torchmark.stats.intervals import binomial_bounds
 
 
 def test_bounds_of_none_and_of_all_are_worked_by_hand() -> None:

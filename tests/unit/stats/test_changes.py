@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from torchmark.stats import changes
 from torchmark.stats.changes import ALPHA, LEAST_SHIFT, LEAST_SIDE, CountRange, find_changes, is_other_count
-from torchmark.stats.student import two_sided_p
+from torchmark.stats.intervals import two_sided_p
 
 VALUES = st.lists(st.floats(-1, 1), max_size=40)
 # Steps between levels, each with noise of one in a hundred.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sampling import assert_shares
-from torchmark.stats import student
+from torchmark.stats import intervals
 from torchmark.stats.layered import Layered, combine_layouts, draw_in, more_visits_help, standardise, variance_of_centre
 
 RATIOS = st.floats(-1, 1).map(lambda value: round(value, 6))
@@ -155,7 +155,7 @@ def test_zero_is_outside_of_the_interval_just_if_its_p_value_is_small(visits: li
 def test_the_half_width_is_the_quantile_times_the_error(visits: list[list[float]]) -> None:
     found = combine_layouts(visits, 0.9)
     if found is not None:
-        half = student.quantile(0.95, found.layouts - 1) * found.se
+        half = intervals.quantile(0.95, found.layouts - 1) * found.se
         assert found.high - found.low == pytest.approx(2 * half, abs=1e-12)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sampling import Z
-from torchmark.stats.multiple import benjamini_hochberg
+from torchmark.stats.intervals import benjamini_hochberg
 
 P_VALUES = st.lists(st.floats(0, 1), max_size=30)
 

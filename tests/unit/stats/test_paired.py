@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.stats.paired import PairedRatio, compare_paired
+from torchmark.stats.intervals import PairedRatio, compare_paired
 
 TIMES = st.floats(min_value=1e-9, max_value=1e3, allow_nan=False)
 PAIRS = st.lists(st.tuples(TIMES, TIMES), min_size=1, max_size=40)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.stats.welch import contrast_means
+from torchmark.stats.intervals import contrast_means
 
 SAMPLES = st.lists(st.floats(-10, 10), min_size=2, max_size=8)
 

@@ -7,8 +7,7 @@ import pytest
 from tests.stored_runs import ADD_CASE, COMPILED_CASE, CPP_CASE
 from torchmark.errors import StoreError
 from torchmark.model.case import Artefact, Case, Check, CompileMode, CompileParts, RuntimeMode
-from torchmark.store.definitions import content_hash, read_case, write_definition
-from torchmark.store.plain import parse
+from torchmark.store.plain import content_hash, parse, read_case, write_definition
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from torchmark.errors import StoreError
-from torchmark.store.fields import check_schema, take, take_times
+from torchmark.store.plain import check_schema, take, take_times
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.stored_runs import INFO
 from torchmark.errors import UsageError
-from torchmark.store.finding import find_run
+from torchmark.store.runs import find_run
 
 NEWEST, MIDDLE, OLDEST = RUNS = tuple(
     dataclasses.replace(INFO, id=prefix.ljust(32, "0"), name=name)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.made_contrasts import count_functions, environment
 from tests.random_runs import TEXTS, values_of
 from tests.sample_runs import ADD, ODD
-from torchmark.analysis.accepting import describe_dependencies, make_entry
-from torchmark.callgrind.symbols import standardise
+from torchmark.analysis.gate import describe_dependencies, make_entry
+from torchmark.callgrind.profiles import standardise
 from torchmark.errors import StoreError
 from torchmark.model.case import Case
 from torchmark.store.ledger import MOST_BYTES, dump_entry, find_path, parse_entry, read_entry, write_entry

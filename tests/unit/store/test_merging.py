@@ -26,13 +26,13 @@ from tests.made_shards import (
 )
 from tests.store_writer import check_integrity
 from tests.stored_runs import BEGAN, ENVIRONMENT, HOST, make_run
-from torchmark.analysis.sharding import pick_orders
+from torchmark.analysis.estimate import pick_orders
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.node import Node
 from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plan import Metric, Plan, Target
-from torchmark.model.shard import Part, Shard, read_parts
-from torchmark.store.merging import Merged, merge
+from torchmark.model.shard import Shard, ShardPart, read_parts
+from torchmark.store.merge import Merged, merge
 from torchmark.store.runs import open_store
 
 OTHER_HOST = dataclasses.replace(HOST, cpu_model="Zilog Z80")
@@ -97,8 +97,8 @@ def test_steps_lead_to_the_same_run(tmp_path: Path, whole: Any) -> None:
     one, two, three = run_shards(tmp_path, 3)
     (first,) = merge([two, one], tmp_path / "some.db")
     assert read_parts(load(tmp_path / "some.db").info) == (
-        Part(Shard(1, 3), f"{1:032x}"),
-        Part(Shard(2, 3), f"{2:032x}"),
+        ShardPart(Shard(1, 3), f"{1:032x}"),
+        ShardPart(Shard(2, 3), f"{2:032x}"),
     )
     assert first.info.finished is None
     # One that is in it already does no harm, and neither does what is complete.
@@ -153,7 +153,7 @@ def test_a_shard_that_was_killed_and_gone_on_with_is_like_any_other(tmp_path: Pa
 def test_a_lone_shard_stays_one_unless_nothing_is_missing(tmp_path: Path) -> None:
     (lone,) = merge([run_shard(tmp_path / "1.db", Shard(1, 2))], tmp_path / "lone.db")
     assert load(tmp_path / "lone.db") == load(tmp_path / "1.db")
-    assert lone.parts == (Part(Shard(1, 2), lone.info.id),)
+    assert lone.parts == (ShardPart(Shard(1, 2), lone.info.id),)
     single = dataclasses.replace(PLAN, cases=CASES[:1])
     merge([run_shard(tmp_path / "all_of_it.db", Shard(1, 2), single)], tmp_path / "single.db")
     assert read_parts(load(tmp_path / "single.db").info) == ()

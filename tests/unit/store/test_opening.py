@@ -14,7 +14,7 @@ import pytest
 from tests.store_writer import write_journal
 from tests.stored_runs import GOLDEN, INFO, make_run
 from torchmark.errors import StoreError
-from torchmark.store import opening, schema
+from torchmark.store import store_file
 from torchmark.store.runs import open_store
 
 STORE = GOLDEN / "store_v1.db"
@@ -197,7 +197,7 @@ def test_settings_are_those_that_keep_what_is_saved(path: Path) -> None:
         "busy_timeout": 30_000,
     }
     header = path.read_bytes()
-    assert header[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
+    assert header[68:72] == store_file.APPLICATION_ID.to_bytes(4, "big")
 
 
 def test_a_store_is_made_where_files_cannot_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,8 +279,8 @@ def test_a_copy_that_is_read_leaves_nothing_behind(tmp_path: Path, monkeypatch: 
 def test_a_store_is_copied_again_if_its_log_was_begun_anew_meanwhile(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "COPY_PAUSE_S", 0.0)
-    copy_file, changes = opening._copy_file, iter([True])
+    monkeypatch.setattr(store_file, "COPY_PAUSE_S", 0.0)
+    copy_file, changes = store_file._copy_file, iter([True])
 
     def disturb(source: Path, copy: Path) -> None:
         copy_file(source, copy)
@@ -293,12 +293,12 @@ def test_a_store_is_copied_again_if_its_log_was_begun_anew_meanwhile(
         writer.remove([INFO.id])
         with writer._database.transaction():
             writer._database.change("INSERT INTO subjects (name) VALUES ('x')")
-        monkeypatch.setattr(opening, "_copy_file", disturb)
+        monkeypatch.setattr(store_file, "_copy_file", disturb)
         with open_store(path, read_only=True) as store:
             assert store.load(INFO.id, profiles=True) == make_run()
         changes = iter([True] * 1000)
-        monkeypatch.setattr(opening, "_read_log_header", lambda _: os.urandom(32))
-        monkeypatch.setattr(opening, "_copy_file", copy_file)
+        monkeypatch.setattr(store_file, "_read_log_header", lambda _: os.urandom(32))
+        monkeypatch.setattr(store_file, "_copy_file", copy_file)
         with pytest.raises(StoreError, match=r"keeps changing.*Try again"):
             open_store(path, read_only=True)
 
@@ -376,10 +376,10 @@ def left_by_a_kill_of_a_removed_store(path: Path) -> Iterator[None]:
 
 
 def test_a_path_that_sqlite_cannot_hold_is_told_and_nothing_is_left(tmp_path: Path) -> None:
-    room = opening.LONGEST_PATH - len(os.fsencode(tmp_path))
+    room = store_file.LONGEST_PATH - len(os.fsencode(tmp_path))
     folder = tmp_path.joinpath(*["d" * 60] * (room // 61), "e" * (room % 61 - 2 or 1))
-    folder = Path(str(folder)[: opening.LONGEST_PATH - 23].rstrip("/"))
-    longest = folder / "r".ljust(opening.LONGEST_PATH - len(str(folder)) - 1, "r")
+    folder = Path(str(folder)[: store_file.LONGEST_PATH - 23].rstrip("/"))
+    longest = folder / "r".ljust(store_file.LONGEST_PATH - len(str(folder)) - 1, "r")
     with open_store(longest, create=True) as store:
         store.add(make_run())
     with open_store(longest, read_only=True) as store:

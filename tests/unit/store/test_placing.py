@@ -8,7 +8,7 @@ import pytest
 from tests.store_writer import check_integrity
 from tests.stored_runs import INFO, make_run
 from torchmark.errors import StoreError, UsageError
-from torchmark.store.placing import new_store, refuse_same
+from torchmark.store.merge import new_store, refuse_same
 from torchmark.store.runs import Store, open_store
 
 

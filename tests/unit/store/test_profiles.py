@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.random_runs import profiles
 from tests.stored_runs import PROFILE
-from torchmark.callgrind.parse import parse_profile
+from torchmark.callgrind.profiles import parse_profile
 from torchmark.errors import StoreError
 from torchmark.model.costs import Profile
-from torchmark.store import profiles as module
-from torchmark.store.definitions import hash_text
-from torchmark.store.profiles import pack, plain_profile, read_profile, unpack
+from torchmark.store import documents as module
+from torchmark.store.documents import pack, plain_profile, read_profile, unpack
+from torchmark.store.plain import hash_text
 
 COSTS = st.integers(0, 1000)
 NAMES = st.sampled_from("abcd")
@@ -85,7 +85,7 @@ def test_calls_of_functions_without_costs_need_inclusive_costs() -> None:
 
 def test_what_claims_to_be_huge_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     name, body = pack(["a" * 2000])
-    monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    monkeypatch.setattr(module, "MOST_PROFILE_BYTES", 1000)
     with pytest.raises(StoreError, match="longer than 1000 bytes"):
         unpack(name, body)
     with pytest.raises(StoreError, match="too large to be kept"):

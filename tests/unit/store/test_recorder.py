@@ -25,20 +25,20 @@ from tests.stored_runs import (
 )
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.outcome import Failure, FailureKind, Outcome
-from torchmark.model.owner import this_process
 from torchmark.model.plan import Metric, Order, Plan
 from torchmark.model.times import Times
-from torchmark.store import opening
+from torchmark.processes import this_process
+from torchmark.store import store_file
 from torchmark.store.plain import to_plain
+from torchmark.store.rows import write_owner
 from torchmark.store.runs import Store, open_store
-from torchmark.store.writing import write_owner
 
 CHANGED_CASE = dataclasses.replace(ADD_CASE, args=dataclasses.replace(ADD_CASE.args, stmt="x + 2"))
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    monkeypatch.setattr(opening, "BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(store_file, "BUSY_TIMEOUT_S", 0.05)
     with open_store(tmp_path / "results.db", create=True) as store:
         yield store
 
@@ -261,7 +261,7 @@ def test_an_interrupt_in_the_middle_saves_all_or_nothing(store: Store, monkeypat
 
     with store.begin(PLAN, INFO) as recorder:
         with monkeypatch.context() as patch:
-            patch.setattr("torchmark.store.writing.pack", interrupt)
+            patch.setattr("torchmark.store.rows.pack", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 recorder.append(make_outcomes()[2])
         assert recorder.info.outcomes == 0

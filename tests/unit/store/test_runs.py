@@ -31,9 +31,9 @@ from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Order
 from torchmark.model.run import Run, RunEntry
 from torchmark.model.times import Times
+from torchmark.store.documents import export_run, import_run
 from torchmark.store.runs import Store, open_store
-from torchmark.store.schema import STEPS, expect_objects
-from torchmark.store.transfer import export_run, import_run
+from torchmark.store.store_file import STEPS, expect_objects
 
 TABLES = [name for kind, name, _, _ in sorted(expect_objects(STEPS)) if kind == "table"]
 

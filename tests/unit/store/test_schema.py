@@ -8,7 +8,7 @@ import pytest
 
 from tests.stored_runs import GOLDEN, INFO, make_run
 from torchmark.errors import StoreError
-from torchmark.store import schema
+from torchmark.store import store_file
 from torchmark.store.runs import Store, open_store
 
 STORES = sorted(GOLDEN.glob("store_v*.db"))
@@ -35,11 +35,11 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def version_2(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torchmark of the future."""
-    monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, add_a_column))
+    monkeypatch.setattr(store_file, "STEPS", (*store_file.STEPS, add_a_column))
 
 
 def test_there_is_a_store_of_every_version() -> None:
-    assert [path.name for path in STORES] == [f"store_v{n}.db" for n in range(1, schema.SCHEMA_VERSION + 1)]
+    assert [path.name for path in STORES] == [f"store_v{n}.db" for n in range(1, store_file.SCHEMA_VERSION + 1)]
 
 
 @pytest.mark.parametrize("path", STORES, ids=lambda path: path.stem)
@@ -77,14 +77,14 @@ def test_new_stores_and_those_brought_up_to_date_are_alike(path: Path, tmp_path:
     open_store(path).close()
     open_store(tmp_path / "new.db", create=True).close()
     one, two = (sqlite3.connect(file) for file in (path, tmp_path / "new.db"))
-    assert schema.read_objects(one) == schema.read_objects(two) == schema.expect_objects(schema.STEPS)
+    assert store_file.read_objects(one) == store_file.read_objects(two) == store_file.expect_objects(store_file.STEPS)
     one.close()
     two.close()
 
 
 def test_a_step_that_fails_leaves_the_version_before(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "STEPS", (*schema.STEPS, fail_halfway))
+        patch.setattr(store_file, "STEPS", (*store_file.STEPS, fail_halfway))
         with pytest.raises(StoreError, match="syntax error"):
             open_store(path)
     with open_store(path) as store:
@@ -93,7 +93,7 @@ def test_a_step_that_fails_leaves_the_version_before(path: Path, monkeypatch: py
 
 def test_the_program_of_before_refuses_what_was_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "STEPS", (*schema.STEPS, add_a_column))
+        patch.setattr(store_file, "STEPS", (*store_file.STEPS, add_a_column))
         open_store(path).close()
     with pytest.raises(StoreError, match="newer torchmark"):
         open_store(path, read_only=True)

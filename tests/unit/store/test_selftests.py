@@ -8,7 +8,7 @@ import pytest
 
 from torchmark.errors import StoreError
 from torchmark.model.selftest import SelfTest
-from torchmark.store.selftests import FILE, read_selftest, write_selftest
+from torchmark.store.ledger import FILE, read_selftest, write_selftest
 
 TEST = SelfTest("Zilog Z80", "2026-01-01", 60, 1, 0.0015)
 

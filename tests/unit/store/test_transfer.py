@@ -11,8 +11,8 @@ import pytest
 from tests.stored_runs import GOLDEN, make_run
 from torchmark.errors import StoreError
 from torchmark.model.node import Node
-from torchmark.store import transfer
-from torchmark.store.transfer import export_run, import_run, parse_document
+from torchmark.store import documents
+from torchmark.store.documents import export_run, import_run, parse_document
 
 
 def test_documents_of_the_first_version_are_read() -> None:
@@ -137,8 +137,8 @@ def test_a_part_whose_content_has_another_hash_is_refused() -> None:
 def test_a_document_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     text = (GOLDEN / "run_v1.json").read_bytes()
     assert import_run(parse_document(io.BytesIO(b"\xef\xbb\xbf \n" + text))) == make_run()
-    monkeypatch.setattr(transfer, "_AT_ONCE", 100)
-    monkeypatch.setattr(transfer, "MOST_BYTES", 1000)
+    monkeypatch.setattr(documents, "_AT_ONCE", 100)
+    monkeypatch.setattr(documents, "MOST_BYTES", 1000)
     endless = io.BytesIO(b"[" + b"1," * 10_000)
     with pytest.raises(StoreError, match="more than 1000 bytes"):
         parse_document(endless)
@@ -146,7 +146,7 @@ def test_a_document_is_read_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_is_no_json_is_known_by_its_first_character(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_AT_ONCE", 100)
+    monkeypatch.setattr(documents, "_AT_ONCE", 100)
     for content in (bytes(10_000), b" " * 10_000, b"text"):
         stream = io.BytesIO(content)
         with pytest.raises(StoreError, match="no JSON"):

@@ -15,7 +15,7 @@ from torchmark.measure.steps import Steps, carry_out
 from torchmark.model.job import DuelJob, GaugeJob, Place
 from torchmark.wire.messages import Dueled, Failed, decode, encode
 from torchmark.worker import dueling
-from torchmark.worker.dueling import Blocks, RivalGone, Turns, duel, gauge, list_turns, take_part
+from torchmark.worker.dueling import RivalConnection, RivalGone, TimedBlocks, duel, gauge, list_turns, take_part
 
 
 def job_for(firsts: Sequence[int], side: int = 0, rival: str | None = None, setup: str = "pass") -> DuelJob:
@@ -35,7 +35,7 @@ class Sides:
     def __init__(self, firsts: Sequence[int]) -> None:
         self.runs: list[tuple[int, int]] = []
         ends = socket.socketpair()
-        self.blocks: list[Blocks | None] = [None, None]
+        self.blocks: list[TimedBlocks | None] = [None, None]
         threads = [threading.Thread(target=self._run, args=(firsts, side, ends[side])) for side in (0, 1)]
         for thread in threads:
             thread.start()
@@ -46,7 +46,7 @@ class Sides:
             end.close()
 
     def _run(self, firsts: Sequence[int], side: int, end: socket.socket) -> None:
-        steps: Steps[Blocks] = take_part(job_for(firsts, side), Turns(end))
+        steps: Steps[TimedBlocks] = take_part(job_for(firsts, side), RivalConnection(end))
         reply = None
         while True:
             try:
@@ -146,7 +146,7 @@ def test_settling_ends_when_some_blocks_in_a_row_used_no_new_page(monkeypatch: p
 def test_a_rival_that_ends_without_having_read_its_turn_is_gone() -> None:
     ours, theirs = socket.socketpair()
     with ours:
-        turns = Turns(ours)
+        turns = RivalConnection(ours)
         turns.hand_over()
         theirs.close()
         with pytest.raises(RivalGone):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torchmark.measure.source import user_traceback
 from torchmark.model.job import Place, RaceJob
 from torchmark.wire.messages import Raced
-from torchmark.worker.racing import FEWEST_ROUNDS, TOO_SLOW, Budget, race, take_turns
+from torchmark.worker.racing import FEWEST_ROUNDS, TOO_SLOW, RaceBudget, race, take_turns
 
 CLOCK_S = 1e-7
 
@@ -29,7 +29,7 @@ class World:
         return self.time_s
 
     def race(self, min_run_time_s: float = 0.02, max_run_time_s: float = 10.0) -> Raced:
-        raced = take_turns(self.engines, Budget(min_run_time_s, max_run_time_s), self.now)
+        raced = take_turns(self.engines, RaceBudget(min_run_time_s, max_run_time_s), self.now)
         self.rounds = len(raced.raw_times[0])
         assert [len(times) for times in raced.raw_times] == [self.rounds] * len(self.engines)
         return raced
@@ -124,7 +124,7 @@ def test_a_statement_for_which_six_rounds_are_far_too_many_has_fewer(cost: float
 
 @given(st.integers(1, 20), st.floats(0, 100), st.floats(0.001, 10), st.lists(st.floats(0, 1), max_size=3))
 def test_it_is_over_for_a_reason(rounds: int, elapsed_s: float, round_s: float, totals: Sequence[float]) -> None:
-    spent = Budget(0.5, 5.0).is_spent(totals, rounds, elapsed_s, round_s)
+    spent = RaceBudget(0.5, 5.0).is_spent(totals, rounds, elapsed_s, round_s)
     late, satisfied = elapsed_s + round_s > 5.0, all(total >= 0.5 for total in totals)
     if rounds >= FEWEST_ROUNDS:
         assert spent == (late or satisfied)

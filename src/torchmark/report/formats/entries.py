@@ -1,29 +1,88 @@
-"""What all formats are written from: the results of each case in each target, under a name of their own.
-
-Names depend on the case alone wherever they can, so that files of two runs can be compared by name. Nothing that is
-not a finite number leaves this module.
-"""
+"""Entries of an export: the results of a case in a target, under a unique name."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import hashlib
+import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from torchmark.analysis.places import choose_rounds
-from torchmark.analysis.results import steady_times, summarise_run
+from torchmark.analysis.results import choose_rounds, steady_times, summarise_run
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
+from torchmark.model.node import Node
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Host, Run
 from torchmark.model.summary import CaseSummary
 from torchmark.model.times import Times
-from torchmark.report.printable import count, printable
+from torchmark.report.text.terminal import count, escape_json, printable
+
+
+def dump_json(value: object, *, indent: int | None = None) -> str:
+    """JSON that every reader takes: no NaN, no infinity."""
+    try:
+        return escape_json(json.dumps(value, indent=indent, allow_nan=False)) + "\n"
+    except ValueError as error:
+        raise StoreError("A number of the run is not finite: it cannot be exported.") from error
+
+
+def plain_compiling(costs: CompileCosts | None) -> dict[str, float]:
+    """What compiling cost, as numbers with units in their names; nothing for what was not compiled."""
+    if costs is None:
+        return {}
+    return {
+        "compile_cold_s": costs.cold_s,
+        "compile_warm_s": costs.warm_s,
+        "graphs": costs.graphs,
+        "graph_breaks": costs.graph_breaks,
+    }
+
+
+def plain_counts(summary: CaseSummary) -> dict[str, float]:
+    """Instructions and allocations of one run; nothing for what was not counted."""
+    if summary.count is None:
+        return {}
+    return {
+        "instructions": summary.count.instructions,
+        "allocations": summary.count.allocations,
+        "tensor_allocations": summary.count.tensor_allocations,
+    }
+
+
+def name_processors(nodes: Sequence[Node]) -> str:
+    """Each processor once.
+
+    >>> name_processors([Node("a", "EPYC"), Node("b", "Xeon"), Node("c"), Node("d", "EPYC")])
+    'EPYC and Xeon'
+    """
+    return " and ".join(dict.fromkeys(node.cpu_model for node in nodes if node.cpu_model is not None))
+
+
+def plain_nodes(summary: CaseSummary) -> dict[str, str]:
+    """The names of the nodes that results are of; nothing where that is the run's own machine."""
+    return {"nodes": ", ".join(node.name for node in summary.nodes)} if summary.nodes else {}
+
+
+def moment(seconds: float) -> datetime.datetime:
+    """A point in time, in universal time so that it is the same text everywhere."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc)
+
+
+def present(values: dict[str, Any]) -> dict[str, Any]:
+    """Without what is not known.
+
+    >>> present({"cpu": None, "system": "", "cores": 2})
+    {'cores': 2}
+    """
+    return {name: value for name, value in values.items() if value not in (None, "")}
+
 
 WHAT = {Metric.WALL: "times", Metric.COUNT: "counts"}
 NS_PER_S = 1e9
@@ -39,7 +98,7 @@ class Round:
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class ExportEntry:
     """The results of a case in a target that its summary is of, and a name that no other entry of the run has."""
 
     name: str
@@ -57,14 +116,14 @@ class Entry:
         return tuple((r.outcome, r.tally) for r in self.rounds if r.tally is not None)
 
 
-def list_entries(run: Run) -> tuple[Entry, ...]:
+def list_entries(run: Run) -> tuple[ExportEntry, ...]:
     """Every case in every target, also those that have no result, in the order of the plan."""
     rounds: dict[tuple[Case, Target], list[Round]] = {}
     for outcome in sorted(run.outcomes, key=lambda outcome: outcome.order.round):
         rounds.setdefault((outcome.order.case, outcome.order.target), []).append(_read(outcome))
     summaries = summarise_run(run)
     return tuple(
-        Entry(name, summary, _leave_out_others(rounds.get((summary.case, summary.target), ()), run.info.host))
+        ExportEntry(name, summary, _leave_out_others(rounds.get((summary.case, summary.target), ()), run.info.host))
         for name, summary in zip(_name_all(run, summaries), summaries, strict=True)
     )
 
@@ -75,7 +134,7 @@ def _leave_out_others(rounds: Sequence[Round], host: Host) -> tuple[Round, ...]:
     return tuple(one for one in rounds if one.outcome.order in kept)
 
 
-def require(run: Run, entries: Sequence[Entry], *metrics: Metric) -> None:
+def require(run: Run, entries: Sequence[ExportEntry], *metrics: Metric) -> None:
     """Refuse a run that has none of the results that a format can hold."""
     there = {Metric.WALL: any(e.timed for e in entries), Metric.COUNT: any(e.counted for e in entries)}
     if any(there[metric] for metric in metrics):

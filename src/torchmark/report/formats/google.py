@@ -9,12 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torchmark.analysis.places import list_nodes
+from torchmark.analysis.results import list_nodes
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.summary import Summary
-from torchmark.report.formats.entries import NS_PER_S, Entry, list_entries, require
-from torchmark.report.formats.texts import dump_json, moment, name_processors, plain_compiling, plain_counts, present
+from torchmark.report.formats.entries import (
+    NS_PER_S,
+    ExportEntry,
+    dump_json,
+    list_entries,
+    moment,
+    name_processors,
+    plain_compiling,
+    plain_counts,
+    present,
+    require,
+)
 
 # Of the format, as Google Benchmark 1.9 writes it.
 SCHEMA_VERSION = 1
@@ -42,7 +52,7 @@ def write_google(run: Run) -> str:
     return dump_json({"context": present(context), "benchmarks": rows})
 
 
-def _write_entry(index: int, entry: Entry) -> Iterator[dict[str, Any]]:
+def _write_entry(index: int, entry: ExportEntry) -> Iterator[dict[str, Any]]:
     summary, wall = entry.summary, entry.summary.wall
     assert wall is not None
     head = {
@@ -59,7 +69,7 @@ def _write_entry(index: int, entry: Entry) -> Iterator[dict[str, Any]]:
         yield {**head, **row, **(counters if row["aggregate_name"] in ("mean", "median") else {})}
 
 
-def _write_blocks(entry: Entry) -> Iterator[dict[str, Any]]:
+def _write_blocks(entry: ExportEntry) -> Iterator[dict[str, Any]]:
     blocks = ((times.number_per_run, t) for _, times in entry.timed for t in times.per_run)
     for number, (iterations, seconds) in enumerate(blocks):
         yield {

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torchmark.analysis.places import list_nodes
+from torchmark.analysis.results import list_nodes
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
-from torchmark.report.formats.entries import Entry, list_entries, one_line, per_run, require
-from torchmark.report.formats.texts import dump_json, moment, plain_compiling, present
+from torchmark.report.formats.entries import (
+    ExportEntry,
+    dump_json,
+    list_entries,
+    moment,
+    one_line,
+    per_run,
+    plain_compiling,
+    present,
+    require,
+)
 
 # The file format, which pyperf 1.0 and all later ones read.
 VERSION = "1.0"
@@ -37,7 +46,7 @@ def write_pyperf(run: Run) -> str:
     return dump_json({"version": VERSION, "benchmarks": benchmarks, "metadata": _clean(shared)})
 
 
-def _write_entry(entry: Entry) -> Iterator[dict[str, Any]]:
+def _write_entry(entry: ExportEntry) -> Iterator[dict[str, Any]]:
     timed = [(outcome, times.number_per_run, list(times.per_run)) for outcome, times in entry.timed]
     wall = entry.summary.wall
     yield from _write_benchmark(entry, entry.name, "second", timed, plain_compiling(wall.compiling if wall else None))
@@ -52,7 +61,7 @@ _Values = list[tuple[Outcome, int, list[float]]]
 
 
 def _write_benchmark(
-    entry: Entry, name: str, unit: str, rounds: _Values, more: dict[str, float]
+    entry: ExportEntry, name: str, unit: str, rounds: _Values, more: dict[str, float]
 ) -> Iterator[dict[str, Any]]:
     if not rounds or not all(value > 0 for _, _, values in rounds for value in values):
         return

@@ -5,19 +5,22 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from torchmark.analysis.places import list_nodes
+from torchmark.analysis.results import list_nodes
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.summary import WallSummary
-from torchmark.report.formats.entries import Entry, list_entries, one_line, require
-from torchmark.report.formats.texts import (
+from torchmark.report.formats.entries import (
+    ExportEntry,
     dump_json,
+    list_entries,
     moment,
     name_processors,
+    one_line,
     plain_compiling,
     plain_counts,
     plain_nodes,
     present,
+    require,
 )
 
 # How far from the quartiles, in interquartile ranges, a value may lie that is no outlier: Tukey's rule.
@@ -40,7 +43,7 @@ def write_pytest_benchmark(run: Run) -> str:
     )
 
 
-def _describe_machine(run: Run, entries: tuple[Entry, ...]) -> dict[str, Any]:
+def _describe_machine(run: Run, entries: tuple[ExportEntry, ...]) -> dict[str, Any]:
     host, nodes = run.info.host, list_nodes(run.outcomes, run.info.host)
     environments = (outcome.environment for entry in entries for outcome, _ in entry.timed)
     environment = next(filter(None, environments), None)
@@ -57,7 +60,7 @@ def _describe_machine(run: Run, entries: tuple[Entry, ...]) -> dict[str, Any]:
     }
 
 
-def _write_entry(run: Run, entry: Entry) -> dict[str, Any]:
+def _write_entry(run: Run, entry: ExportEntry) -> dict[str, Any]:
     summary, wall = entry.summary, entry.summary.wall
     assert wall is not None
     case = summary.case

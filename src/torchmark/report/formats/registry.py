@@ -10,10 +10,8 @@ from torchmark.model.run import Run
 from torchmark.report.formats.google import write_google
 from torchmark.report.formats.pyperf import write_pyperf
 from torchmark.report.formats.pytest_benchmark import write_pytest_benchmark
-from torchmark.report.formats.spreadsheet import write_csv
-from torchmark.report.formats.table import write_markdown
-from torchmark.report.formats.trackers import write_bmf, write_github_action
-from torchmark.report.formats.upstream import write_upstream
+from torchmark.report.formats.tables import write_csv, write_markdown
+from torchmark.report.formats.trackers import write_bmf, write_github_action, write_upstream
 
 
 @dataclasses.dataclass(frozen=True)

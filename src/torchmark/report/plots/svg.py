@@ -1,19 +1,109 @@
-"""Writing SVG by hand: elements, texts that are always escaped and fit their room, and the frame of a drawing.
-
-`Markup` is text that is ready to be written. Only this module makes it from other text, so nothing is left unescaped.
-"""
+"""Pieces of SVG: elements, text, colours for light and dark pages, legends."""
 
 from __future__ import annotations
 
 import html
 import math
+import re
 import unicodedata
-from collections.abc import Iterable
-from typing import NewType
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, NewType
 
-from torchmark.report.cells import ELLIPSIS
-from torchmark.report.plots.palette import style_sheet
-from torchmark.report.printable import printable
+from torchmark.analysis.verdict.explain import STAGES
+from torchmark.model.judgement import Side, Verdict
+from torchmark.report.text.terminal import ELLIPSIS, printable
+
+PREFIX = "--tm-"
+
+
+class Shade(NamedTuple):
+    """One colour: on a light ground, on a dark one, and where nobody knows what the ground is."""
+
+    light: str
+    dark: str
+    either: str
+
+
+# As text they have a contrast of at least 4.5 to their grounds; the last of three has 3 to white and to black.
+GREY = Shade("#6a717b", "#969eaa", "#7d848e")
+VERDICTS = {
+    Verdict.SLOWER: Shade("#9e1b12", "#f9703e", "#d9562b"),
+    Verdict.FASTER: Shade("#1a5fc0", "#5aa2ff", "#3f86d8"),
+    Verdict.SAME: GREY,
+    Verdict.UNDECIDED: Shade("#8d6c00", "#f0cf6a", "#a97f1a"),
+    Verdict.FAILED: Shade("#4d0a3a", "#ffb0e0", "#c04a8a"),
+}
+SIDES = {Side.BASE: GREY, Side.HEAD: Shade("#6d3fc0", "#b794f6", "#8d66d9")}
+
+# Neighbours in a bar differ most. On their grounds they have a contrast of at least 3.
+_STAGE_SHADES = (
+    Shade("#2f2899", "#7d709b", "#6a5fb0"),
+    Shade("#4071a7", "#5cc1fc", "#4a8ac4"),
+    Shade("#f36865", "#d04466", "#e0555f"),
+    Shade("#868af7", "#7a7be2", "#8083ee"),
+    Shade("#a99511", "#f1b027", "#a99511"),
+    Shade("#7d470a", "#c36e38", "#a5631f"),
+    Shade("#bc546c", "#d899b2", "#bc546c"),
+    Shade("#0b5a2b", "#94dc79", "#3f8f4f"),
+    Shade("#33a2b2", "#1fe3ee", "#2f9aaa"),
+    Shade("#8b9097", "#f1f4f9", "#84898f"),
+)
+STAGE_SHADES = dict(zip(STAGES, _STAGE_SHADES, strict=True))
+
+# The grounds that all of this is meant for. Pages that use the style sheet use them too.
+GROUND = Shade("#ffffff", "#15181d", "transparent")
+INK = Shade("#1b1f24", "#e6e8eb", "currentColor")
+
+
+def _name(text: str) -> str:
+    """A text as a part of a CSS name.
+
+    >>> _name("__torch_function__"), _name("argument parsing")
+    ('torch-function', 'argument-parsing')
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+_SHADES = {
+    "ground": GROUND,
+    "ink": INK,
+    **{verdict.value: shade for verdict, shade in VERDICTS.items()},
+    **{side.value: shade for side, shade in SIDES.items()},
+    **{f"stage-{_name(stage)}": shade for stage, shade in STAGE_SHADES.items()},
+}
+
+
+def colour(of: Verdict | Side) -> str:
+    """The colour of a verdict or of a side, as a CSS value.
+
+    >>> colour(Side.HEAD)
+    'var(--tm-head,#8d66d9)'
+    """
+    return _spell(of.value)
+
+
+def stage_colour(stage: str) -> str:
+    """The colour of a stage, as a CSS value; of one that is not known, that of all others.
+
+    >>> stage_colour("kernel")
+    'var(--tm-stage-kernel,#3f8f4f)'
+    """
+    return _spell(f"stage-{_name(stage if stage in STAGE_SHADES else STAGES[-1])}")
+
+
+def _spell(name: str) -> str:
+    return f"var({PREFIX}{name},{_SHADES[name].either})"
+
+
+def style_sheet() -> str:
+    """All colours as custom properties of a page, `--tm-ground` and `--tm-ink` among them.
+
+    What is dark on a screen is light on paper.
+    """
+    light = "".join(f"{PREFIX}{name}:{shade.light};" for name, shade in _SHADES.items())
+    dark = "".join(f"{PREFIX}{name}:{shade.dark};" for name, shade in _SHADES.items())
+    return f":root{{color-scheme:light dark;{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
+
 
 Markup = NewType("Markup", str)
 
@@ -149,3 +239,25 @@ def stand_alone(drawing: Markup) -> Markup:
     start, middle, rest = drawing.partition(">")
     style = f"<style>{style_sheet()}svg{{color:var(--tm-ink);background:var(--tm-ground)}}</style>"
     return Markup(f"{start}{middle}{style}{rest}\n")
+
+
+# A mark, and the room between it and its text, and between two entries.
+MARK, GAP, APART = 14.0, 5.0, 12.0
+LINE = 17.0
+
+Mark = Callable[[float, float], Markup]
+"""Draws a mark from this place on, `MARK` wide, around this height."""
+
+
+def draw_legend(entries: Iterable[tuple[Mark, str]], y: float, left: float, right: float) -> tuple[Markup, float]:
+    """Marks with their texts from `y` on down, and where that ends."""
+    parts: list[Markup] = []
+    x, line = left, y + LINE / 2
+    for mark, text in entries:
+        text = fit(text, right - left - MARK - GAP, SMALL)
+        taken = MARK + GAP + measure_text(text, SMALL)
+        if x > left and x + taken > right:
+            x, line = left, line + LINE
+        parts += [mark(x, line), label(x + MARK + GAP, line + 4, text, size=SMALL, opacity=0.8)]
+        x += taken + APART
+    return join(parts), line + LINE / 2 if parts else y

@@ -1,23 +1,89 @@
-"""The cases: every call with every type that can make it, and calls with something around them.
-
-Operands have one element each, so that what is measured is everything but computing. All are compared with plain
-Tensors in the same call, and those whose label ends with `add` with plain Tensors in `add`.
-
-What is left out cannot be: `WithTorchFunction` does nothing but add two of its own kind. Two subclasses of Tensor of
-which neither is the other's refuse each other. A Tensor-like is nothing to torch where overrides are disabled. And what
-comes through a dispatch mode cannot become a subclass of Tensor in torch 1.13.
-"""
+"""The cases: every call with every type that can make it, and calls with something around them."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from torchmark.define.groups import GroupedBenchmark, GroupedStmts
-from torchmark.define.setups import GroupedSetup
-from torchmark.suites.overrides.sources import quote
+from torchmark.define.options import GroupedSetup
+
+_FILE = Path(__file__).with_name("tensors.py")
+# Every setup has it.
+_GIVEN = "torch"
+_IMPORTS = ("import ", "from ")
+
+
+class SourcePart(NamedTuple):
+    """What makes one name, and the names that it mentions."""
+
+    name: str
+    text: str
+    mentions: frozenset[str]
+
+
+def quote(*names: str) -> str:
+    """A setup that makes these names, once in a process, as globals.
+
+    Blocks of a measurement may each have a setup of their own. Types that were new for each would be new to all caches
+    of the interpreter, too.
+
+    >>> print(*quote("SubTensor").splitlines()[:3], sep="\\n")
+    global SubTensor
+    if "SubTensor" not in globals():
+        class SubTensor(torch.Tensor):
+    """
+    needed = set(_gather(names, _read()))
+    parts = [part for part in _read().values() if part.name in needed]
+    # Imports stand together, and before them nothing does.
+    body = "".join(f"{part.text}\n" if part.text.startswith(_IMPORTS) else f"\n{part.text}\n" for part in parts)
+    names_line = f"global {', '.join(part.name for part in parts)}"
+    return f'{names_line}\nif "{names[0]}" not in globals():\n{textwrap.indent(body.strip(), "    ")}'
+
+
+def _gather(names: tuple[str, ...], parts: Mapping[str, SourcePart]) -> Iterator[str]:
+    """These names, and all that they need."""
+    waiting, seen = list(names), set(names)
+    while waiting:
+        name = waiting.pop()
+        yield name
+        new = (parts[name].mentions & parts.keys()) - seen
+        seen |= new
+        waiting += new
+
+
+@functools.cache
+def _read() -> dict[str, SourcePart]:
+    """All there is, in the order of the file."""
+    text = _FILE.read_text(encoding="utf-8")
+    parts = [part for node in ast.parse(text).body for part in _split(node, text)]
+    return {part.name: part for part in parts if part.name != _GIVEN}
+
+
+def _split(node: ast.stmt, text: str) -> Iterator[SourcePart]:
+    mentions = frozenset(name.id for name in ast.walk(node) if isinstance(name, ast.Name))
+    if isinstance(node, ast.ImportFrom):
+        yield from (SourcePart(one.name, f"from {node.module} import {one.name}", frozenset()) for one in node.names)
+    elif isinstance(node, ast.Import):
+        yield from (SourcePart(one.name, f"import {one.name}", frozenset()) for one in node.names)
+    elif isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+        yield SourcePart(node.name, _cut(node, text), mentions)
+    elif isinstance(node, ast.Assign):
+        yield from (SourcePart(one.id, _cut(node, text), mentions) for one in node.targets if isinstance(one, ast.Name))
+
+
+def _cut(node: ast.ClassDef | ast.FunctionDef | ast.Assign, text: str) -> str:
+    """The lines of a definition, from its first decorator on."""
+    decorators = [] if isinstance(node, ast.Assign) else node.decorator_list
+    first = min(one.lineno for one in (*decorators, node))
+    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+
 
 ADD = "torch.add(x, y)"
 CALLS = {
@@ -47,7 +113,7 @@ _SPELLING = re.compile(r"(?!\d)\w+(?:\.(?!\d)\w+)*:(?!\d)\w+(?:\.(?!\d)\w+)*", r
 
 
 @dataclasses.dataclass(frozen=True)
-class Kind:
+class OperandKind:
     """A type of operands: what results call it, and what makes one of a list of numbers."""
 
     name: str
@@ -60,12 +126,12 @@ class Kind:
     """Of its calls, where nothing is around them."""
 
 
-def own(name: str, *tags: str) -> Kind:
+def own(name: str, *tags: str) -> OperandKind:
     """One of the types that come along."""
-    return Kind(name, name, needs=(name,), tags=tags)
+    return OperandKind(name, name, needs=(name,), tags=tags)
 
 
-def foreign(spelling: str) -> Kind | None:
+def foreign(spelling: str) -> OperandKind | None:
     """A type of the user's, from the working folder or from wherever Python finds modules; None for what is none.
 
     >>> foreign("package.module:Mine").make
@@ -76,13 +142,13 @@ def foreign(spelling: str) -> Kind | None:
     module, _, name = spelling.partition(":")
     # In an interpreter of its own, the working folder is no place where modules are looked for.
     path = 'import sys\nif "" not in sys.path:\n    sys.path.insert(0, "")'
-    return Kind(spelling, name, setup=f"{path}\nfrom {module} import {name.partition('.')[0]}", tags=(GIVEN,))
+    return OperandKind(spelling, name, setup=f"{path}\nfrom {module} import {name.partition('.')[0]}", tags=(GIVEN,))
 
 
-TENSOR = Kind("Tensor", "torch.tensor", tags=(PLAIN,))
+TENSOR = OperandKind("Tensor", "torch.tensor", tags=(PLAIN,))
 SUB, OVERRIDING = own("SubTensor", SUBCLASS), own("SubWithTorchFunction", SUBCLASS)
 ADDING_LIKE, LIKE = own("WithTorchFunction", TENSOR_LIKE), own("TensorLike", TENSOR_LIKE)
-WRAPPER = Kind("WrapperTensor", "WrapperTensor", ("WrapperTensor", "spare_distributed"), "spare_distributed()")
+WRAPPER = OperandKind("WrapperTensor", "WrapperTensor", ("WrapperTensor", "spare_distributed"), "spare_distributed()")
 # What is measured below autograd too: a list of operands, a reduction, a change in place and a view.
 BELOW_AUTOGRAD = ("sum", "cat", "in-place", "index")
 # Those that can make all calls.
@@ -92,7 +158,7 @@ Benchmarks = Mapping[tuple[str, ...], GroupedBenchmark]
 
 
 def call(
-    stmt: str, *kinds: Kind, needs: Sequence[str] = (), around: str = "", tags: Sequence[str] = ()
+    stmt: str, *kinds: OperandKind, needs: Sequence[str] = (), around: str = "", tags: Sequence[str] = ()
 ) -> GroupedBenchmark:
     """A statement with operands of one type, or with x of the first and y of the second.
 
@@ -107,14 +173,14 @@ def call(
     return GroupedStmts(stmt, setup=GroupedSetup("\n".join(filter(None, lines))), tags=tags)
 
 
-def define_calls(kind: Kind) -> Benchmarks:
+def define_calls(kind: OperandKind) -> Benchmarks:
     """Every call with operands of a type, and adding it to a Tensor in both orders: for types of the user's."""
     mixed = dict(_mix([(TENSOR, kind)], kind.tags))
     return {**{(label, kind.name): call(stmt, kind, tags=kind.tags) for label, stmt in CALLS.items()}, **mixed}
 
 
 def _mix(
-    pairs: Sequence[tuple[Kind, Kind]], tags: Sequence[str] = ()
+    pairs: Sequence[tuple[OperandKind, OperandKind]], tags: Sequence[str] = ()
 ) -> Iterator[tuple[tuple[str, ...], GroupedBenchmark]]:
     for one, other in pairs:
         for first, second in ((one, other), (other, one)):
@@ -134,11 +200,11 @@ def _add_deep() -> Iterator[tuple[tuple[str, ...], GroupedBenchmark]]:
     for word, derive in (("empty", "derive"), ("overriding", "derive_overriding")):
         for depth in DEPTHS:
             setup = f"Deep = {derive}(torch.Tensor, {depth})"
-            kind = Kind(f"{word}, depth {depth}", "Deep", (derive,), setup)
+            kind = OperandKind(f"{word}, depth {depth}", "Deep", (derive,), setup)
             yield ("deep add", kind.name), call(ADD, kind)
 
 
-def _add_within(label: str, context: str, *kinds: Kind) -> Iterator[tuple[tuple[str, ...], GroupedBenchmark]]:
+def _add_within(label: str, context: str, *kinds: OperandKind) -> Iterator[tuple[tuple[str, ...], GroupedBenchmark]]:
     """A context that is entered before, so that the call alone is measured."""
     for kind in kinds:
         benchmark = call(ADD, kind, needs=(context, "Entered"), around=f"entered = Entered({context}())")

@@ -15,8 +15,7 @@ from torchmark.report.formats.google import write_google
 from torchmark.report.formats.pyperf import write_pyperf
 from torchmark.report.formats.pytest_benchmark import write_pytest_benchmark
 from torchmark.report.formats.registry import FORMATS
-from torchmark.report.formats.spreadsheet import COLUMNS, write_csv
-from torchmark.report.formats.table import write_markdown
+from torchmark.report.formats.tables import COLUMNS, write_csv, write_markdown
 
 
 def timed_on(*nodes: Node) -> Run:

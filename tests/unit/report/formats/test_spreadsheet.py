@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.sample_runs import CASES, ODD, sample_run
 from torchmark.model.plan import Target
 from torchmark.model.run import Run
-from torchmark.report.formats.spreadsheet import write_csv
-from torchmark.report.markdown import FORMULA_STARTS, guard
+from torchmark.report.formats.tables import write_csv
+from torchmark.report.text.grid import FORMULA_STARTS, guard
 
 
 def read_csv(run: Run) -> list[dict[str, str]]:

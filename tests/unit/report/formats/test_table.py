@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from tests.sample_runs import ADD, CASES, COUNT, FAILURE, only, sample_run
-from torchmark.report.formats.table import write_markdown
+from torchmark.report.formats.tables import write_markdown
 
 
 def test_markdown_is_a_table_of_the_columns_that_tell_something() -> None:

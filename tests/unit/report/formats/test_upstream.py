@@ -14,7 +14,7 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.outcome import Result
 from torchmark.model.plan import Metric, Target
-from torchmark.report.formats.upstream import STANDARD_MD5, write_upstream
+from torchmark.report.formats.trackers import STANDARD_MD5, write_upstream
 
 
 def test_upstream_has_times_per_run_and_counts_of_a_hundred() -> None:

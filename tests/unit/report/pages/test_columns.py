@@ -7,16 +7,16 @@ import dataclasses
 from tests.made_dossiers import make_entry, make_failed, make_small
 from tests.made_judgements import make_judgement, make_time
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.dossier import Entry
+from torchmark.model.dossier import ReportEntry
 from torchmark.model.plan import Sampling
-from torchmark.report.pages.columns import COMPARED, SINGLE, choose_columns, find_main_stage, find_times
-from torchmark.report.pages.figures import list_numbers
-from torchmark.report.pages.method import word_method
+from torchmark.report.html.report_details import list_numbers
+from torchmark.report.html.report_page import word_method
+from torchmark.report.html.report_rows import COMPARED, SINGLE, choose_columns, find_main_stage, find_times
 
 A = make_case("a")
 
 
-def cells(entry: Entry, *, compared: bool = True) -> dict[str, str]:
+def cells(entry: ReportEntry, *, compared: bool = True) -> dict[str, str]:
     return {column.key: column.fill(entry).text for column in (COMPARED if compared else SINGLE)}
 
 
@@ -51,7 +51,7 @@ def test_columns_with_nothing_in_them_are_left_out() -> None:
 
 def test_times_in_turns_stand_in_for_samples_that_were_not_kept() -> None:
     bare = make_summary(A, None)
-    entry = Entry(A, (bare, bare), make_judgement(case=A, time=make_time(0.5, base_s=2e-6)))
+    entry = ReportEntry(A, (bare, bare), make_judgement(case=A, time=make_time(0.5, base_s=2e-6)))
     assert [f"{t:.3g}" for t in find_times(entry) if t is not None] == ["2e-06", "3e-06"]
 
 
@@ -60,7 +60,7 @@ def test_numbers_have_a_column_for_each_party_and_no_empty_rows() -> None:
     assert rows["Median"] == ["1.00 us", "1.10 us"]
     assert rows["Instructions"] == ["10,000", "11,000"]
     assert "First compile" not in rows
-    assert list_numbers(Entry(A, (None,))) == []
+    assert list_numbers(ReportEntry(A, (None,))) == []
 
 
 def test_every_entry_of_a_report_has_all_cells() -> None:

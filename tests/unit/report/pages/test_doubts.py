@@ -8,14 +8,13 @@ from tests.made_dossiers import BASE, HEAD, make_dossier, make_entry
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.caveat import Drift, OtherInstructionSet
 from torchmark.model.comparison import LayoutSensitive, NotInTurns
-from torchmark.model.dossier import Entry
-from torchmark.report.pages.doubts import find_common, list_doubts, sum_up_doubts
-from torchmark.report.pages.status import Status, find_status
+from torchmark.model.dossier import ReportEntry
+from torchmark.report.html.report_story import EntryStatus, find_common, find_status, list_doubts, sum_up_doubts
 
 A, B = make_case("a"), make_case("b")
 
 
-def doubt(case_entry: Entry, *caveats: LayoutSensitive | NotInTurns) -> Entry:
+def doubt(case_entry: ReportEntry, *caveats: LayoutSensitive | NotInTurns) -> ReportEntry:
     assert case_entry.judgement is not None
     return dataclasses.replace(case_entry, judgement=dataclasses.replace(case_entry.judgement, caveats=caveats))
 
@@ -33,13 +32,13 @@ def test_what_holds_for_all_cases_is_told_once_and_of_no_single_one() -> None:
 
 def test_a_caveat_of_one_side_has_its_name_and_one_of_both_has_none() -> None:
     drifting = make_summary(A, caveats=(Drift(0.2),))
-    one, both = Entry(A, (make_summary(A), drifting)), Entry(A, (drifting, drifting))
+    one, both = ReportEntry(A, (make_summary(A), drifting)), ReportEntry(A, (drifting, drifting))
     assert list_doubts(one, (BASE, HEAD), ())[0][1].startswith("after: The statement became 20% slower")
     assert list_doubts(both, (BASE, HEAD), ())[0][1].startswith("The statement became 20% slower")
 
 
 def test_why_results_were_not_compared_is_told_on_one_line() -> None:
-    entry = Entry(A, (make_summary(A, unchecked="too\nlarge"),))
+    entry = ReportEntry(A, (make_summary(A, unchecked="too\nlarge"),))
     assert list_doubts(entry, (HEAD,), ()) == [
         ("unchecked", "Its results were not compared with other variants': too large")
     ]
@@ -47,7 +46,7 @@ def test_why_results_were_not_compared_is_told_on_one_line() -> None:
 
 def test_what_is_true_of_a_whole_environment_makes_no_case_doubtful() -> None:
     summary = make_summary(A, caveats=(OtherInstructionSet("AVX512", "AVX2"),))
-    entry = Entry(A, (summary,))
-    assert find_status(entry) is Status.MEASURED
+    entry = ReportEntry(A, (summary,))
+    assert find_status(entry) is EntryStatus.MEASURED
     assert list_doubts(entry, (HEAD,), ()) == []
     assert sum_up_doubts(make_dossier([entry], compared=False))[0].startswith("torch uses AVX512")

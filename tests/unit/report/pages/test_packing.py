@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
-from torchmark.report.pages.packing import MOST_SAMPLES, Texts, identify_row, pack_samples, shorten_number
+from torchmark.report.html.report_rows import MOST_SAMPLES, Texts, identify_row, pack_samples, shorten_number
 
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200))

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.made_dossiers import HOSTILE, make_dossier, make_entry, make_flame, make_hostile, make_many, make_small
 from tests.made_judgements import make_judgement, make_time, random_judgements
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.dossier import Dossier, Drawing, Entry, Section
-from torchmark.model.judgement import Judgement, LayoutVisits
-from torchmark.report.pages.report import render_report
+from torchmark.model.dossier import Drawing, ReportData, ReportEntry, Section
+from torchmark.model.judgement import CaseJudgement, LayoutVisits
+from torchmark.report.html.report_page import render_report
 
 VOID = {"meta", "input", "br", "img", "link"}
 
@@ -144,7 +144,9 @@ def test_differences_by_layout_are_drawn_where_sides_took_turns() -> None:
     visits = (LayoutVisits((0.01, 0.02), 0.015, base_s=(1e-6, 1.1e-6), head_s=(1.2e-6, 1.1e-6)),) * 3
     time = dataclasses.replace(make_time(0.02), visits=visits)
     case = make_case("a")
-    entry = Entry(case, (make_summary(case, None), make_summary(case, None)), make_judgement(case=case, time=time))
+    entry = ReportEntry(
+        case, (make_summary(case, None), make_summary(case, None)), make_judgement(case=case, time=time)
+    )
     page = values(render_report(make_dossier([entry])))
     ((_, drawing),) = page["details"][0]["drawings"]
     assert page["texts"][drawing].startswith("<svg")
@@ -169,11 +171,11 @@ def test_differences_of_environments_are_marked_and_what_is_alike_is_not() -> No
 
 
 def test_a_report_of_nothing_is_a_page_too() -> None:
-    empty: Dossier = make_dossier([])
+    empty: ReportData = make_dossier([])
     assert "There are no cases" in read(render_report(empty)).text
 
 
-def _is_of_this_world(judgement: Judgement) -> bool:
+def _is_of_this_world(judgement: CaseJudgement) -> bool:
     """Nothing takes e to the seven hundred times as long as anything else, which the gate has no number for."""
     return judgement.time is None or abs(judgement.time.log_ratio) < 700
 
@@ -184,8 +186,8 @@ def _is_of_this_world(judgement: Judgement) -> bool:
         random_judgements.filter(_is_of_this_world), max_size=4, unique_by=lambda one: (one.case.suite, one.case.key)
     )
 )
-def test_whatever_is_judged_makes_a_page_that_holds_together(judgements: list[Judgement]) -> None:
-    entries = [Entry(one.case, (make_summary(one.case, None, None), None), one) for one in judgements]
+def test_whatever_is_judged_makes_a_page_that_holds_together(judgements: list[CaseJudgement]) -> None:
+    entries = [ReportEntry(one.case, (make_summary(one.case, None, None), None), one) for one in judgements]
     page = render_report(make_dossier(entries))
     read(page)
     assert len(values(page)["keys"]) == len(entries)

@@ -9,18 +9,24 @@ import pytest
 from tests.made_dossiers import make_dossier, make_entry, make_failed, make_small
 from tests.made_judgements import make_judgement, make_time
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.dossier import Entry
+from torchmark.model.dossier import ReportEntry
 from torchmark.model.judgement import StageChange, Verdict
 from torchmark.model.plan import Metric
-from torchmark.report.pages.status import Status, find_status
-from torchmark.report.pages.story import hold_default_gate, make_headline, name_parties, tell_story
+from torchmark.report.html.report_story import (
+    EntryStatus,
+    find_status,
+    hold_default_gate,
+    make_headline,
+    name_parties,
+    tell_story,
+)
 
 A, B = make_case("a"), make_case("b")
 SLOWER, FASTER, SAME = make_entry(A, 0.1), make_entry(B, -0.1), make_entry(A, 0.0)
 UNDECIDED = dataclasses.replace(SAME, judgement=make_judgement(case=A, time=make_time(0.0, 0.5)))
 NOT_COMPARED = dataclasses.replace(SAME, judgement=None)
-ONLY_HEAD = Entry(A, (None, make_summary(A)))
-ONLY_BASE = Entry(A, (make_summary(A), None))
+ONLY_HEAD = ReportEntry(A, (None, make_summary(A)))
+ONLY_BASE = ReportEntry(A, (make_summary(A), None))
 
 
 @pytest.mark.parametrize(
@@ -37,13 +43,13 @@ ONLY_BASE = Entry(A, (make_summary(A), None))
         ((), "There are no cases"),
     ],
 )
-def test_the_headline_of_a_comparison_is_its_answer(entries: tuple[Entry, ...], headline: str) -> None:
+def test_the_headline_of_a_comparison_is_its_answer(entries: tuple[ReportEntry, ...], headline: str) -> None:
     assert make_headline(make_dossier(entries)) == headline
 
 
 def test_the_headline_of_a_run_tells_failures_and_caveats_first() -> None:
     measured, failed = make_entry(A, compared=False), make_failed(B, compared=False)
-    missing = Entry(A, (make_summary(A, None, None, missing=(Metric.WALL,)),))
+    missing = ReportEntry(A, (make_summary(A, None, None, missing=(Metric.WALL,)),))
     assert make_headline(make_dossier([measured], compared=False)) == "1 case measured"
     assert make_headline(make_dossier([failed], compared=False)) == "The case failed"
     told = make_headline(make_dossier([measured, failed, missing], compared=False))
@@ -51,11 +57,11 @@ def test_the_headline_of_a_run_tells_failures_and_caveats_first() -> None:
     assert "1 with caveats" in make_headline(dataclasses.replace(make_small(compared=False), entries=_doubtful()))
 
 
-def _doubtful() -> tuple[Entry, ...]:
+def _doubtful() -> tuple[ReportEntry, ...]:
     return tuple(
         entry
         for entry in make_small(compared=False).entries
-        if find_status(entry) in (Status.DOUBTFUL, Status.MEASURED)
+        if find_status(entry) in (EntryStatus.DOUBTFUL, EntryStatus.MEASURED)
     )
 
 

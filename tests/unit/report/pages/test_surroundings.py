@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from tests.made_dossiers import BASE
-from torchmark.model.dossier import Party
+from torchmark.model.dossier import ReportSide
 from torchmark.model.node import Node, NodeKind
-from torchmark.report.pages.surroundings import list_facts
+from torchmark.report.html.report_story import list_facts
 
 
-def facts(*parties: Party) -> dict[str, tuple[str, ...]]:
+def facts(*parties: ReportSide) -> dict[str, tuple[str, ...]]:
     return {fact.name: fact.values for fact in list_facts(parties)}
 
 
 def test_nodes_and_their_processors_take_the_place_of_the_host() -> None:
     nodes = Node("a", "EPYC"), Node("b", "Xeon")
     kinds = tuple(NodeKind((("hash_seed", seed),), (node,)) for seed, node in zip("01", nodes, strict=True))
-    found = facts(BASE, Party("after", "", BASE.environments, BASE.host, nodes=nodes, count_kinds=kinds))
+    found = facts(BASE, ReportSide("after", "", BASE.environments, BASE.host, nodes=nodes, count_kinds=kinds))
     assert BASE.host is not None
     assert found["Processor"] == (BASE.host.cpu_model, "EPYC and Xeon")
     assert found["Nodes"] == ("–", "2 nodes: EPYC (a); Xeon (b); times of each are kept apart")

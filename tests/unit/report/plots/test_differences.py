@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.drawings import SVG, Drawing
 from tests.made_judgements import make_time, make_visits, random_times
 from torchmark.model.judgement import LayoutVisits, TimeEvidence, Verdict
-from torchmark.report.plots.differences import draw_differences
+from torchmark.report.plots.comparison import draw_differences
 
 
 def dots(drawing: Drawing) -> int:

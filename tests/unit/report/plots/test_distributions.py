@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.drawings import SVG, Drawing
 from torchmark.model.summary import Interval
-from torchmark.report.plots.distributions import draw_distribution_grid, draw_distributions
-from torchmark.report.plots.strips import FEW, Strip
+from torchmark.report.plots.samples import FEW, Strip, draw_distribution_grid, draw_distributions
 
 MANY = [1e-6 * (1 + 0.001 * i) for i in range(40)]
 TIMES = st.lists(

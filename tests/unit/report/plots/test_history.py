@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from tests.drawings import SVG, Drawing
 from tests.made_histories import ADD, TIMED, make_days
 from tests.sample_runs import HOST
-from torchmark.analysis.confirm import confirm
-from torchmark.analysis.history import trace_histories
-from torchmark.model.history import Difference, Ground, History, Point, Shift, Standing
+from torchmark.analysis.history import confirm, trace_histories
+from torchmark.model.history import Difference, Ground, History, Point, Shift, ShiftStanding
 from torchmark.model.judgement import Spread, Verdict
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Run, RunInfo, Source
 from torchmark.report.plots.history import draw_history, ink
-from torchmark.report.plots.palette import colour
+from torchmark.report.plots.svg import colour
 
 NEW_TORCH = dataclasses.replace(TIMED, torch_version="2.14.0")
 
@@ -70,18 +69,18 @@ def test_nothing_connects_what_cannot_be_compared() -> None:
         assert sum(" " in part for part in line.replace("V", "M").split("M")) - line.count("V") == 2
 
 
-def shift(standing: Standing, before: float | None = 0.0, after: float | None = 0.1) -> Shift:
+def shift(standing: ShiftStanding, before: float | None = 0.0, after: float | None = 0.1) -> Shift:
     return Shift((Metric.WALL,), 1, 0, standing, Ground.NONE, before, after)
 
 
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        (shift(Standing.CONFIRMED), Verdict.SLOWER),
-        (shift(Standing.CONFIRMED, 0.1, 0.0), Verdict.FASTER),
-        (shift(Standing.UNCONFIRMED), Verdict.UNDECIDED),
-        (shift(Standing.ENVIRONMENT), Verdict.SAME),
-        (shift(Standing.REDEFINED, None, None), Verdict.SAME),
+        (shift(ShiftStanding.CONFIRMED), Verdict.SLOWER),
+        (shift(ShiftStanding.CONFIRMED, 0.1, 0.0), Verdict.FASTER),
+        (shift(ShiftStanding.UNCONFIRMED), Verdict.UNDECIDED),
+        (shift(ShiftStanding.ENVIRONMENT), Verdict.SAME),
+        (shift(ShiftStanding.REDEFINED, None, None), Verdict.SAME),
     ],
 )
 def test_only_what_is_confirmed_is_called_slower_or_faster(one: Shift, expected: Verdict) -> None:
@@ -108,7 +107,7 @@ def _histories(draw: st.DrawFn) -> History:
             levels = draw(st.tuples(st.floats(-5, 5), st.floats(-5, 5)))
             shifts.append(
                 Shift(
-                    (draw(st.sampled_from(Metric)),), position, position - 1, draw(st.sampled_from(Standing)),
+                    (draw(st.sampled_from(Metric)),), position, position - 1, draw(st.sampled_from(ShiftStanding)),
                     Ground.NONE, *levels, None, (Difference("torch", draw(st.text()), None),),
                 )
             )  # fmt: skip

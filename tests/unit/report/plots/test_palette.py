@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from torchmark.analysis.stages import STAGES
+from torchmark.analysis.verdict.explain import STAGES
 from torchmark.model.judgement import Side, Verdict
-from torchmark.report.plots.palette import (
+from torchmark.report.plots.svg import (
     GROUND,
     INK,
     SIDES,

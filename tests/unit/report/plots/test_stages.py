@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drawings import SVG, Drawing
-from torchmark.analysis.stages import STAGES
+from torchmark.analysis.verdict.explain import STAGES
 from torchmark.model.judgement import Explanation, StageChange
-from torchmark.report.plots.stages import Stack, draw_stages, stack_sides
+from torchmark.report.plots.comparison import StageBar, draw_stages, stack_sides
 
-BASE = Stack("base", {"interpreter": 300, "kernel": 100, "other": 0})
-HEAD = Stack("head", {"interpreter": 250, "kernel": 550})
+BASE = StageBar("base", {"interpreter": 300, "kernel": 100, "other": 0})
+HEAD = StageBar("head", {"interpreter": 250, "kernel": 550})
 BAR = "20"
 
 
@@ -35,34 +35,34 @@ def test_one_side_has_no_change() -> None:
 
 
 def test_large_numbers_are_short() -> None:
-    texts = Drawing(draw_stages([Stack("base", {"kernel": 3.21e9}), Stack("head", {"kernel": 1.05e9})])).texts
+    texts = Drawing(draw_stages([StageBar("base", {"kernel": 3.21e9}), StageBar("head", {"kernel": 1.05e9})])).texts
     assert {"3.21 G", "1.05 G", "−2.16 G"} <= set(texts)
 
 
 def test_both_sides_of_an_explanation() -> None:
     explanation = Explanation((), (StageChange("kernel", 10, 60), StageChange("other", 5, 5)))
     assert stack_sides(explanation) == (
-        Stack("base", {"kernel": 10, "other": 5}),
-        Stack("head", {"kernel": 60, "other": 5}),
+        StageBar("base", {"kernel": 10, "other": 5}),
+        StageBar("head", {"kernel": 60, "other": 5}),
     )
 
 
-@pytest.mark.parametrize("stacks", [[], [Stack("a", {})], [Stack("a", {"kernel": 0})]])
-def test_nothing_is_drawn_of_nothing(stacks: list[Stack]) -> None:
+@pytest.mark.parametrize("stacks", [[], [StageBar("a", {})], [StageBar("a", {"kernel": 0})]])
+def test_nothing_is_drawn_of_nothing(stacks: list[StageBar]) -> None:
     assert bars(Drawing(draw_stages(stacks))) == []
 
 
 @given(
     st.lists(
         st.builds(
-            Stack,
+            StageBar,
             st.text(),
             st.dictionaries(st.sampled_from(STAGES) | st.text(), st.floats(0, 1e12) | st.floats(), max_size=12),
         ),
         max_size=2,
     )
 )
-def test_every_stack_is_well_formed(stacks: list[Stack]) -> None:
+def test_every_stack_is_well_formed(stacks: list[StageBar]) -> None:
     drawing = Drawing(draw_stages(stacks))
     drawing.check_bounds()
     assert all(0 <= width <= 344 for width in bars(drawing))

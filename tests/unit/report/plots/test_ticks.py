@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.plots.ticks import find_ticks
+from torchmark.report.plots.axes import find_ticks
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

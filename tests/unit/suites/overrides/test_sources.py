@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from torchmark.suites.overrides import tensors
-from torchmark.suites.overrides.sources import quote
+from torchmark.suites.overrides.cases import quote
 
 
 def test_a_type_is_quoted_to_the_letter_as_it_stands_in_its_file() -> None:

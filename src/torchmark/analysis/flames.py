@@ -1,0 +1,439 @@
+"""Trees for flame graphs, from stacks or from call graphs; their sums are exact, small frames are combined."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from torchmark.analysis.stacks import align
+from torchmark.analysis.verdict.explain import NAMELESS, explain, is_nameless, library
+from torchmark.model.costs import INSTRUCTIONS, Function, Profile, Tally
+from torchmark.model.dossier import Breakdown
+from torchmark.model.flame import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
+from torchmark.model.judgement import Explanation, FunctionChange, Side
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ALL = Frame("all", FrameKind.OTHER)
+
+
+def grow(stacks: Stacks) -> FlameNode:
+    """The tree of all stacks.
+
+    >>> from torchmark.model.flame import Method, Stack, FlameUnit
+    >>> f, g = Frame("f"), Frame("g")
+    >>> root = grow(Stacks((Stack((f,), 2), Stack((f, g), 3)), Unit.INSTRUCTIONS, Method.CALLERS))
+    >>> root.value, root.children[0].own, root.children[0].children[0].value
+    (5, 2, 3)
+    """
+    sapling = _Sapling(ALL)
+    _add(sapling, stacks, 1)
+    return _finish(sapling, compared=False)
+
+
+def grow_difference(base: Stacks, head: Stacks) -> FlameNode:
+    """The tree of both, with base's values beside head's.
+
+    Both are brought to the same number of runs first, which is the product of theirs where they differ.
+    """
+    sapling = _Sapling(ALL)
+    times_base, times_head = (1, 1) if base.number == head.number else (head.number, base.number)
+    _add(sapling, base, times_base, is_base=True)
+    _add(sapling, head, times_head)
+    return _finish(sapling, compared=True)
+
+
+def prune(node: FlameNode, share: float) -> FlameNode:
+    """The tree without frames that are less than this share of the root, on both sides. Values stay what they are, so
+    that a frame may be more than its own and its children's."""
+    least = share * _larger(node)
+
+    def keep(node: FlameNode) -> list[FlameNode]:
+        return [child for child in node.children if _larger(child) >= least]
+
+    return build_up(node, keep, lambda node, kept: dataclasses.replace(node, children=kept))
+
+
+def count_frames(node: FlameNode) -> int:
+    """How many frames there are."""
+    return len(list_callers_first(node, lambda node: node.children))
+
+
+def list_callers_first(root: T, list_below: Callable[[T], Sequence[T]]) -> list[T]:
+    """All parts of a tree, each before those below it. Without recursion: chains of calls are longer than Python's."""
+    found: list[T] = []
+    waiting = [root]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += reversed(list_below(found[-1]))
+    return found
+
+
+def build_up(root: T, list_below: Callable[[T], Sequence[T]], make: Callable[[T, tuple[R, ...]], R]) -> R:
+    """Another tree, in which each part is made of one of this tree's and of what was made of those below it.
+
+    Parts are made in the opposite order of `list_callers_first`.
+    """
+    made: list[R] = []
+    for part, below in reversed([(part, len(list_below(part))) for part in list_callers_first(root, list_below)]):
+        # The first of those below was made last.
+        made.append(make(part, tuple([made.pop() for _ in range(below)])))
+    return made[0]
+
+
+class _Sapling:
+    """What a node is before all stacks have been added."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.own = 0
+        self.base_own = 0
+        self.children: dict[Frame, _Sapling] = {}
+
+
+def _add(sapling: _Sapling, stacks: Stacks, times: int, *, is_base: bool = False) -> None:
+    for frames, value in stacks.stacks:
+        node = sapling
+        for frame in frames:
+            below = node.children.get(frame)
+            if below is None:
+                below = node.children[frame] = _Sapling(frame)
+            node = below
+        if is_base:
+            node.base_own += value * times
+        else:
+            node.own += value * times
+
+
+def _finish(sapling: _Sapling, *, compared: bool) -> FlameNode:
+    def make(sapling: _Sapling, below: tuple[FlameNode, ...]) -> FlameNode:
+        children = sorted(below, key=lambda child: (-_larger(child), child.frame.name, child.frame.origin))
+        return FlameNode(
+            sapling.frame,
+            sapling.own,
+            sapling.own + sum(child.value for child in children),
+            tuple(children),
+            sapling.base_own if compared else None,
+            sapling.base_own + sum(child.base_value or 0 for child in children) if compared else None,
+        )
+
+    return build_up(sapling, lambda sapling: tuple(sapling.children.values()), make)
+
+
+def _larger(node: FlameNode) -> int:
+    return max(node.value, node.base_value or 0)
+
+
+# What is a smaller share of all is not followed any further: it stays in the function that it was spent in or below.
+SMALLEST_SHARE = 2e-4
+# Nor is what is deeper than this, four times as deep as a call of an operator through two overrides. Each frame
+# of a chain has a path of its own, so without a bound they would take room that grows with the square of its length.
+DEEPEST = 250
+# Cycles of calls are solved by going around them until nothing changes any more; so often at most.
+MOST_ROUNDS = 1000
+PRECISION = 1e-9
+# Chains of callers that all of it passes through are of no interest: they are the loop around the statement.
+ENCLOSING_SHARE = 0.995
+
+Path = tuple[Frame, ...]
+
+
+def unfold(profile: Profile, number: int) -> Stacks:
+    """The stacks of `number` runs."""
+    graph = _read_graph(profile)
+    spent = _spread(graph, _find_spent(graph))
+    trimmed = _trim(spent)
+    return Stacks(_round(trimmed, profile.total()), FlameUnit.INSTRUCTIONS, Method.CALL_GRAPH, number)
+
+
+class _Graph(NamedTuple):
+    """Functions by number. `callers` are those of a function with their shares of it; what remains is the root's."""
+
+    frames: list[Frame]
+    own: list[int]
+    callers: list[dict[int, float]]
+    callees: list[set[int]]
+
+
+def _read_graph(profile: Profile) -> _Graph:
+    event = profile.events.index(INSTRUCTIONS)
+    numbers = {function: i for i, function in enumerate(profile.exclusive)}
+    own = [costs[event] for costs in profile.exclusive.values()]
+    calls: list[dict[int, float]] = [{} for _ in own]
+    gone: list[float] = [float(cost) for cost in own]
+    callees: list[set[int]] = [set() for _ in own]
+    for (caller, callee), call in profile.calls.items():
+        one, other, cost = numbers[caller], numbers[callee], call.costs[event]
+        if one != other and cost:
+            calls[other][one] = calls[other].get(one, 0.0) + cost
+            callees[one].add(other)
+            gone[one] += cost
+    frames = [_describe(function) for function in numbers]
+    graph = _Graph(frames, own, calls, callees)
+    _share_out(graph, gone)
+    return graph
+
+
+def _share_out(graph: _Graph, gone: Sequence[float]) -> None:
+    """Turn costs of calls into shares. What left a function without having come from a caller came from the root.
+
+    Not in a cycle, where what goes round is counted more than once.
+    """
+    for members in _find_cycles(graph):
+        inside = set(members)
+        for i in members:
+            callers = graph.callers[i]
+            come = sum(callers.values())
+            whole = come if come and len(members) > 1 else max(come, gone[i])
+            graph.callers[i] = {caller: cost / whole for caller, cost in callers.items()} if whole else {}
+        if all(_leak(graph, i, inside) < PRECISION for i in members):
+            # Nobody ever entered it: whatever is largest was there from the beginning.
+            graph.callers[max(members, key=lambda i: gone[i])].clear()
+
+
+def _leak(graph: _Graph, i: int, inside: set[int]) -> float:
+    """The share of a function that comes from elsewhere than these functions."""
+    return 1.0 - sum(share for caller, share in graph.callers[i].items() if caller in inside)
+
+
+def _find_spent(graph: _Graph) -> list[float]:
+    """What each function spent with all that it called, by the shares of callers."""
+    spent = [float(cost) for cost in graph.own]
+    for members in _find_cycles(graph):
+        for _ in range(MOST_ROUNDS if len(members) > 1 else 1):
+            change = 0.0
+            for i in members:
+                now = graph.own[i] + sum(
+                    spent[callee] * graph.callers[callee].get(i, 0.0) for callee in graph.callees[i]
+                )
+                change = max(change, abs(now - spent[i]))
+                spent[i] = now
+            if change <= PRECISION * max(spent[i] for i in members):
+                break
+    return spent
+
+
+def _find_cycles(graph: _Graph) -> list[list[int]]:
+    """Functions that call each other in a circle, and all others by themselves; callees before their callers.
+
+    Tarjan's algorithm without recursion, for chains of calls can be longer than Python likes.
+    """
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    waiting: list[int] = []
+    is_waiting = [False] * len(graph.own)
+    found: list[list[int]] = []
+    for start in range(len(graph.own)):
+        if start in order:
+            continue
+        path = [(start, iter(sorted(graph.callees[start])))]
+        order[start] = low[start] = len(order)
+        waiting.append(start)
+        is_waiting[start] = True
+        while path:
+            here, further = path[-1]
+            following = next(further, None)
+            if following is None:
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[here])
+                if low[here] == order[here]:
+                    found.append(_take(waiting, is_waiting, here))
+            elif following not in order:
+                order[following] = low[following] = len(order)
+                waiting.append(following)
+                is_waiting[following] = True
+                path.append((following, iter(sorted(graph.callees[following]))))
+            elif is_waiting[following]:
+                low[here] = min(low[here], order[following])
+    return found
+
+
+def _take(waiting: list[int], is_waiting: list[bool], last: int) -> list[int]:
+    members = []
+    while True:
+        member = waiting.pop()
+        is_waiting[member] = False
+        members.append(member)
+        if member == last:
+            return members
+
+
+def _spread(graph: _Graph, spent: Sequence[float]) -> dict[Path, float]:
+    """What is spent at the end of each path of frames."""
+    least = SMALLEST_SHARE * sum(graph.own)
+    values: dict[Path, float] = collections.defaultdict(float)
+    # The amounts that arrive at a path in a function, to be shared out further.
+    arrived: collections.deque[tuple[Path, int, float]] = collections.deque()
+    for i, callers in enumerate(graph.callers):
+        amount = spent[i] * (1.0 - sum(callers.values()))
+        if amount > PRECISION * spent[i]:
+            arrived.append(((graph.frames[i],), i, amount))
+    while arrived:
+        path, i, amount = arrived.popleft()
+        part = amount / spent[i] if spent[i] else 0.0
+        if amount < least or len(path) == DEEPEST:
+            values[path] += amount
+            continue
+        values[path] += graph.own[i] * part
+        for callee in sorted(graph.callees[i]):
+            passed = spent[callee] * graph.callers[callee].get(i, 0.0) * part
+            if passed:
+                arrived.append((_extend(path, graph.frames[callee]), callee, passed))
+    return values
+
+
+def _extend(path: Path, frame: Frame) -> Path:
+    return path[: path.index(frame) + 1] if frame in path else (*path, frame)
+
+
+def _trim(values: dict[Path, float]) -> dict[Path, float]:
+    """Leave out the frames that all but a trace is below."""
+    total = sum(values.values())
+    depth = 0
+    while True:
+        below: dict[Frame, float] = collections.defaultdict(float)
+        for path, value in values.items():
+            if len(path) > depth + 1:
+                below[path[depth]] += value
+        if not below or max(below.values()) < ENCLOSING_SHARE * total:
+            break
+        depth += 1
+    trimmed: dict[Path, float] = collections.defaultdict(float)
+    for path, value in values.items():
+        trimmed[path[depth:] or path[-1:]] += value
+    return trimmed
+
+
+def _round(values: dict[Path, float], total: int) -> tuple[Stack, ...]:
+    """Whole numbers that add up to the total: those that lose most by being cut off get one more."""
+    paths = sorted(values, key=lambda path: [(frame.name, frame.origin) for frame in path])
+    # What rounds around a cycle were too few for is missing in proportion.
+    scale = total / (sum(values.values()) or 1.0)
+    exact = [values[path] * scale for path in paths]
+    whole = [int(value) for value in exact]
+    losing = sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])
+    for i in losing[: total - sum(whole)]:
+        whole[i] += 1
+    if paths:
+        # Of numbers beyond the precision of floats.
+        whole[losing[0]] += total - sum(whole)
+    return tuple(Stack(path, value) for path, value in zip(paths, whole, strict=True) if value)
+
+
+def _describe(function: Function) -> Frame:
+    name = function.name.partition("'")[0]
+    return Frame(NAMELESS if is_nameless(name) else name, FrameKind.NATIVE, library(function.binary))
+
+
+# Frames on a page, all graphs together: some 300 kB. A graph of more than the most is drawn no better on a
+# screen, and one of fewer than the least tells nothing, however many cases there are.
+FRAMES_A_PAGE = 36_000
+MOST_FRAMES = 500
+LEAST_FRAMES = 60
+
+STRIPPED = "One side has no names for functions of {}: they are part of their callers"
+ONE_SIDE = "Only {} was counted: this is not a difference"
+
+
+def share_out_frames(cases: int) -> int:
+    """How many frames each of so many graphs may have.
+
+    >>> share_out_frames(10), share_out_frames(200), share_out_frames(5000)
+    (500, 180, 60)
+    """
+    return min(max(FRAMES_A_PAGE // max(cases, 1), LEAST_FRAMES), MOST_FRAMES)
+
+
+def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = "") -> Flame | None:
+    """The graph of the only side that has costs by function, or the difference of both; None where nobody has them."""
+    found = [unfold(one.profile, one.number) for one in tallies if one is not None and one.profile is not None]
+    if not found:
+        return None
+    if len(found) == 2:
+        return abridge(draw_difference(found[0], found[1], title, note), most)
+    if len(tallies) == 2:
+        side = Side.BASE if tallies[-1] is None or tallies[-1].profile is None else Side.HEAD
+        note = f"{note}. {ONE_SIDE.format(side.value)}".removeprefix(". ")
+    return abridge(draw_one(found[0], title, note), most)
+
+
+def draw_one(stacks: Stacks, title: str, note: str = "") -> Flame:
+    """The graph of one side."""
+    return Flame(grow(stacks), title, stacks.unit, stacks.method, stacks.number, note)
+
+
+def draw_difference(base: Stacks, head: Stacks, title: str, note: str = "") -> Flame:
+    """The graph of both sides, by names that both have."""
+    aligned = align(base, head)
+    if aligned.stripped:
+        note = f"{note}. {STRIPPED.format(', '.join(aligned.stripped))}".removeprefix(". ")
+    # Of different numbers of runs, the tree is of their product.
+    number = head.number if base.number == head.number else base.number * head.number
+    return Flame(grow_difference(aligned.base, aligned.head), title, head.unit, head.method, number, note)
+
+
+def abridge(flame: Flame, most: int) -> Flame:
+    """The same with about so many of its widest frames."""
+    return dataclasses.replace(flame, root=cut_down(flame.root, most))
+
+
+def cut_down(root: FlameNode, most: int) -> FlameNode:
+    """The tree with about so many of its widest frames; what has none left belongs to whoever called it."""
+    widths = sorted(_list_widths(root), reverse=True)
+    if len(widths) <= most or not widths[0]:
+        return root
+    # Half of one less: widths are whole numbers, and a share that is rounded up must not take those that just fit.
+    return prune(root, (widths[most - 1] - 0.5) / widths[0])
+
+
+def _list_widths(root: FlameNode) -> Iterator[int]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield max(node.value, node.base_value or 0)
+        waiting += node.children
+
+
+# As many as people read. A call is spread over some three hundred functions, and what is left of it is summed up.
+MOST_CHANGED = 10
+MOST_COSTLY = 16
+# Half of the last digit that is shown: what changed by less did not change to whoever reads it.
+VISIBLE = 0.05
+
+
+def break_down(tallies: Sequence[Tally | None], standardise: Callable[[str], str]) -> Breakdown | None:
+    """Of base and head, or of the only one there is; None where neither has costs by function."""
+    counted = [tally for tally in tallies if tally is not None and tally.profile is not None]
+    if not counted:
+        return None
+    # One side has nothing to be compared with. Its numbers are explained alone, and `only` says whose they are.
+    explanation = explain(counted[0], counted[-1], standardise)
+    return None if explanation is None else shorten(explanation, find_only(tallies))
+
+
+def find_only(tallies: Sequence[Tally | None]) -> Side | None:
+    """The only side that has costs by function, HEAD of a single party; None where both sides have them."""
+    has_costs = [tally is not None and tally.profile is not None for tally in tallies]
+    if len(has_costs) == 2 and all(has_costs):
+        return None
+    return Side.HEAD if has_costs[-1] else Side.BASE
+
+
+def shorten(explanation: Explanation, only: Side | None = None) -> Breakdown:
+    """Those that changed most, then those that cost most, and the others together."""
+    changed = [one for one in explanation.functions if abs(one.delta) >= VISIBLE][:MOST_CHANGED]
+    costly = sorted(explanation.functions, key=lambda one: -max(one.base, one.head))[:MOST_COSTLY]
+    shown = list(dict.fromkeys([*changed, *costly]))
+    taken = set(shown)
+    others = [one for one in explanation.functions if one not in taken]
+    return Breakdown(tuple(shown), _sum_up(others), len(others), explanation.stages, only)
+
+
+def _sum_up(functions: Sequence[FunctionChange]) -> FunctionChange | None:
+    if not functions:
+        return None
+    return FunctionChange("", "", sum(one.base for one in functions), sum(one.head for one in functions))

@@ -1,0 +1,138 @@
+"""Results laid out for comparison: a grid for each label, alternatives as rows, inputs as columns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from torchmark.model.summary import Summary
+from torchmark.model.task import TaskSpec
+
+UNSPECIFIED_ENV = "Unspecified env"
+UNKNOWN_ROW = "[Unknown]"
+# A row name may grow by this much to tell two tasks apart; beyond, they are numbered.
+LONGEST_DISTINCTION = 40
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclasses.dataclass(frozen=True)
+class GridEntry:
+    """A task and what was measured of it; None where there are no samples."""
+
+    spec: TaskSpec
+    summary: Summary | None
+
+
+@dataclasses.dataclass(frozen=True)
+class GridRow:
+    """One alternative, under one environment and thread count; a cell a column, None where nothing was measured."""
+
+    num_threads: int
+    env: str | None
+    name: str
+    cells: tuple[Summary | None, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """All results of one label. Rows are sorted by threads and environment, otherwise in the order given."""
+
+    label: str | None
+    columns: tuple[str | None, ...]
+    rows: tuple[GridRow, ...]
+
+
+def ordered_unique(elements: Iterable[T]) -> list[T]:
+    """The elements without repetitions, in the order they first occur.
+
+    >>> ordered_unique("abca")
+    ['a', 'b', 'c']
+    """
+    return list(dict.fromkeys(elements))
+
+
+def name_row(spec: TaskSpec) -> str:
+    """What a task's row is called unless that would be ambiguous."""
+    return spec.sub_label or spec.stmt or UNKNOWN_ROW
+
+
+def name_env(env: str | None) -> str:
+    """What an environment is called."""
+    return UNSPECIFIED_ENV if env is None else env
+
+
+def has_several_envs(grid: Grid) -> bool:
+    """Whether environments have to be shown to tell the rows apart."""
+    return len({row.env for row in grid.rows}) > 1
+
+
+def arrange(entries: Sequence[GridEntry]) -> tuple[Grid, ...]:
+    """A grid for each label, in the order the labels first occur. Tasks must be distinct: merge replicates first."""
+    labels = ordered_unique(entry.spec.label for entry in entries)
+    return tuple(_arrange_one(label, [e for e in entries if e.spec.label == label]) for label in labels)
+
+
+def _arrange_one(label: str | None, entries: Sequence[GridEntry]) -> Grid:
+    names = _name_rows([entry.spec for entry in entries])
+    columns = ordered_unique(entry.spec.description for entry in entries)
+    keys = ordered_unique(_row_key(entry.spec, names) for entry in entries)
+    keys.sort(key=lambda key: (key.num_threads, name_env(key.env), key.env is None))
+    cells = {(_row_key(entry.spec, names), entry.spec.description): entry.summary for entry in entries}
+    rows = tuple(
+        GridRow(key.num_threads, key.env, key.name.text, tuple(cells.get((key, column)) for column in columns))
+        for key in keys
+    )
+    return Grid(label, tuple(columns), rows)
+
+
+class _Name(NamedTuple):
+    """A row's name, and where that alone would be ambiguous, the task's code beside it."""
+
+    text: str
+    code: tuple[str, ...] = ()
+
+
+class _RowKey(NamedTuple):
+    num_threads: int
+    env: str | None
+    name: _Name
+
+
+def _row_key(spec: TaskSpec, names: dict[TaskSpec, _Name]) -> _RowKey:
+    return _RowKey(spec.num_threads, spec.env, names[spec])
+
+
+def _name_rows(specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
+    """A name for each task, so that no two tasks of one label meet in a cell."""
+    seen: dict[tuple[int, str | None, str, str | None], TaskSpec] = {}
+    ambiguous = set()
+    for spec in specs:
+        name = name_row(spec)
+        if seen.setdefault((spec.num_threads, spec.env, name, spec.description), spec) != spec:
+            ambiguous.add(name)
+    names = {spec: _Name(name_row(spec)) for spec in specs}
+    for name in ambiguous:
+        names.update(_tell_apart(name, [spec for spec in specs if name_row(spec) == name]))
+    return names
+
+
+def _tell_apart(name: str, specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
+    """Name tasks by the first of statement and setup that differs for all of them, else by number."""
+    codes = ordered_unique(map(_code, specs))
+    texts = [f"{name} [{i + 1}]" for i in range(len(codes))]
+    for field, pattern in ((1, "{} (setup: {})"), (0, "{}: {}")):
+        parts = [code[field] for code in codes]
+        if len(set(parts)) == len(codes) and all(map(_is_short, parts)):
+            texts = [pattern.format(name, part) for part in parts]
+    named = {code: _Name(text, code) for code, text in zip(codes, texts, strict=True)}
+    return {spec: named[_code(spec)] for spec in specs}
+
+
+def _code(spec: TaskSpec) -> tuple[str, ...]:
+    return spec.stmt, spec.setup, spec.global_setup, repr(spec.sub_label)
+
+
+def _is_short(text: str) -> bool:
+    return "\n" not in text and len(text) <= LONGEST_DISTINCTION

@@ -1,0 +1,177 @@
+"""What differs between two stored results that changes numbers by itself, so that comparing them would mislead.
+
+Another torch or another Python is what is compared, and no obstacle. Where a run has results of several machines, a
+case is held to those that its own results are of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from torchmark.analysis.results import find_cpu
+from torchmark.model.case import Case
+from torchmark.model.comparison import Incomparable
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.outcome import Outcome
+from torchmark.model.plan import Metric, Target
+from torchmark.model.run import Host, Run
+
+# Where things are kept or found. Two interpreters have their own, and none of them changes what torch computes.
+PLACES = frozenset(
+    {
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "HOME",
+        "LD_LIBRARY_PATH",
+        "PATH",
+        "PYTORCH_KERNEL_CACHE_PATH",
+        "TEMP",
+        "TMP",
+        "TMPDIR",
+        "TORCH_EXTENSIONS_DIR",
+        "TORCH_HOME",
+        "TORCHINDUCTOR_CACHE_DIR",
+    }
+)
+# Told by itself.
+_HASH_SEED = "PYTHONHASHSEED"
+# What a worker's environment has besides the processor, by the word that obstacles are told apart by.
+_FIELDS = {"capability": "cpu_capability", "hash_seed": "hash_seed", "valgrind": "valgrind"}
+# Of a definition, what is measured. How results are checked is not, nor what a person calls the case.
+_MEASURED = ("args", "artefact", "parts")
+
+_T = TypeVar("_T")
+_Variables = tuple[tuple[str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunTarget:
+    """One target of a run: what is held against another."""
+
+    run: Run
+    target: Target
+
+    @property
+    def outcomes(self) -> Iterator[Outcome]:
+        """What came of it in this target."""
+        return (outcome for outcome in self.run.outcomes if outcome.order.target == self.target)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Traits:
+    """What is known of all places that some results come from.
+
+    What is counted and what is timed run in workers of different kinds, each of which is held to its own.
+    """
+
+    values: Mapping[tuple[str, Metric], frozenset[str]]
+    """By the word that obstacles are told apart by."""
+    variables: Mapping[Metric, frozenset[_Variables]]
+
+
+def find_obstacles(base: RunTarget, head: RunTarget) -> tuple[Incomparable, ...]:
+    """All that differs for every case, because no value of one side is one of the other's.
+
+    What one side does not tell is taken to be alike.
+    """
+    ours, theirs = (_describe(part.outcomes, part.run.info.host) for part in (base, head))
+    return tuple(dict.fromkeys(_contrast(ours, theirs, wholly=True)))
+
+
+def find_place_obstacles(
+    base: Sequence[Outcome], base_host: Host, head: Sequence[Outcome], head_host: Host
+) -> tuple[Incomparable, ...]:
+    """All that differs between the places where both sides of one case were measured.
+
+    They are those that speak for it, as `choose_rounds` has them. Where they have several values, all of them have to
+    be those of the other side.
+    """
+    return tuple(dict.fromkeys(_contrast(_describe(base, base_host), _describe(head, head_host), wholly=False)))
+
+
+def find_case_obstacles(
+    base: Case, head: Case, base_tally: Tally | None = None, head_tally: Tally | None = None
+) -> tuple[Incomparable, ...]:
+    """All that differs for one case: what is measured, and how it was counted."""
+    found = [
+        Incomparable("definition", *texts)
+        for field in _MEASURED
+        if (texts := _contrast_fields(getattr(base, field), getattr(head, field), field)) is not None
+    ]
+    if base_tally is not None and head_tally is not None:
+        ways = [f"{one.number} runs in layouts {', '.join(map(str, one.seeds))}" for one in (base_tally, head_tally)]
+        found += [Incomparable("layouts", *ways)] if ways[0] != ways[1] else []
+    return tuple(found)
+
+
+def _known(*values: str | None) -> frozenset[str]:
+    return frozenset(value for value in values if value is not None)
+
+
+def _describe(outcomes: Iterable[Outcome], host: Host) -> _Traits:
+    there = list(outcomes)
+    values, variables = {}, {}
+    for metric in Metric:
+        measured = [outcome for outcome in there if outcome.order.metric is metric]
+        environments = dict.fromkeys(one.environment for one in measured if one.environment is not None)
+        values["cpu", metric] = _known(*(_find_cpu(outcome, host) for outcome in measured))
+        for what, name in _FIELDS.items():
+            values[what, metric] = _known(*(getattr(one, name) for one in environments))
+        variables[metric] = frozenset(_choose_variables(one) for one in environments)
+    return _Traits(values, variables)
+
+
+def _find_cpu(outcome: Outcome, host: Host) -> str | None:
+    # A case is counted on whichever node is free. Counts depend on its instruction set, and not on its processor.
+    elsewhere = outcome.node is not None and outcome.order.metric is Metric.COUNT
+    return None if elsewhere else find_cpu(outcome, host)
+
+
+def _contrast(base: _Traits, head: _Traits, *, wholly: bool) -> Iterator[Incomparable]:
+    for what, metric in itertools.product(("cpu", *_FIELDS), Metric):
+        ours, theirs = base.values[what, metric], head.values[what, metric]
+        if _differ(ours, theirs, wholly=wholly):
+            yield Incomparable(what, " and ".join(sorted(ours)), " and ".join(sorted(theirs)))
+    for metric in Metric:
+        mine, others = base.variables[metric], head.variables[metric]
+        if _differ(mine, others, wholly=wholly):
+            yield from _contrast_variables(mine, others)
+
+
+def _differ(base: frozenset[_T], head: frozenset[_T], *, wholly: bool) -> bool:
+    """Whether both tell something and not the same; `wholly` is whether they must have nothing in common."""
+    return bool(base and head) and (base.isdisjoint(head) if wholly else base != head)
+
+
+def _choose_variables(environment: Environment) -> _Variables:
+    """Those that may change results."""
+    return tuple(sorted(one for one in environment.variables if one[0] not in {*PLACES, _HASH_SEED}))
+
+
+def _contrast_variables(base: Iterable[_Variables], head: Iterable[_Variables]) -> Iterator[Incomparable]:
+    for pair in itertools.product(sorted(base), sorted(head)):
+        sides = [dict(one) for one in pair]
+        names = [name for name in sorted({*sides[0], *sides[1]}) if sides[0].get(name) != sides[1].get(name)]
+        if names:
+            yield Incomparable("variables", *(", ".join(_spell(side, name) for name in names) for side in sides))
+
+
+def _spell(variables: Mapping[str, str], name: str) -> str:
+    return f"{name}={variables[name]}" if name in variables else f"no {name}"
+
+
+def _contrast_fields(base: object, head: object, name: str) -> tuple[str, str] | None:
+    """The first field in which two values differ, on both sides; None where they do not."""
+    if base == head:
+        return None
+    if type(base) is type(head) and dataclasses.is_dataclass(base):
+        found = (
+            _contrast_fields(getattr(base, field.name), getattr(head, field.name), field.name)
+            for field in dataclasses.fields(base)
+        )
+        return next(filter(None, found))
+    return f"{name}: {base}", f"{name}: {head}"

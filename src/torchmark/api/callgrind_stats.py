@@ -1,0 +1,383 @@
+"""`CallgrindStats` and `FunctionCounts`: instructions by function, and the arithmetic that compares them."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, overload
+
+from torchmark.analysis.summarise import doubt_count, estimate_cycles, spread
+from torchmark.callgrind.profiles import is_known_for_noise, standardise
+from torchmark.errors import StoreError, UsageError
+from torchmark.model.caveat import Caveat
+from torchmark.model.costs import Profile, Tally
+from torchmark.model.environment import Environment
+from torchmark.model.line import name_value
+from torchmark.model.task import TaskSpec
+from torchmark.report.caveats import word_caveat
+from torchmark.report.html.fragments import NotebookPanel, render_panel, show_counts, show_functions
+from torchmark.report.text.counts import (
+    DEFAULT_LINE_WIDTH,
+    CountRow,
+    FunctionRow,
+    describe_counts,
+    describe_functions,
+    describe_layouts,
+)
+from torchmark.report.text.terminal import one_line, wrap
+from torchmark.store.plain import check_schema, plain_environment, read_environment, take, take_integers, take_task
+
+
+class FunctionCount(NamedTuple):
+    """How many instructions a function took."""
+
+    count: int  # type: ignore[assignment]  # as the reference names it, although a tuple has a method of that name
+    function: str
+
+    def __repr__(self) -> str:
+        return name_value(self, f"count={self.count}, function={self.function!r}")
+
+    def _repr_html_(self) -> str:
+        return render_panel(show_functions([(self.count, self.function, False)], inclusive=True))
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class FunctionCounts:
+    """Counts of functions, the largest first.
+
+    >>> counts = FunctionCounts((FunctionCount(20, "a.c:f"), FunctionCount(3, "a.c:g")), inclusive=False)
+    >>> counts[0].function, (counts - counts).sum(), (counts * 2).sum()
+    ('a.c:f', 0, 46)
+    """
+
+    _data: tuple[FunctionCount, ...]
+    inclusive: bool
+    truncate_rows: bool = True
+    _linewidth: int | None = None
+    _noisy: frozenset[str] | None = None
+    """The functions that were seen to vary with the layout of memory; None where nobody looked."""
+
+    def __iter__(self) -> Iterator[FunctionCount]:
+        yield from self._data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    @overload
+    def __getitem__(self, item: int) -> FunctionCount: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> FunctionCounts: ...
+
+    def __getitem__(self, item: int | slice) -> FunctionCount | FunctionCounts:
+        if isinstance(item, slice):
+            return dataclasses.replace(self, _data=self._data[item], truncate_rows=False, _linewidth=None)
+        return self._data[item]
+
+    def __add__(self, other: FunctionCounts) -> FunctionCounts:
+        return self._merge(other, lambda count: count)
+
+    def __sub__(self, other: FunctionCounts) -> FunctionCounts:
+        return self._merge(other, lambda count: -count)
+
+    def __mul__(self, other: float) -> FunctionCounts:
+        return self._make((FunctionCount(int(c * other), fn) for c, fn in self._data), self._noisy)
+
+    __rmul__ = __mul__
+
+    def transform(self, map_fn: Callable[[str], str]) -> FunctionCounts:
+        """Rename functions; counts of those that get the same name are added."""
+        noisy = None if self._noisy is None else frozenset(map(map_fn, self._noisy))
+        return self._make((FunctionCount(c, map_fn(fn)) for c, fn in self._data), noisy)
+
+    def filter(self, filter_fn: Callable[[str], bool]) -> FunctionCounts:
+        """Keep the functions whose name satisfies a condition."""
+        kept = tuple(entry for entry in self._data if filter_fn(entry.function))
+        return FunctionCounts(kept, self.inclusive, _noisy=self._noisy)
+
+    def sum(self) -> int:
+        """The total. Of inclusive counts it says little: what is called is counted again."""
+        return sum(c for c, _ in self._data)
+
+    def denoise(self) -> FunctionCounts:
+        """Without noisy functions: those seen to vary across layouts; where nobody looked, those known to by name."""
+        noisy = self._noisy
+        if noisy is None:
+            return self.filter(lambda fn: not is_known_for_noise(fn))
+        return self.filter(lambda fn: fn not in noisy)
+
+    def _merge(self, other: FunctionCounts, sign: Callable[[int], int]) -> FunctionCounts:
+        if not isinstance(other, FunctionCounts):
+            return NotImplemented
+        if self.inclusive != other.inclusive:
+            raise _MixedCounts("Cannot merge inclusive and exclusive counts.")
+        # What only one side has seen to vary is noise in the difference too.
+        known = [noisy for noisy in (self._noisy, other._noisy) if noisy is not None]
+        noisy = frozenset().union(*known) if known else None
+        entries = (*self._data, *(FunctionCount(sign(c), fn) for c, fn in other._data))
+        return self._make(entries, noisy)
+
+    def _make(self, entries: Iterable[FunctionCount], noisy: frozenset[str] | None) -> FunctionCounts:
+        totals: dict[str, int] = {}
+        for c, fn in entries:
+            totals[fn] = totals.get(fn, 0) + c
+        merged = sorted((FunctionCount(c, fn) for fn, c in totals.items() if c), reverse=True)
+        return FunctionCounts(tuple(merged), self.inclusive, _noisy=noisy)
+
+    def __repr__(self) -> str:
+        text = describe_functions(
+            self._data,
+            inclusive=self.inclusive,
+            line_width=self._linewidth or _torch_line_width(),
+            truncate=self.truncate_rows,
+        )
+        return f"<torchmark.FunctionCounts object at {id(self):#x}>\n{text}"
+
+    def _repr_html_(self) -> str:
+        noisy = self._noisy or frozenset()
+        rows = [(c, fn, fn in noisy) for c, fn in self._data]
+        return render_panel(show_functions(rows, inclusive=self.inclusive, truncate=self.truncate_rows))
+
+
+class _MixedCounts(UsageError, AssertionError):
+    """The reference asserts here, and scripts may rely on that."""
+
+
+def _torch_line_width() -> int:
+    """What the user has told torch, if torch is here at all."""
+    printing = getattr(sys.modules.get("torch"), "_tensor_str", None)
+    width = getattr(getattr(printing, "PRINT_OPTS", None), "linewidth", DEFAULT_LINE_WIDTH)
+    return int(width)
+
+
+SCHEMA = "torchmark.callgrind"
+SCHEMA_VERSION = 1
+
+_TABLES = ("baseline_inclusive_stats", "baseline_exclusive_stats", "stmt_inclusive_stats", "stmt_exclusive_stats")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class CallgrindStats:
+    """Instructions of `number_per_run` runs of one task, by function, with and without what functions call.
+
+    A count is taken in several layouts of memory. The tables are those of the layout with the median count;
+    `layouts` has the counts of all. The baseline is the empty loop.
+    """
+
+    task_spec: TaskSpec
+    number_per_run: int
+    built_with_debug_symbols: bool
+    baseline_inclusive_stats: FunctionCounts
+    baseline_exclusive_stats: FunctionCounts
+    stmt_inclusive_stats: FunctionCounts
+    stmt_exclusive_stats: FunctionCounts
+    stmt_callgrind_out: str | None
+    layouts: tuple[int, ...] = ()
+    """The total of each layout; empty for statistics from elsewhere."""
+    events: tuple[tuple[str, int], ...] = ()
+    """The totals of all events that were counted; more than instructions where caches were simulated."""
+    allocations: int | None = None
+    """Calls into the malloc family, in all runs."""
+    tensor_allocations: int | None = None
+    """Calls of torch's CPU allocator, in all runs."""
+    environment: Environment | None = None
+    optimised_away: bool = False
+    """Whether the compiler left nothing of the statement, so that an empty loop was counted."""
+
+    # --- what came out -------------------------------------------------------------------------------
+
+    def stats(self, inclusive: bool = False) -> FunctionCounts:
+        """Counts by function for all runs; the harness's share is in them."""
+        return self.stmt_inclusive_stats if inclusive else self.stmt_exclusive_stats
+
+    def counts(self, *, denoise: bool = False, net: bool = False) -> int:
+        """Instructions of all runs together; `net` takes off what the empty loop costs.
+
+        `denoise` leaves out functions that vary with the layout of memory. It changes nothing for C++.
+        """
+        stmt, baseline = self.stmt_exclusive_stats, self.baseline_exclusive_stats
+        if net and not len(baseline):
+            raise UsageError(
+                "There is no baseline to take off: this is C++, or was counted with collect_baseline=False."
+            )
+        if denoise:
+            stmt, baseline = stmt.denoise(), baseline.denoise()
+        return stmt.sum() - (baseline.sum() if net else 0)
+
+    def delta(self, other: CallgrindStats, inclusive: bool = False) -> FunctionCounts:
+        """What this task costs more than another, by function."""
+        if self.number_per_run != other.number_per_run:
+            raise UsageError(
+                f"Counts of {self.number_per_run} and of {other.number_per_run} runs cannot be subtracted: "
+                "count both with the same number."
+            )
+        return self.stats(inclusive) - other.stats(inclusive)
+
+    def as_standardized(self) -> CallgrindStats:
+        """With names that do not depend on where things were built or installed, to compare two environments."""
+        tables = {name: getattr(self, name).transform(standardise) for name in _TABLES}
+        return dataclasses.replace(self, **tables, stmt_callgrind_out=None)
+
+    @property
+    def spread(self) -> float | None:
+        """How far apart the layouts are, as a share of the median; None where there is only one."""
+        return spread(self.layouts) if len(self.layouts) > 1 else None
+
+    @property
+    def estimated_cycles(self) -> int | None:
+        """A rough idea of cycles, from simulated caches and branches; None where nothing was simulated."""
+        return estimate_cycles(dict(self.events))
+
+    @property
+    def caveats(self) -> tuple[Caveat, ...]:
+        """The reasons to doubt this count."""
+        threads = self.task_spec.num_threads
+        return doubt_count(self.layouts, threads, self.environment, optimised_away=self.optimised_away)
+
+    # --- in and out ----------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, from which `from_dict` makes an equal result."""
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "task_spec": dataclasses.asdict(self.task_spec),
+            "number_per_run": self.number_per_run,
+            "built_with_debug_symbols": self.built_with_debug_symbols,
+            **{name: _plain_table(getattr(self, name)) for name in _TABLES},
+            "stmt_callgrind_out": self.stmt_callgrind_out,
+            "layouts": list(self.layouts),
+            "events": dict(self.events),
+            "allocations": self.allocations,
+            "tensor_allocations": self.tensor_allocations,
+            "environment": None if self.environment is None else plain_environment(self.environment),
+            "optimised_away": self.optimised_away,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CallgrindStats:
+        """The result that `to_dict` gave this for; StoreError says what is wrong with anything else."""
+        check_schema(data, SCHEMA, SCHEMA_VERSION)
+        events = take(data, "events", dict)
+        environment = take(data, "environment", dict, optional=True)
+        return cls(
+            task_spec=take_task(data),
+            number_per_run=take(data, "number_per_run", int),
+            built_with_debug_symbols=take(data, "built_with_debug_symbols", bool),
+            **{name: _read_table(data, name) for name in _TABLES},
+            stmt_callgrind_out=take(data, "stmt_callgrind_out", str, optional=True),
+            layouts=tuple(take_integers(data, "layouts")),
+            events=tuple((name, take(events, name, int)) for name in events),
+            allocations=take(data, "allocations", int, optional=True),
+            tensor_allocations=take(data, "tensor_allocations", int, optional=True),
+            environment=None if environment is None else read_environment(environment),
+            # Files from before C++ could be measured do not have it.
+            optimised_away="optimised_away" in data and take(data, "optimised_away", bool),
+        )
+
+    def __repr__(self) -> str:
+        stmt, baseline = self.stmt_exclusive_stats, self.baseline_exclusive_stats
+        text = describe_counts(
+            self.task_spec,
+            self.number_per_run,
+            stmt=(stmt.sum(), stmt.denoise().sum()),
+            baseline=(baseline.sum(), baseline.denoise().sum()),
+            debug_symbols=self.built_with_debug_symbols,
+        )
+        lines = [f"<torchmark.CallgrindStats object at {id(self):#x}>", text]
+        if self.layouts:
+            lines.append(describe_layouts(self.layouts, self.spread))
+        for caveat in self.caveats:
+            lines += wrap(f"NOTE: {word_caveat(caveat)}", DEFAULT_LINE_WIDTH, 6)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return render_panel(self._show(self.task_spec))
+
+    def _show(self, spec: TaskSpec | None) -> NotebookPanel:
+        number, noisy = self.number_per_run, self.stmt_exclusive_stats._noisy or frozenset()
+        inclusive = {fn: c for c, fn in self.stmt_inclusive_stats}
+        rows = [FunctionRow(fn, c / number, inclusive.get(fn, c) / number, fn in noisy) for c, fn in self.stats()]
+        notes = [word_caveat(caveat) for caveat in self.caveats]
+        if not self.built_with_debug_symbols:
+            notes.append("PyTorch was not built with debug symbols: source files of its functions may be missing.")
+        return show_counts(spec, make_row(self), rows, notes)
+
+
+def make_row(result: CallgrindStats) -> CountRow:
+    """What was counted, per run, for a table of several statements."""
+    number, baseline = result.number_per_run, result.baseline_exclusive_stats
+    allocations, tensors, cycles = result.allocations, result.tensor_allocations, result.estimated_cycles
+    return CountRow(
+        name=one_line(result.task_spec.stmt),
+        threads=result.task_spec.num_threads,
+        number=number,
+        instructions=result.counts() / number,
+        baseline=baseline.sum() / number if len(baseline) else None,
+        allocations=None if allocations is None else allocations / number,
+        tensor_allocations=None if tensors is None else tensors / number,
+        cycles=None if cycles is None else cycles / number,
+        layouts=len(result.layouts),
+        spread=result.spread,
+        environment=result.environment,
+    )
+
+
+def make_stats(
+    spec: TaskSpec, tally: Tally, environment: Environment | None, *, compiled: bool = False
+) -> CallgrindStats:
+    """The result of a counting, from what the worker's profiles come to. `compiled` is for C++."""
+    noisy = None if tally.noisy is None else frozenset(tally.noisy)
+    if compiled:
+        # The noise that the reference removes is the interpreter's; C++ has none of it.
+        noisy = frozenset()
+    return CallgrindStats(
+        task_spec=spec,
+        number_per_run=tally.number,
+        built_with_debug_symbols=environment is not None and environment.debug_symbols,
+        baseline_inclusive_stats=_table(tally.baseline_profile, inclusive=True, noisy=noisy),
+        baseline_exclusive_stats=_table(tally.baseline_profile, inclusive=False, noisy=noisy),
+        stmt_inclusive_stats=_table(tally.profile, inclusive=True, noisy=noisy),
+        stmt_exclusive_stats=_table(tally.profile, inclusive=False, noisy=noisy),
+        stmt_callgrind_out=tally.text,
+        layouts=tally.totals,
+        events=tally.events,
+        allocations=tally.allocations,
+        tensor_allocations=tally.tensor_allocations,
+        environment=environment,
+        optimised_away=tally.optimised_away,
+    )
+
+
+def _table(profile: Profile | None, *, inclusive: bool, noisy: frozenset[str] | None) -> FunctionCounts:
+    if profile is None:
+        return FunctionCounts((), inclusive, _noisy=noisy)
+    costs = profile.inclusive if inclusive else profile.exclusive
+    entries = (FunctionCount(cost[0], function.label) for function, cost in costs.items() if cost[0])
+    return FunctionCounts(tuple(sorted(entries, reverse=True)), inclusive, _noisy=noisy)
+
+
+def _plain_table(table: FunctionCounts) -> dict[str, Any]:
+    noisy = table._noisy
+    return {
+        "inclusive": table.inclusive,
+        "noisy": None if noisy is None else sorted(noisy),
+        "functions": [[entry.count, entry.function] for entry in table],
+    }
+
+
+def _read_table(data: Mapping[str, Any], name: str) -> FunctionCounts:
+    table = take(data, name, dict)
+    noisy = take(table, "noisy", list, optional=True)
+    entries = []
+    for entry in take(table, "functions", list):
+        match entry:
+            case [int(count), str(function)] if not isinstance(count, bool):
+                entries.append(FunctionCount(count, function))
+            case _:
+                raise StoreError(f"The field {name!r} contains {entry!r:.40}; expected a count and a function.")
+    if noisy is not None and not all(isinstance(function, str) for function in noisy):
+        raise StoreError(f"The field {name!r} has noisy functions that are no texts.")
+    inclusive = take(table, "inclusive", bool)
+    return FunctionCounts(tuple(entries), inclusive, _noisy=None if noisy is None else frozenset(noisy))

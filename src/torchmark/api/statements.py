@@ -1,0 +1,368 @@
+"""Measures statements in a worker: tries them first, compiles C++, and times one or several in turns."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import ModuleType, TracebackType
+from typing import NamedTuple
+
+from torchmark.analysis.summarise import SUSPECT_IQR, is_suspect, summarise
+from torchmark.api.measurement import Measurement, make_measurement
+from torchmark.errors import SetupError, UsageError
+from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE
+from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.model.job import Place, RaceJob, TimeJob
+from torchmark.model.outcome import Failure
+from torchmark.model.rule import Feature, RuleSearch
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.model.task import TaskSpec
+from torchmark.model.times import Times
+from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
+from torchmark.runner.prepare import build_snippets
+from torchmark.runner.spec import other_worker, own_worker, visible_path
+from torchmark.runner.worker import Worker, measure_time, race
+
+
+def load_inputs() -> tuple[ModuleType, ModuleType]:
+    """What makes fuzzers by their names, and what times statements on their inputs."""
+    with _explaining():
+        from torchmark.api import inputs
+    return inputs, inputs
+
+
+def look_for_rules(
+    features: Sequence[Feature], effects: Sequence[float], noise: Sequence[float], neutral: float | None
+) -> RuleSearch:
+    """Look for rules. This loads scipy, which takes a second: for when all is measured."""
+    from torchmark.analysis.rules import find_rules
+
+    return find_rules(features, effects, noise, neutral=neutral)
+
+
+def load_sdk() -> Sdk:
+    """What the torch of this process needs for compiling C++."""
+    with _explaining():
+        from torchmark.measure.sdk import read_sdk
+    return read_sdk()
+
+
+@contextlib.contextmanager
+def _explaining() -> Iterator[None]:
+    try:
+        yield
+    except (ImportError, OSError) as error:
+        # A shared library of torch's that cannot be loaded is an OSError.
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+        raise SetupError(
+            f"{sys.executable} has no torch." if missing else f"torch of {sys.executable} does not load: {error}.",
+            missing="torch",
+            advice="Install it there, or run torchmark in the environment that has it.",
+        ) from error
+
+
+def compile_tasks(tasks: Sequence[TaskSpec], worker: Worker, starting: str) -> dict[TaskSpec, Compiled | Failure]:
+    """Compile all of them together, and start the worker they are for; `starting` says what that is."""
+    snippets = {task: Snippet(task.stmt, task.setup, task.global_setup) for task in tasks}
+    if worker.spec.own:
+        # The torch to compile against is the one that can be imported here: no need to wait for the worker's answer.
+        with show_waiting(f"{starting}, compiling C++"), _Building(snippets.values()) as building:
+            worker.start()
+            results = building.get()
+    else:
+        with show_waiting(starting):
+            worker.start()
+        with show_waiting(COMPILING):
+            results = build_snippets(snippets.values(), worker.sdk, os.environ)
+    return {task: results[snippet] for task, snippet in snippets.items()}
+
+
+class _Building:
+    """Compiles in a thread of its own, which ends with the block at the latest."""
+
+    def __init__(self, snippets: Collection[Snippet]) -> None:
+        self._snippets = snippets
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._build)
+        self._results: dict[Snippet, Compiled | Failure] = {}
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> _Building:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def get(self) -> dict[Snippet, Compiled | Failure]:
+        """Wait for the results, or raise what went wrong."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._results
+
+    def _build(self) -> None:
+        try:
+            self._results = build_snippets(self._snippets, load_sdk(), os.environ, self._stop)
+        except BaseException as error:
+            self._error = error
+
+
+DEFAULT_RUN_TIME_S = 0.2
+DEFAULT_ADAPTIVE_RUN_TIME_S = 0.01
+# The setup runs before every block and may take far longer than what is timed: stop after this many times the
+# run time asked for, and at ten seconds at the earliest.
+LIMIT_FACTOR = 10
+SHORTEST_LIMIT_S = 10.0
+STARTING = "Starting a Python with torch"
+# Before statements share a process, each runs for so long in one of its own, to find those that would end it.
+TRIAL_S = 0.02
+# Processes of each statement that take turns. An interval of the ratio of two statements takes 6 of them at 95 %; with
+# 12, the intervals of ten statements hold together.
+VISITS = 12
+FEWEST_VISITS = 6
+# Those are made even if there is no time left for them, unless they alone take this many times the time there is.
+TOO_SLOW = 3.0
+# The order of turns is the same whenever a command is repeated.
+ORDER_SEED = 0
+
+
+class TimeBudget(NamedTuple):
+    """How much to measure: for how long, until it is steady or not, or how many runs a block."""
+
+    run_time_s: float
+    limit_s: float
+    adaptive: bool
+    number: int | None
+
+    @property
+    def threshold(self) -> float | None:
+        """The share of the median below which the interquartile range is steady, if that is to be waited for."""
+        return SUSPECT_IQR if self.adaptive else None
+
+
+def choose_budget(min_run_time: float | None, adaptive: bool, number: int | None) -> TimeBudget:
+    """How much to measure, given the options; options that contradict each other are refused."""
+    if number is not None and (adaptive or min_run_time is not None):
+        raise UsageError("--number fixes the work to do: leave out --adaptive and --min-run-time with it.")
+    default = DEFAULT_ADAPTIVE_RUN_TIME_S if adaptive else DEFAULT_RUN_TIME_S
+    run_time = default if min_run_time is None else min_run_time
+    return TimeBudget(run_time, max(run_time * LIMIT_FACTOR, SHORTEST_LIMIT_S), adaptive, number)
+
+
+@dataclasses.dataclass
+class StatementGroup:
+    """Results that are compared with each other, in the order the statements were given."""
+
+    results: list[Measurement] = dataclasses.field(default_factory=list)
+    rounds: list[list[float]] | None = None
+    """Seconds per run, one series for each result; those at the same position are of one round. None if the results
+    were not measured in turns."""
+    obstacle: Failure | None = None
+    """Why statements that run alone could not share a process, and had processes of their own instead."""
+
+
+@dataclasses.dataclass
+class Outcomes:
+    """What came out so far: the results, group by group, and why statements failed."""
+
+    groups: list[StatementGroup] = dataclasses.field(default_factory=list)
+    failures: dict[str, Failure] = dataclasses.field(default_factory=dict)
+
+    @property
+    def results(self) -> list[Measurement]:
+        """Of all groups."""
+        return [result for group in self.groups for result in group.results]
+
+
+class Visitor:
+    """A task that is timed in a new process every time: what the first one took, and the visits so far."""
+
+    def __init__(self, spec: TaskSpec, first: Times, visit_s: float) -> None:
+        self.spec, self.first = spec, first
+        self.number = first.number_per_run
+        # As many as the first visit takes to run for so long.
+        self.blocks = max(1, min(round(visit_s / min(first.raw_times)), len(first.raw_times)))
+        self.visits: list[Times] = []
+
+    @property
+    def medians(self) -> list[float]:
+        """One for each visit."""
+        return [summarise(visit.per_run).median for visit in self.visits]
+
+    def measure(self) -> Measurement:
+        """All visits as one result; the first one, which is not in turns, only while there is no other."""
+        visits = self.visits or [self.first]
+        raw_times = tuple(t for visit in visits for t in visit.raw_times)
+        return make_measurement(dataclasses.replace(self.first, raw_times=raw_times), self.spec)
+
+
+def is_over(rounds: Sequence[Sequence[float]], budget: TimeBudget, elapsed_s: float) -> bool:
+    """Whether visits have been enough, with the medians of each task, or have taken all the time there is."""
+    done = len(rounds[0])
+    limit_s = budget.limit_s * len(rounds)
+    late = elapsed_s * (done + 1) / done > limit_s
+    if done < FEWEST_VISITS:
+        return late and elapsed_s / done * FEWEST_VISITS > TOO_SLOW * limit_s
+    if budget.number is not None:
+        return done >= BLOCKS_OF_FIXED_SIZE
+    steady = not budget.adaptive or not any(is_suspect(summarise(series)) for series in rounds)
+    return late or (done >= VISITS and steady)
+
+
+class Stopwatch:
+    """Times tasks with one worker, and puts what comes out into `outcomes` at once."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        place: Place,
+        budget: TimeBudget,
+        timeout_s: float,
+        compiled: Mapping[TaskSpec, Compiled | Failure] | None = None,
+    ) -> None:
+        self.outcomes = Outcomes()
+        self._worker, self._place, self._budget, self._timeout_s = worker, place, budget, timeout_s
+        self._compiled = compiled or {}
+
+    def time_all(self, stmts: Sequence[TaskSpec], threads: Sequence[int]) -> None:
+        """Time each statement with each number of threads.
+
+        Statements are compared with each other for each number of threads; a single one with itself.
+        """
+        tasks = [[dataclasses.replace(spec, num_threads=n) for spec in stmts] for n in threads]
+        if len(stmts) == 1:
+            tasks = [[spec for (spec,) in tasks]]
+        for group in tasks:
+            left = [spec for spec in group if spec.stmt not in self.outcomes.failures]
+            self.outcomes.groups.append(StatementGroup())
+            if len(left) == 1:
+                self._time_alone(left[0])
+            elif len(stmts) == 1 or self._compiled:
+                self._take_visits(left)
+            else:
+                self._race(left)
+
+    def _time_alone(self, spec: TaskSpec) -> None:
+        times = self._time(spec, self._budget)
+        if isinstance(times, Failure):
+            self.outcomes.failures[spec.stmt] = times
+        else:
+            self.outcomes.groups[-1].results.append(make_measurement(times, spec))
+
+    def _race(self, specs: Sequence[TaskSpec]) -> None:
+        """In one process, which one setup prepares for all, after each has shown that it does not end its process."""
+        group, survivors = self.outcomes.groups[-1], []
+        for spec in specs:
+            trial = self._have_raced([spec], min(TRIAL_S, self._budget.run_time_s))
+            if isinstance(trial, Failure):
+                self.outcomes.failures[spec.stmt] = trial
+            else:
+                survivors.append(spec)
+                group.results.append(make_measurement(trial[0], spec))
+        if len(survivors) == 1:
+            group.results.clear()
+            self._time_alone(survivors[0])
+        if len(survivors) < 2:
+            return
+        raced = self._have_raced(survivors, self._budget.run_time_s)
+        if isinstance(raced, Failure):
+            group.obstacle = raced
+            self._take_visits(survivors)
+            return
+        group.results = [make_measurement(*pair) for pair in zip(raced, survivors, strict=True)]
+        group.rounds = [result.times for result in group.results]
+
+    def _have_raced(self, specs: Sequence[TaskSpec], run_time_s: float) -> tuple[Times, ...] | Failure:
+        job = RaceJob(
+            tuple(spec.stmt for spec in specs),
+            specs[0].setup,
+            self._place,
+            specs[0].num_threads,
+            run_time_s,
+            self._budget.limit_s,
+            threshold=self._budget.threshold,
+            number=self._budget.number,
+        )
+        return race(self._worker, job, timeout_s=self._timeout_s)
+
+    def _take_visits(self, specs: Sequence[TaskSpec]) -> None:
+        """In turns, each in a new process every time: for those that cannot share one."""
+        group = self.outcomes.groups[-1]
+        group.results.clear()
+        short = self._budget._replace(run_time_s=self._budget.run_time_s / VISITS, adaptive=False)
+        visitors: list[Visitor] = []
+        for spec in specs:
+            times = self._time(spec, short)
+            if isinstance(times, Failure):
+                self.outcomes.failures[spec.stmt] = times
+            else:
+                visitors.append(Visitor(spec, times, short.run_time_s))
+        group.results = [visitor.measure() for visitor in visitors]
+        chance, start, rounds, over = random.Random(ORDER_SEED), time.perf_counter(), 0, False
+        while len(visitors) > 1 and not over:
+            for visitor in chance.sample(visitors, len(visitors)):
+                times = self._time(visitor.spec, short._replace(number=visitor.number), visitor.blocks)
+                if isinstance(times, Failure):
+                    self.outcomes.failures[visitor.spec.stmt] = times
+                else:
+                    visitor.visits.append(times)
+            rounds += 1
+            visitors = [visitor for visitor in visitors if visitor.spec.stmt not in self.outcomes.failures]
+            group.results = [visitor.measure() for visitor in visitors]
+            group.rounds = [visitor.medians for visitor in visitors]
+            over = is_over(group.rounds, self._budget, time.perf_counter() - start)
+
+    def _time(self, spec: TaskSpec, budget: TimeBudget, blocks: int | None = None) -> Times | Failure:
+        compiled = self._compiled.get(spec)
+        if isinstance(compiled, Failure):
+            return compiled
+        job = TimeJob(
+            stmt=spec.stmt,
+            setup=spec.setup,
+            place=self._place,
+            threads=spec.num_threads,
+            min_run_time_s=budget.run_time_s,
+            max_run_time_s=budget.limit_s,
+            threshold=budget.threshold,
+            number=budget.number,
+            compiled=compiled,
+            blocks=blocks,
+        )
+        return measure_time(self._worker, job, timeout_s=self._timeout_s)
+
+
+def open_worker(python: str | None) -> tuple[Worker, Place]:
+    """A worker in this program's own interpreter or in another one, and where its statements run."""
+    if python is not None:
+        spec = other_worker(python, os.environ, {}, counting=False)
+        return Worker(dataclasses.replace(spec, probed=False)), Place(os.getcwd())
+    spec = dataclasses.replace(own_worker(os.environ, counting=False), probed=False)
+    # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
+    sys.path.insert(0, os.getcwd())
+    return Worker(spec), Place(os.getcwd(), tuple(visible_path()))
+
+
+def start_worker(worker: Worker, tasks: Sequence[TaskSpec], language: str) -> dict[TaskSpec, Compiled | Failure]:
+    """Start it, and compile what is C++ meanwhile."""
+    if language == "cpp":
+        return compile_tasks(tasks, worker, STARTING)
+    with show_waiting(STARTING):
+        worker.start()
+    return {}
+
+
+def make_case(args: TimerArgs) -> Case:
+    """A statement as a case of its own."""
+    labels = AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language)
+    return Case((one_line(args.stmt),), labels, args)

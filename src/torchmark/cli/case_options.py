@@ -1,0 +1,244 @@
+"""Options that select cases or a shard of them, for all commands that take cases."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from torchmark.analysis.estimate import deal, list_own_cases
+from torchmark.analysis.results import narrow_run
+from torchmark.cli.options import ThreadCounts, check_language, output_aside
+from torchmark.cli.output import echo
+from torchmark.define.discovery import DEFAULT_SUITES, discover, list_suites
+from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, Selection, missing_words, nearby, parse, select
+from torchmark.errors import UsageError
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.fault import Fault
+from torchmark.model.plan import Plan
+from torchmark.model.run import Run, RunInfo
+from torchmark.model.shard import Shard, parse_shard, read_shard
+from torchmark.report.text.failures import describe_fault
+from torchmark.report.text.terminal import count
+from torchmark.store.runs import Store
+
+# Exit codes: what was asked for is not there; what was defined is wrong.
+NOTHING_SELECTED = 1
+FAULTY = 2
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def complete_suite(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of suites, and of files."""
+    suites = [CompletionItem(name) for name in list_suites() if name.startswith(incomplete)]
+    return [CompletionItem(incomplete, type="file"), *suites]
+
+
+cases_argument = click.argument("names", metavar="[SUITE|PATH]...", nargs=-1, shell_complete=complete_suite)
+
+
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """The cases that are meant, all that were found, and what is wrong with the definitions of others."""
+
+    cases: tuple[Case, ...]
+    found: tuple[Case, ...]
+    faults: tuple[Fault, ...]
+    selection: Selection
+
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with that has nothing else to complain of."""
+        if self.faults:
+            return FAULTY
+        return 0 if self.cases else NOTHING_SELECTED
+
+
+def load_cases(names: Sequence[str], selection: Selection) -> Loaded:
+    """Find the cases of suites, files and folders, the standard suite where none is named, and select."""
+    # Files of benchmarks are programs, which may print; standard output is for results.
+    with output_aside():
+        discovered = discover(names or DEFAULT_SUITES)
+    return Loaded(select(discovered.cases, selection), discovered.cases, discovered.faults, selection)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The options that select, as they were given."""
+
+    k: tuple[str, ...] = ()
+    language: tuple[str, ...] = ()
+    runtime: tuple[str, ...] = ()
+    autograd: tuple[str, ...] = ()
+    threads: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+
+    def select(self) -> Selection:
+        """What they mean."""
+        if len(self.k) > 1:
+            raise UsageError("-k is given more than once: join the expressions with and, or.")
+        return Selection(
+            expression=parse(self.k[0]) if self.k else None,
+            languages=tuple(LANGUAGES[name] for name in self.language),
+            runtimes=tuple(RUNTIMES[name] for name in self.runtime),
+            autograd=tuple(AUTOGRAD[name] for name in self.autograd),
+            threads=tuple(int(n) for n in self.threads),
+            tags=self.tag,
+        )
+
+
+def describe_statement(stmt: str, setup: str | None, global_setup: str, chosen: Options) -> TimerArgs:
+    """A statement with what belongs to it. Its language and threads are said as those of a suite's cases are."""
+    if chosen.k or chosen.runtime or chosen.autograd or chosen.tag:
+        raise UsageError(f"{stmt!r} is no suite and no file, and cases are selected of these.")
+    if len(chosen.language) > 1 or len(chosen.threads) > 1:
+        raise UsageError("A statement has one --language and one number of --threads.")
+    language = chosen.language[0] if chosen.language else "python"
+    threads = int(chosen.threads[0]) if chosen.threads else 1
+    return TimerArgs(stmt, check_language(language, setup, global_setup), global_setup, threads, LANGUAGES[language])
+
+
+def selection_options(function: _Function) -> Callable[..., Any]:
+    """Give a command the options that select, and hand it a `selection`."""
+
+    @functools.wraps(function)
+    def with_selection(*args: Any, chosen: Options, **kwargs: Any) -> Any:
+        return function(*args, selection=chosen.select(), **kwargs)
+
+    return choice_options(with_selection)
+
+
+def choice_options(function: _Function) -> Callable[..., Any]:
+    """Give a command the options that select, and hand them to it as `chosen`."""
+
+    @functools.wraps(function)
+    def with_options(
+        *args: Any,
+        only_k: tuple[str, ...],
+        only_language: tuple[str, ...],
+        only_runtime: tuple[str, ...],
+        only_autograd: tuple[str, ...],
+        only_threads: tuple[tuple[int, ...], ...],
+        only_tags: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
+        chosen = Options(
+            k=only_k,
+            language=only_language,
+            runtime=only_runtime,
+            autograd=only_autograd,
+            threads=tuple(str(n) for n in itertools.chain(*only_threads)),
+            tag=only_tags,
+        )
+        return function(*args, chosen=chosen, **kwargs)
+
+    for option in reversed(_OPTIONS):
+        option(with_options)
+    return with_options
+
+
+def _choice_option(name: str, choices: Sequence[str], text: str) -> Callable[[_Function], _Function]:
+    kind = click.Choice(list(choices), case_sensitive=False)
+    return click.option(f"--{name}", f"only_{name}", type=kind, multiple=True, help=text)
+
+
+_OPTIONS = (
+    click.option("-k", "only_k", metavar="EXPR", multiple=True, help="Only those with these words in their labels."),
+    _choice_option("language", tuple(LANGUAGES), "Only this language."),
+    _choice_option("runtime", tuple(RUNTIMES), "Only this runtime."),
+    _choice_option("autograd", tuple(AUTOGRAD), "Only this autograd mode."),
+    click.option("--threads", "only_threads", type=ThreadCounts(), multiple=True, help="Only these thread counts."),
+    click.option("--tag", "only_tags", metavar="TAG", multiple=True, help="Only those with this tag."),
+)
+
+
+def show_faults(faults: Sequence[Fault]) -> None:
+    """Tell all that is wrong with definitions, on standard error."""
+    if faults:
+        texts = [describe_fault(fault) for fault in faults]
+        echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
+
+
+def say_why_nothing(loaded: Loaded) -> int:
+    """Tell why there is no case to work on, on standard error; the exit code."""
+    if loaded.found or not loaded.faults:
+        echo(f"torchmark: {explain_nothing(loaded)}", err=True)
+    show_faults(loaded.faults)
+    return loaded.exit_code
+
+
+def explain_nothing(loaded: Loaded) -> str:
+    """Why no case is left, and which words would find some."""
+    if not loaded.found:
+        return "There are no benchmarks here."
+    selection, found = loaded.selection, loaded.found
+    lines = [f"None of {count(len(found), 'case')} is selected by {' '.join(spell_selection(selection))}."]
+    for word in missing_words(selection.expression, found) if selection.expression else ():
+        meant = nearby(word, found)
+        lines.append(f"No case has {word!r}." + (f" There is {_list(meant)}." if meant else ""))
+    tags = {tag for case in found for tag in case.tags}
+    if not tags.issuperset(selection.tags):
+        lines.append(f"The tags are {', '.join(sorted(tags))}." if tags else "There are no tags.")
+    return "\n".join(lines)
+
+
+def _list(texts: Sequence[str]) -> str:
+    *others, last = map(repr, texts)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def spell_selection(selection: Selection) -> Iterator[str]:
+    """The options that a selection was made by, for a shell."""
+    if selection.expression is not None:
+        yield f"-k {shlex.quote(str(selection.expression))}"
+    for option, known, values in (
+        ("language", LANGUAGES, selection.languages),
+        ("runtime", RUNTIMES, selection.runtimes),
+        ("autograd", AUTOGRAD, selection.autograd),
+    ):
+        yield from (f"--{option} {name}" for name, value in known.items() if value in values)
+    if selection.threads:
+        yield f"--threads {','.join(map(str, selection.threads))}"
+    yield from (f"--tag {shlex.quote(tag)}" for tag in selection.tags)
+
+
+class ShardNumber(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """Which of how many."""
+
+    name = "I/N"
+
+    def convert(self, value: str | Shard, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
+        """Parse, or say what was expected."""
+        try:
+            return value if isinstance(value, Shard) else parse_shard(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+
+
+def keep_to_shard(run: Run, shard: Shard | None) -> Run:
+    """A run without the cases of other shards; what is known of all of it stays."""
+    if shard is None:
+        return run
+    return dataclasses.replace(narrow_run(run, cases=list_own_cases(run.plan, shard)), info=run.info)
+
+
+def find_own_cases(store: Store, info: RunInfo) -> frozenset[Case] | None:
+    """The cases of the shard that a stored run is; None for a whole run."""
+    shard = read_shard(info)
+    return None if shard is None else frozenset(list_own_cases(store.load(info.id).plan, shard))
+
+
+def say_why_empty(plan: Plan, shard: Shard) -> str:
+    """Why there is nothing to do for a shard."""
+    filled = max(deal(plan, shard.of).values())
+    return (
+        f"Shard {shard} is empty: what is compared with each other stays together, and these cases fill "
+        f"{count(filled, 'shard')}. There is nothing to do, and nothing is wrong."
+    )

@@ -1,0 +1,115 @@
+"""`torchmark accept`: put the counts of a run into the ledger, with the reason."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from torchmark.analysis.gate import describe_dependencies, make_entry
+from torchmark.analysis.verdict.stored import CaseId, CountedCase, choose_counts, identify
+from torchmark.api.stored_sides import choose_target
+from torchmark.callgrind.profiles import standardise
+from torchmark.cli.case_options import Loaded, explain_nothing
+from torchmark.cli.gate_options import DEFAULT_LEDGER
+from torchmark.cli.options import store_option
+from torchmark.cli.output import echo
+from torchmark.define.selection import Selection, parse, select
+from torchmark.errors import UsageError
+from torchmark.model.case import Case
+from torchmark.report.text.names import name_case
+from torchmark.report.text.terminal import count
+from torchmark.store.ledger import write_entry
+from torchmark.store.plain import content_hash
+from torchmark.store.runs import open_store
+
+# As many candidates as a person reads.
+MOST_CANDIDATES = 10
+
+
+@click.command("accept")
+@click.argument("names", metavar="[CASE]...", nargs=-1)
+@click.option("--why", required=True, metavar="TEXT", help="The reason, for whoever reads the ledger.")
+@click.option("--run", "reference", default="@", metavar="RUN", help="The run that has the counts (the newest).")
+@click.option("--env", metavar="ENV", help="Which environment of the run, if it has several.")
+@click.option("--all", "take_all", is_flag=True, help="All cases that CASE means, or all of the run without one.")
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_LEDGER,
+    metavar="DIR",
+    help=f"The folder of accepted counts ({DEFAULT_LEDGER}).",
+)
+@store_option
+def command(
+    names: tuple[str, ...],
+    why: str,
+    reference: str,
+    env: str | None,
+    take_all: bool,
+    ledger: Path,
+    store_path: Path,
+) -> int:
+    """Accept the counts of cases as they are in a run, for 'torchmark compare' and 'ab' to hold later ones against.
+
+    CASE is the whole name of a case, as tables show it, or an expression as for -k. Each entry is a small file in the
+    ledger, which is meant to be committed with the change that it is the reason for.
+
+    \b
+    torchmark accept "nn / Linear, Python" --why "Checks its arguments now."
+    torchmark accept --all --why "The first counts of this suite." --run before
+    """
+    reason = " ".join(why.split())
+    if not reason:
+        raise UsageError("--why is empty: say why these counts are accepted.")
+    with open_store(store_path, read_only=True) as store:
+        info = store.find(reference)
+        light = store.load(info.id)
+        target = choose_target(light.plan.targets, env, info.name, "--env {env}")
+        known = choose_counts(light, target)
+        meant = _choose([case for case in light.plan.cases if identify(case) in known], names, take_all=take_all)
+        counts = choose_counts(store.load(info.id, profiles=True, select=meant.__contains__), target)
+    for case in meant:
+        path = _write(ledger, case, counts[identify(case)], reason)
+        echo(f"Accepted {name_case(case)}: {_word(counts, case)}, in {path}")
+    echo(f"Commit the folder {ledger}, so that others and continuous integration compare with these counts.")
+    return 0
+
+
+def _word(counts: dict[CaseId, CountedCase], case: Case) -> str:
+    tally = counts[identify(case)].tally
+    return f"{tally.total / tally.number:,.10g} instructions"
+
+
+def _write(ledger: Path, case: Case, counted: CountedCase, why: str) -> Path:
+    if counted.environment is None:
+        raise UsageError(f"{name_case(case)}: it is not known what this count was taken in. Count it again.")
+    depends_on = describe_dependencies(content_hash(case), counted.tally, counted.environment)
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    return write_entry(ledger, case, make_entry(case, depends_on, counted.tally, standardise, why=why, date=date))
+
+
+def _choose(cases: Sequence[Case], names: Sequence[str], *, take_all: bool) -> tuple[Case, ...]:
+    """The cases that are meant, each once."""
+    if not cases:
+        raise UsageError("Nothing was counted in this run: there is nothing to accept.")
+    if not names and not take_all:
+        raise UsageError("Say which case to accept, or --all.")
+    found = [case for name in names for case in _find(cases, name, take_all=take_all)]
+    return tuple(dict.fromkeys(found)) if names else tuple(cases)
+
+
+def _find(cases: Sequence[Case], name: str, *, take_all: bool) -> tuple[Case, ...]:
+    named = tuple(case for case in cases if name_case(case) == name)
+    selection = Selection(expression=None if named else parse(name))
+    found = named or select(cases, selection)
+    if not found:
+        raise UsageError(explain_nothing(Loaded((), tuple(cases), (), selection)))
+    if len(found) > 1 and not take_all:
+        lines = [f"  {name_case(case)}" for case in found[:MOST_CANDIDATES]]
+        lines += [f"  and {len(found) - len(lines)} more"] if len(found) > len(lines) else []
+        text = f"{name!r:.80} means {count(len(found), 'case')}:"
+        raise UsageError("\n".join([text, *lines, "Say more of it, give the whole name, or accept them with --all."]))
+    return found

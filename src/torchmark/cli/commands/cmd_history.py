@@ -1,0 +1,155 @@
+"""`torchmark history`: cases over all runs that are kept, and where they changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchmark.analysis.history import confirm, list_neighbours, trace_histories
+from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.options import Metrics, WholeNumber, is_standard_output, json_option, store_option, write_json
+from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
+from torchmark.define.selection import Selection, nearest, parse
+from torchmark.errors import UsageError
+from torchmark.model.case import Case
+from torchmark.model.history import History
+from torchmark.model.plan import Metric
+from torchmark.model.run import RunInfo
+from torchmark.report.as_json import plain_history
+from torchmark.report.html.history import render_history_page
+from torchmark.report.text.history import BLOCKS, render_histories
+from torchmark.report.text.names import name_case
+from torchmark.store.runs import Store, open_store
+
+SCHEMA = "torchmark.history"
+SCHEMA_VERSION = 1
+DEFAULT_WIDTH = 80
+
+
+@click.command("history")
+@click.argument("case_text", metavar="[CASE]", default="")
+@selection_options
+@click.option("--anchor", metavar="RUN", help="Hold times against this run (the oldest that can be compared).")
+@click.option("--metric", "metrics", type=Metrics(), default=tuple(Metric), help="Only times or only counts.")
+@click.option("--env", metavar="NAME", help="Only the results of this target.")
+@click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Only the newest runs.")
+@click.option("--html", "html_file", metavar="FILE", help="Write a page with drawings; - is standard output.")
+@json_option
+@store_option
+def command(
+    case_text: str,
+    selection: Selection,
+    anchor: str | None,
+    metrics: tuple[Metric, ...],
+    env: str | None,
+    limit: int | None,
+    html_file: str | None,
+    json_file: str | None,
+    store_path: Path,
+) -> int:
+    """Show cases over all runs, and where they changed.
+
+    CASE is the name of a case as tables have it, or an expression as for -k. RUN is a name, the beginning of an id, or
+    @ for the newest, @1 for the one before.
+
+    Instructions are exact. Times are ratios to one run, the anchor, and have in them what the machine was like on both
+    days. So a change in times is confirmed by instructions that changed with it, or by another torch, Python or commit
+    whose level later runs keep. It is an environment shift if most other cases shifted alike.
+
+    \b
+    torchmark history "nn and Linear" --language python
+    torchmark history "nn Modules / Linear, Python" --anchor release --limit 50
+    torchmark history --html history.html
+    """
+    if html_file == STANDARD_OUTPUT and is_standard_output(json_file):
+        raise UsageError("--html and --json cannot both go to standard output: name a file for one of them.")
+    selection, admits = _choose(case_text, selection)
+    with open_store(store_path, read_only=True) as store:
+        infos = store.list_runs()
+        pinned = store.find(anchor or "@") if anchor or not infos else None
+        infos = infos[:limit]
+        histories = _trace(store, infos, pinned, admits)
+        if not histories:
+            found = {(case.suite, case.key): case for info in infos for case in store.load(info.id).plan.cases}
+            echo(f"torchmark: {explain_nothing(Loaded((), tuple(found.values()), (), selection))}", err=True)
+            return NOTHING_SELECTED
+    histories = _choose_target(histories, env)
+    interpreters = _find_interpreters(histories)
+    if json_file is not None:
+        write_json(as_json(histories, metrics, interpreters), json_file)
+    if html_file is not None:
+        write_text(render_history_page(histories, metrics=metrics, interpreters=interpreters), html_file)
+    if html_file != STANDARD_OUTPUT and not is_standard_output(json_file):
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        text = render_histories(
+            histories, width, metrics=metrics, pinned=pinned, interpreters=interpreters, plain=not _has_blocks()
+        )
+        echo(text)
+    return 0
+
+
+def _choose(text: str, selection: Selection) -> tuple[Selection, Callable[[Case], bool]]:
+    """The selection with CASE in it, and what it admits: also the case whose full name CASE is."""
+    if not text:
+        return selection, selection.admits
+    try:
+        expression = parse(text if selection.expression is None else f"({text}) and ({selection.expression})")
+    except UsageError:
+        # A full name has words side by side, which is no expression.
+        if ", " not in text:
+            raise
+        named = dataclasses.replace(selection, expression=parse('"{}"'.format(text.replace('"', '""'))))
+        return named, lambda case: name_case(case) == text and selection.admits(case)
+    chosen = dataclasses.replace(selection, expression=expression)
+    return chosen, chosen.admits
+
+
+def _trace(
+    store: Store, infos: Sequence[RunInfo], pinned: RunInfo | None, admits: Callable[[Case], bool]
+) -> tuple[History, ...]:
+    """Histories of the cases that are meant. Other cases are loaded only where they may explain something."""
+    runs = [store.load(info.id, select=admits) for info in reversed(infos)]
+    anchor = None if pinned is None else store.load(pinned.id, select=admits)
+    histories = trace_histories(runs, anchor)
+    whole = {run_id: store.load(run_id) for run_id in list_neighbours(histories)}
+    return tuple(confirm(history, whole) for history in histories)
+
+
+def _choose_target(histories: Sequence[History], name: str | None) -> tuple[History, ...]:
+    found = tuple(history for history in histories if name is None or history.target.name == name)
+    if not found:
+        names = list(dict.fromkeys(history.target.name for history in histories))
+        known = nearest(name or "", names) or names
+        raise UsageError(f"There is no target {name!r} in these runs. There is {', '.join(map(repr, known))}.")
+    return found
+
+
+def _find_interpreters(histories: Sequence[History]) -> frozenset[str]:
+    """Those of open changes that are still there."""
+    paths = {path for history in histories for shift in history.shifts for path in shift.pythons or ()}
+    return frozenset(path for path in paths if os.access(path, os.X_OK))
+
+
+def _has_blocks() -> bool:
+    """Whether standard output can show the characters that series are drawn with."""
+    try:
+        f"{BLOCKS}→".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def as_json(histories: Sequence[History], metrics: Sequence[Metric], interpreters: frozenset[str]) -> dict[str, Any]:
+    """All series, with their changes."""
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "histories": [plain_history(history, metrics, interpreters) for history in histories],
+    }

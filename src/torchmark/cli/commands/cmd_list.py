@@ -1,0 +1,80 @@
+"""`torchmark list`: the benchmarks of suites, files and folders, as a tree."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from typing import Any
+
+import click
+
+from torchmark.cli.case_options import (
+    Loaded,
+    cases_argument,
+    explain_nothing,
+    load_cases,
+    selection_options,
+    show_faults,
+)
+from torchmark.cli.options import is_standard_output, json_option, write_json
+from torchmark.cli.output import echo
+from torchmark.define.selection import Selection
+from torchmark.model.case import Case
+from torchmark.report.text.plan import DEFAULT_WIDTH, render_cases, summarise_cases
+
+SCHEMA = "torchmark.list"
+SCHEMA_VERSION = 1
+
+
+@click.command("list")
+@cases_argument
+@selection_options
+@json_option
+def command(names: tuple[str, ...], selection: Selection, json_file: str | None) -> int:
+    """List the benchmarks of a suite, a file, or all files bench_*.py of a folder.
+
+    Without a name it is the standard suite. EXPR has words, and, or, not and parentheses; a word is found in any part
+    of a label, runtime, language or tag. An option that is repeated selects what fits any of its values; different
+    options have to fit all.
+
+    \b
+    torchmark list standard -k "nn and not c++"
+    torchmark list benchmarks/ -k '"nn Modules" or Conv2d' --runtime eager
+    """
+    loaded = load_cases(names, selection)
+    if json_file is not None:
+        write_json(as_json(loaded), json_file)
+    if loaded.cases and not is_standard_output(json_file):
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        echo(render_cases(loaded.cases, width))
+        echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")
+    if not loaded.cases and (loaded.found or not loaded.faults):
+        echo(f"torchmark: {explain_nothing(loaded)}", err=True)
+    show_faults(loaded.faults)
+    return loaded.exit_code
+
+
+def as_json(loaded: Loaded) -> dict[str, Any]:
+    """The cases that are meant, with their texts, and what is wrong with others."""
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "cases": [_plain_case(case) for case in loaded.cases],
+        "faults": [dataclasses.asdict(fault) for fault in loaded.faults],
+    }
+
+
+def _plain_case(case: Case) -> dict[str, Any]:
+    labels, args = case.autolabels.as_dict, case.args
+    return {
+        "key": case.key,
+        "label": case.label,
+        "autolabels": labels,
+        "num_threads": args.num_threads,
+        "tags": case.tags,
+        "suite": case.suite,
+        "language": labels["language"],
+        "stmt": args.stmt,
+        "setup": args.setup,
+        "global_setup": args.global_setup,
+    }

@@ -1,0 +1,58 @@
+"""`torchmark runs`: the runs that are kept."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchmark.cli.options import is_standard_output, json_option, store_option, write_json
+from torchmark.cli.output import echo
+from torchmark.model.run import RunEntry
+from torchmark.report.text.run_summary import DEFAULT_WIDTH, render_runs, tell_state
+from torchmark.store.plain import to_plain
+from torchmark.store.runs import open_store
+
+SCHEMA = "torchmark.runs"
+SCHEMA_VERSION = 1
+
+
+@click.command("runs")
+@store_option
+@json_option
+def command(store_path: Path, json_file: str | None) -> int:
+    """List the runs of a store, the newest first.
+
+    Other commands take a run by its name, the beginning of what stands in the first column, @ for the newest, @1 for
+    the one before, and so on.
+    """
+    with open_store(store_path, read_only=True) as store:
+        entries = store.list_entries()
+    if json_file is not None:
+        write_json(as_json(entries), json_file)
+    if not is_standard_output(json_file):
+        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        echo(render_runs(entries, width) if entries else "There are no runs in the store yet.")
+    return 0
+
+
+def as_json(entries: Sequence[RunEntry]) -> dict[str, Any]:
+    """All that is known of the runs without their results."""
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "runs": [
+            {
+                **to_plain(entry.info),
+                "cases": entry.cases,
+                "targets": list(entry.targets),
+                "torch_versions": list(entry.torch_versions),
+                "state": tell_state(entry),
+                "pid": entry.writer,
+            }
+            for entry in entries
+        ],
+    }

@@ -1,0 +1,122 @@
+"""The standard streams as the program needs them, and the help of the whole program without loading it."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes longer to import than all else here
+    from typing import IO
+
+# How a stream that was closed is opened. Input is opened for writing and output for reading, so that using them fails
+# and no data vanish silently. Standard error is where that would be reported: what goes there is dropped.
+_STREAMS = (("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))
+
+
+def open_closed_streams() -> None:
+    """Open those standard streams that are closed. Otherwise the next file to be opened would take their number."""
+    for number, (name, flags) in enumerate(_STREAMS):
+        if getattr(sys, name) is not None:
+            continue
+        null = os.open(os.devnull, flags)
+        if null != number:
+            os.dup2(null, number)
+            os.close(null)
+        os.set_inheritable(number, True)
+        raw = io.FileIO(number, "r" if name == "stdin" else "w", closefd=False)
+        raw.name = f"<{name}>"
+        buffer = io.BufferedReader(raw) if name == "stdin" else io.BufferedWriter(raw)
+        setattr(sys, name, io.TextIOWrapper(buffer, errors="replace", line_buffering=name == "stderr"))
+
+
+def is_closed(stream: IO[str] | None, unusable: int = os.O_RDONLY) -> bool:
+    """Whether this output was closed when the program started; for the input, `unusable` is `os.O_WRONLY`.
+
+    >>> is_closed(None), is_closed(io.StringIO())
+    (True, False)
+    """
+    if stream is None:
+        return True
+    try:
+        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == unusable
+    except (OSError, ValueError):  # a stream that is not a file
+        return False
+
+
+def discard(stream: IO[str] | None) -> None:
+    """Throw away what could not be written to a stream, and all that follows.
+
+    Python would try once more when it exits, complain, and change the exit code.
+    """
+    try:
+        number = -1 if stream is None else stream.fileno()
+    except (OSError, ValueError):  # a stream that is not a file
+        return
+    if number >= 0:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, number)
+        os.close(null)
+
+
+def flush(stream: IO[str], text: str = "") -> None:
+    """Write a text and what a stream still holds, if that is possible."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except (OSError, ValueError, AttributeError):  # full, closed, or taken away by the user's code
+        discard(stream)
+
+
+# Name, module with its click command in `command`, and the line that describes it.
+COMMANDS = {
+    "time": ("torchmark.cli.commands.cmd_time", "Time one or more statements; several give a table."),
+    "count": ("torchmark.cli.commands.cmd_count", "Count the instructions of one or more statements."),
+    "fuzz": ("torchmark.cli.commands.cmd_fuzz", "Time statements on random inputs, and tell where they differ."),
+    "ab": ("torchmark.cli.commands.cmd_ab", "Compare two builds, or two statements: is one slower?"),
+    "overrides": (
+        "torchmark.cli.commands.cmd_overrides",
+        "Measure what __torch_function__ costs, or what changed of it.",
+    ),
+    "flame": ("torchmark.cli.commands.cmd_flame", "Draw a flame graph of a statement or a case."),
+    "run": ("torchmark.cli.commands.cmd_run", "Measure every case of a suite, and keep the results."),
+    "show": ("torchmark.cli.commands.cmd_show", "Show the results of a run."),
+    "report": ("torchmark.cli.commands.cmd_report", "Write a run, or what changed since another, as one HTML page."),
+    "compare": ("torchmark.cli.commands.cmd_compare", "Compare two runs, or two environments of one."),
+    "accept": ("torchmark.cli.commands.cmd_accept", "Accept counts, so that a gate holds later ones against them."),
+    "history": ("torchmark.cli.commands.cmd_history", "Show how cases changed over the runs that are kept."),
+    "selftest": ("torchmark.cli.commands.cmd_selftest", "Measure how far comparisons can be trusted here."),
+    "list": ("torchmark.cli.commands.cmd_list", "List the benchmarks of a suite, a file or a folder."),
+    "runs": ("torchmark.cli.commands.cmd_runs", "List the runs that are kept."),
+    "rm": ("torchmark.cli.commands.cmd_rm", "Remove runs that are kept."),
+    "merge": ("torchmark.cli.commands.cmd_merge", "Put the runs of several stores into one, shards together."),
+    "import": ("torchmark.cli.commands.cmd_import", "Take in a run that was exported elsewhere."),
+    "export": ("torchmark.cli.commands.cmd_export", "Write a run in the format of another program."),
+    "cache": ("torchmark.cli.commands.cmd_cache", "Show or empty the cache of compiled C++."),
+    "doctor": ("torchmark.cli.commands.cmd_doctor", "Say what this machine has and lacks for good measurements."),
+}
+
+
+def overview() -> str:
+    """The help of the whole program."""
+    lines = [f"  {name:<9}  {about}" for name, (_, about) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "Usage: torchmark COMMAND [OPTIONS] [ARGUMENTS]",
+            "",
+            "  Measure PyTorch code: how long it takes, how many instructions, and whether",
+            "  the number can be trusted.",
+            "",
+            "Commands:",
+            *lines,
+            "",
+            "Options:",
+            "  --version  Show the version and exit.",
+            "  --help     Show this text and exit.",
+            "",
+            "'torchmark COMMAND --help' tells more of each command. For completion in bash:",
+            '  eval "$(_TORCHMARK_COMPLETE=bash_source torchmark)"    (or zsh_source)',
+        ]
+    )

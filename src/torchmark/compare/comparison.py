@@ -1,0 +1,184 @@
+"""A comparison of cases of two sides as a value, what was found out of it, and judging by that.
+
+Both sides are counted here; `compare/timing_sites.py` has them timed. What fails costs its own case only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from torchmark.analysis.results import summarise_counts
+from torchmark.analysis.verdict.explain import explain
+from torchmark.analysis.verdict.judge import LARGE_RATIO, find_steady_delta, is_instruction_change, judge
+from torchmark.analysis.verdict.stored import contrast_counts
+from torchmark.callgrind.profiles import standardise
+from torchmark.compare.confirm import Timing
+from torchmark.compare.experiment import DEFAULTS, Settings
+from torchmark.model.case import Case
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.job import DEFAULT_LAYOUTS
+from torchmark.model.judgement import CaseJudgement, CountEvidence, Explanation, Side, SideFailure, Verdict
+from torchmark.model.outcome import Event, Failure, Outcome
+from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.runner.backend import Backend, StopRequest
+from torchmark.runner.first_runs import FAULTS, find_faults, find_syntax_faults
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparedPair:
+    """What is compared: the same case on both sides, or two statements."""
+
+    base: Case
+    head: Case
+
+    @property
+    def is_of_two(self) -> bool:
+        """Whether the statements differ."""
+        return self.base != self.head
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """All that is to be compared, where, and how."""
+
+    entries: tuple[ComparedPair, ...]
+    base: Target
+    head: Target
+    """The same as `base` where two statements are compared in one interpreter."""
+    metrics: tuple[Metric, ...] = (Metric.WALL, Metric.COUNT)
+    settings: Settings = DEFAULTS
+    count_layouts: tuple[int, ...] = DEFAULT_LAYOUTS
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    decisive: float = LARGE_RATIO
+    """The share of instructions from which on they decide although the clock cannot tell."""
+
+    @property
+    def plan(self) -> Plan:
+        """What is to be counted."""
+        cases = dict.fromkeys(case for entry in self.entries for case in (entry.base, entry.head))
+        targets = tuple(dict.fromkeys((self.base, self.head)))
+        sampling = Sampling((Metric.COUNT,), layouts=self.count_layouts, timeout_s=self.timeout_s)
+        return Plan(tuple(cases), targets, sampling)
+
+    @property
+    def orders(self) -> tuple[Order, ...]:
+        """The counts that are wanted, each once."""
+        sides = ((entry.base, self.base) for entry in self.entries), ((entry.head, self.head) for entry in self.entries)
+        return tuple(dict.fromkeys(Order(case, target, Metric.COUNT) for side in sides for case, target in side))
+
+
+@dataclasses.dataclass
+class Evidence:
+    """What was found out so far."""
+
+    counted: dict[Order, Tally | Failure] = dataclasses.field(default_factory=dict)
+    environments: dict[Order, Environment] = dataclasses.field(default_factory=dict)
+    timed: dict[ComparedPair, Timing] = dataclasses.field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        """Note what became of an order."""
+        if isinstance(event, Outcome) and isinstance(event.result, (Tally, Failure)):
+            self.counted[event.order] = event.result
+            if event.environment is not None:
+                self.environments[event.order] = event.environment
+
+    def list_environments(self, target: Target) -> tuple[Environment, ...]:
+        """Where cases of a target were counted, each once."""
+        return tuple(dict.fromkeys(where for order, where in self.environments.items() if order.target == target))
+
+    def find_environment(self, target: Target) -> Environment | None:
+        """The first of them."""
+        return next(iter(self.list_environments(target)), None)
+
+
+def count_sides(
+    comparison: Comparison, backend: Backend, evidence: Evidence, stop: StopRequest, observe: Callable[[Event], None]
+) -> None:
+    """Count every case on both sides; the back end has been opened. `observe` hears of everything."""
+    with contextlib.closing(backend.execute(comparison.plan, comparison.orders, stop)) as events:
+        for event in events:
+            evidence.take(event)
+            observe(event)
+
+
+def judge_entry(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> CaseJudgement:
+    """What is said of one entry, on all that was found out."""
+    timing = evidence.timed.get(entry, Timing(None))
+    counted = [
+        evidence.counted.get(Order(case, target, Metric.COUNT))
+        for case, target in ((entry.base, comparison.base), (entry.head, comparison.head))
+    ]
+    failures = [*timing.failures]
+    for side, result in zip(Side, counted, strict=True):
+        if isinstance(result, Failure) and all(one.side is not side for one in failures):
+            failures.append(SideFailure(side, result))
+    base, head = counted
+    count, explanation = _contrast(base, head)
+    judged = judge(
+        entry.head,
+        timing.evidence,
+        count,
+        base_case=entry.base if entry.is_of_two else None,
+        caveats=timing.caveats,
+        failures=tuple(failures),
+        explanation=explanation,
+        decisive=comparison.decisive,
+    )
+    telling = judged.verdict in (Verdict.SLOWER, Verdict.FASTER) or (count is not None and is_instruction_change(count))
+    return judged if telling else dataclasses.replace(judged, explanation=None)
+
+
+def _contrast(
+    base: Tally | Failure | None, head: Tally | Failure | None
+) -> tuple[CountEvidence | None, Explanation | None]:
+    """What counting says, where both sides were counted."""
+    if not (isinstance(base, Tally) and isinstance(head, Tally)):
+        return None, None
+    explanation = explain(base, head, standardise)
+    count = contrast_counts(summarise_counts([base]), summarise_counts([head]))
+    steady = None if explanation is None else find_steady_delta(explanation.functions)
+    return None if count is None else dataclasses.replace(count, steady_delta=steady), explanation
+
+
+def try_sides(comparison: Comparison, evidence: Evidence) -> Comparison:
+    """Run the statements of a comparison once; gives the comparison without entries that fail, which are noted.
+
+    Where one side is not even valid Python, nothing is started to try the other.
+    """
+    return _note_faults(_note_faults(comparison, evidence, find_syntax_faults), evidence, find_faults)
+
+
+def _note_faults(
+    comparison: Comparison, evidence: Evidence, find: Callable[[Sequence[Case], Target], dict[Case, Failure]]
+) -> Comparison:
+    targets = comparison.base, comparison.head
+    cases = [entry.base for entry in comparison.entries], [entry.head for entry in comparison.entries]
+    if comparison.base == comparison.head:
+        faults = [find([*cases[0], *cases[1]], comparison.base)] * 2
+    else:
+        faults = [find(side, target) for side, target in zip(cases, targets, strict=True)]
+    for entry in comparison.entries:
+        sides = zip(Side, faults, (entry.base, entry.head), strict=True)
+        failures = tuple(SideFailure(side, found[case]) for side, found, case in sides if case in found)
+        if failures:
+            evidence.timed[entry] = Timing(None, failures=failures)
+    return _keep(comparison, [entry for entry in comparison.entries if entry not in evidence.timed])
+
+
+def leave_out_failed(comparison: Comparison, evidence: Evidence) -> Comparison:
+    """The comparison without entries whose code failed while it was counted: timing them fails in the same way."""
+    return _keep(comparison, [entry for entry in comparison.entries if not _has_failed(comparison, entry, evidence)])
+
+
+def _has_failed(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> bool:
+    orders = Order(entry.base, comparison.base, Metric.COUNT), Order(entry.head, comparison.head, Metric.COUNT)
+    results = [evidence.counted.get(order) for order in orders]
+    return any(isinstance(result, Failure) and result.kind in FAULTS for result in results)
+
+
+def _keep(comparison: Comparison, entries: Sequence[ComparedPair]) -> Comparison:
+    return dataclasses.replace(comparison, entries=tuple(entries))

@@ -1,0 +1,371 @@
+"""Has statements compared in turns in one place: who is visited next, when to look, when to stop.
+
+A change is called one only after fresh layouts of memory, which had no part in finding it, have shown it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+import time
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from torchmark.analysis.verdict.sequential import StoppingRule, confirmation_p, floor_for, look, settle
+from torchmark.analysis.verdict.visits import choose_pace, find_far_off, reduce_visit
+from torchmark.compare.confirm import (
+    CHANGED,
+    CONFIRMATIONS,
+    CaseState,
+    LostCase,
+    Note,
+    SiteCases,
+    Timing,
+    Told,
+    be_silent,
+    confirm_jointly,
+)
+from torchmark.errors import PlaceLost
+from torchmark.model.bout import BlockPlan, PairedCase, RunTime, Visit
+from torchmark.model.comparison import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
+from torchmark.model.judgement import Verdict
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.paired_workers import Failures
+from torchmark.runner.spec import Match
+from torchmark.stats.layered import ENOUGH_FOR_MEDIAN
+
+# Six layouts that match give an interval of plus and minus 4 ns where a run takes 1 us; with fewer than four the
+# t distribution's tails eat up what is gained.
+LAYOUTS = 6
+FEWEST_LAYOUTS = 4
+# From here on it is worth saying that time depends on the layout.
+NOTABLE_LAYOUT_SD = 0.01
+# Equal code takes up to 1 % more or less time in another file, by where that happens to lie in real memory. Layouts do
+# not show this, for all of them have it; so it takes twice that where native libraries are not the same files.
+UNMATCHED_FLOOR = 0.02
+# How long turns may take if no budget is given. Starting layouts is not limited: on a slow machine it takes longer than
+# the turns.
+TURNS_S = 30.0
+CASE_S = 3.0
+
+# A change is looked for in so many visits of each fresh layout at the least, and in as many more with each attempt.
+CONFIRMING = 2
+
+
+class PairSite(Protocol):
+    """Where bouts take place; `runner.arena.Arena` is the real one. All raise PlaceLost once there is none any more."""
+
+    @property
+    def layouts(self) -> tuple[int, ...]:
+        """Numbers of the layouts that there are."""
+
+    @property
+    def match(self) -> Match:
+        """Whether both sides are laid out alike."""
+
+    def start(self, layouts: Iterable[int], note: Callable[[int], None] = ...) -> None:
+        """Have more of them."""
+
+    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+        """How long a run takes on each side."""
+
+    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
+        """Both sides in turns."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How sure to be, and how long to try."""
+
+    alpha: float = StoppingRule.alpha
+    equivalence: float = StoppingRule.equivalence
+    layouts: int = LAYOUTS
+    budget_s: float | None = None
+    """For all cases together, including starting layouts; by default `TURNS_S` plus `CASE_S` per case, without it."""
+    self_test_sd: float | None = None
+    """How far comparisons of a build with itself spread on this machine, if that is known."""
+
+
+DEFAULTS = Settings()
+
+
+class SequentialComparison:
+    """Compares bouts in one place: by itself, or with those of other places in `decide_together`."""
+
+    def __init__(
+        self,
+        place: PairSite,
+        settings: Settings = DEFAULTS,
+        *,
+        stop: StopRequest | None = None,
+        now: Callable[[], float] = time.monotonic,
+        seed: int = 0,
+    ) -> None:
+        """`now` is a clock in seconds."""
+        self._place = place
+        self._settings = settings
+        self._stop = stop or StopRequest()
+        self._left = StopRequest()
+        self._now = now
+        self._chance = random.Random(seed)
+        self._end: float | None = None
+        self._paused: float | None = None
+        self._first: tuple[int, ...] = ()
+        self._fresh: tuple[int, ...] = ()
+        self._match = Match(alike=True)
+        self._contests: list[CaseState] = []
+        """Those that were not told."""
+        self._sought: list[CaseState] = []
+        self._shown: list[tuple[CaseState, float]] = []
+        self._limited: list[CaseState] = []
+        self.is_lost = False
+        """Whether its place is."""
+
+    def decide(
+        self, bouts: Mapping[Hashable, PairedCase], note: Note = be_silent
+    ) -> Generator[tuple[Hashable, Timing], None, None]:
+        """What the clock says of each, as soon as that is final. Once stopping is requested, what is known so far.
+
+        PlaceLost is raised when all that is final has been told, if the place is lost.
+        """
+        self._clear()
+        with contextlib.closing(confirm_jointly([SiteCases(self, tuple(bouts), lambda: bouts)], note=note)) as decided:
+            for key, told in decided:
+                if isinstance(told, LostCase):
+                    raise PlaceLost(told.reason)
+                yield key, told
+
+    # --- stages --------------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there is more to pursue."""
+        return bool(self._sought or self._limited)
+
+    @property
+    def p_values(self) -> tuple[float, ...]:
+        """Of the changes that were looked for on fresh layouts, and are not settled."""
+        return tuple(p for _, p in self._shown)
+
+    def pursue(
+        self, bouts: Mapping[Hashable, PairedCase], attempt: int, note: Note
+    ) -> Iterator[tuple[Hashable, Timing]]:
+        """Look at these, and look for all changes on fresh layouts. Gives what is final by then, as soon as it is.
+
+        In the last attempt more layouts are tried where they are what limits an answer.
+        """
+        contests = [CaseState(key, bout) for key, bout in bouts.items()]
+        self._contests += contests
+        if self._left.requested:
+            return
+        if contests:
+            self._have_first_layouts(len(contests), note)
+            self._gauge_all(contests)
+            for contest in self._screen(contests, note):
+                self._contests.remove(contest)
+                yield contest.key, self._conclude(contest)
+            self._sort(contests)
+        else:
+            self._allow_time(0)
+        self._seek(attempt, note)
+        if attempt == CONFIRMATIONS - 1:
+            self._widen(note)
+        self._paused = self._now()
+
+    def settle(self, accepted: Sequence[bool]) -> None:
+        """Which of the changes that p values were given of may be called so; another attempt may show the others."""
+        shown, self._shown = self._shown, []
+        for (contest, _), is_accepted in zip(shown, accepted, strict=True):
+            seen = settle(contest.ratios(self._first), contest.ratios(self._fresh), is_accepted, contest.rule)
+            contest.keep(seen, self._first, self._fresh)
+            contest.confirmed = contest.is_settled = contest.look.verdict in CHANGED
+        self._sought += [contest for contest, _ in shown if not contest.confirmed]
+
+    def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
+        """All that was not told yet."""
+        contests = self._clear()
+        yield from ((contest.key, self._conclude(contest)) for contest in contests)
+
+    def give_up(self, lost: LostCase) -> Iterator[Told]:
+        """The same where the place is lost: of what is not final nothing is known."""
+        self.is_lost = True
+        for contest in self._clear():
+            yield contest.key, self._conclude(contest) if contest.is_settled or contest.failures else lost
+
+    def leave(self) -> None:
+        """Begin nothing more, for nobody waits for it. Said from another thread."""
+        self._left.request()
+
+    def _clear(self) -> list[CaseState]:
+        contests = self._contests
+        self._contests, self._sought, self._shown, self._limited = [], [], [], []
+        self._end = self._paused = None
+        return contests
+
+    # --- the first layouts ---------------------------------------------------------------------------
+
+    def _have_first_layouts(self, cases: int, note: Note) -> None:
+        missing = range(len(self._place.layouts), self._settings.layouts)
+        # Not before: to have the place may take waiting for whoever else wants it.
+        self._allow_time(cases)
+        self._start(missing, note)
+        self._first = self._place.layouts[: self._settings.layouts]
+
+    def _allow_time(self, cases: int) -> None:
+        """For so many more cases. What was spent on waiting for other places takes nothing from it."""
+        now, budget_s = self._now(), self._settings.budget_s
+        if self._end is None:
+            self._end = now + (TURNS_S + CASE_S * cases if budget_s is None else budget_s)
+        elif budget_s is None and self._paused is not None:
+            self._end += now - self._paused
+            if cases:
+                self._end = max(self._end, now) + CASE_S * cases
+
+    def _start(self, layouts: Sequence[int], note: Note) -> None:
+        if layouts:
+            began = self._now()
+            self._place.start(layouts, lambda done: note("layouts", done, 2 * len(layouts)))
+            if self._settings.budget_s is None and self._end is not None:
+                self._end += self._now() - began
+        self._match = self._place.match
+
+    def _gauge_all(self, contests: Sequence[CaseState]) -> None:
+        for contest in contests:
+            if self._left.requested:
+                return
+            self._gauge(contest)
+
+    def _gauge(self, contest: CaseState) -> None:
+        gauged = self._place.gauge(contest.bout)
+        if not isinstance(gauged, RunTime):
+            contest.failures = gauged
+            return
+        contest.pace = choose_pace(max(gauged.base_s, gauged.head_s))
+        floor = floor_for(gauged.base_s, self._settings.self_test_sd)
+        if not self._match.alike:
+            floor = max(floor, UNMATCHED_FLOOR)
+        # What is too small to be called a change is the same.
+        equivalence = max(self._settings.equivalence, floor)
+        contest.rule = StoppingRule(self._settings.alpha, floor=floor, equivalence=equivalence)
+
+    def _screen(self, contests: Sequence[CaseState], note: Note) -> Iterator[CaseState]:
+        """Look at all, then again at those that are not decided. Gives those of which no more is to be found out."""
+        yield from (contest for contest in contests if contest.failures)
+        for number, visits in enumerate(StoppingRule.looks):
+            pending = [contest for contest in contests if contest.is_open]
+            for done, contest in enumerate(pending):
+                if self._is_over():
+                    return
+                note(f"look {number + 1}", done, len(pending))
+                self._sweep(contest, self._first, visits)
+                if contest.failures:
+                    yield contest
+                elif contest.count_visits(self._first) >= visits:
+                    contest.keep(look(contest.ratios(self._first), contest.rule), self._first)
+                    if contest.look.verdict is Verdict.SAME:
+                        yield contest
+
+    def _sort(self, contests: Sequence[CaseState]) -> None:
+        """What is to be looked for on fresh layouts, what more of them may decide, and what stays as it is."""
+        for contest in contests:
+            if contest.look.verdict in CHANGED:
+                contest.found = contest.look.layered
+                contest.unsay()
+                self._sought.append(contest)
+            elif contest.is_limited_by_layouts:
+                self._limited.append(contest)
+            else:
+                contest.is_settled = True
+
+    def _sweep(self, contest: CaseState, layouts: Sequence[int], visits: int) -> None:
+        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often.
+
+        A layout whose visit is far off is visited again, until a single one cannot speak for it.
+        """
+        began = self._now()
+        while contest.count_visits(layouts) < visits and not contest.failures and not self._is_over():
+            self._visit(contest, self._chance.sample(layouts, len(layouts)))
+            newest = {layout: contest.visits[layout][-1].log_ratio for layout in layouts if layout in contest.visits}
+            for layout in find_far_off(newest):
+                missing = ENOUGH_FOR_MEDIAN - len(contest.visits[layout])
+                self._visit(contest, [layout] * missing)
+        contest.seconds += self._now() - began
+
+    def _visit(self, contest: CaseState, layouts: Sequence[int]) -> None:
+        """One after the other, until one fails or the time is over."""
+        for layout in layouts:
+            if contest.failures or self._is_over():
+                return
+            outcome = self._place.visit(layout, contest.bout, contest.pace)
+            if isinstance(outcome, Visit):
+                contest.visits.setdefault(layout, []).append(reduce_visit(outcome))
+            else:
+                contest.failures = outcome
+
+    # --- fresh layouts -------------------------------------------------------------------------------
+
+    def _seek(self, attempt: int, note: Note) -> None:
+        """Look for changes on fresh layouts. Those for which there is no time stay undecided."""
+        sought, self._sought = self._sought, []
+        if not sought or not self._have_fresh_layouts(note):
+            return
+        for done, contest in enumerate(sought):
+            assert contest.found is not None
+            visits = max(CONFIRMING, contest.count_visits(self._first) - 1) + attempt * CONFIRMING
+            note("confirming", done, len(sought))
+            self._sweep(contest, self._fresh, visits)
+            if contest.count_visits(self._fresh) >= visits and not contest.failures:
+                p = confirmation_p(contest.ratios(self._fresh), contest.found.estimate)
+                self._shown.append((contest, p))
+
+    def _widen(self, note: Note) -> None:
+        """What more layouts tell of cases that they limit."""
+        limited, self._limited = self._limited, []
+        if not limited or not self._have_fresh_layouts(note):
+            return
+        for done, contest in enumerate(limited):
+            note("more layouts", done, len(limited))
+            visits = contest.count_visits(self._first)
+            self._sweep(contest, self._fresh, visits)
+            if contest.count_visits(self._fresh) >= visits and not contest.failures:
+                self._look_at_all(contest)
+            contest.is_settled = True
+
+    def _look_at_all(self, contest: CaseState) -> None:
+        """A change that only all layouts together show has been seen by none that did not help to find it."""
+        first, fresh = self._first, self._fresh
+        contest.keep(look(contest.ratios((*first, *fresh)), contest.rule), first, fresh)
+        if contest.look.verdict in CHANGED:
+            contest.unsay()
+            contest.confirmed = False
+
+    def _have_fresh_layouts(self, note: Note) -> bool:
+        """As many as there were at first; none if there is no time for them."""
+        if not self._fresh and not self._is_over():
+            number = len(self._first)
+            self._start(range(len(self._place.layouts), 2 * number), note)
+            self._fresh = self._place.layouts[number : 2 * number]
+        return bool(self._fresh)
+
+    # --- the end -------------------------------------------------------------------------------------
+
+    def _is_over(self) -> bool:
+        is_left = self._stop.requested or self._left.requested
+        return is_left or (self._end is not None and self._now() > self._end)
+
+    def _conclude(self, contest: CaseState) -> Timing:
+        return contest.conclude(self._doubt_layouts(contest))
+
+    def _doubt_layouts(self, contest: CaseState) -> tuple[ComparisonCaveat, ...]:
+        found: list[ComparisonCaveat] = []
+        match, layered = self._match, contest.look.layered
+        if not match.alike:
+            found.append(Unmatched("personality" if match.refused else "libraries", match.libraries))
+        # Those that the interval is of: fresh ones may have been added.
+        layouts = self._settings.layouts if layered is None else layered.layouts
+        if layouts < FEWEST_LAYOUTS:
+            found.append(FewLayouts(layouts, FEWEST_LAYOUTS))
+        if layered is not None and (layered.layout_sd or 0.0) > NOTABLE_LAYOUT_SD:
+            found.append(LayoutSensitive(layered.layout_sd or 0.0))
+        return tuple(found)

@@ -1,0 +1,175 @@
+"""Processes and what they leave behind: the owner of a folder, and a guard that ends a program with its parent."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """A process of some machine. Numbers of processes are used again, by other boots and other containers too."""
+
+    boot: str
+    """What the kernel calls this time of being up; no other machine has the same."""
+    namespace: int
+    """Within which its number counts."""
+    pid: int
+    started: int
+    """In ticks since boot."""
+
+
+def this_process() -> Owner:
+    """The process that asks."""
+    pid = os.getpid()
+    return Owner(_read_boot(), read_namespace() or 0, pid, read_start(pid) or 0)
+
+
+def is_alive(owner: Owner) -> bool:
+    """Whether that process still runs, as far as can be told from here.
+
+    Of processes in other containers and on other machines nothing is known; they count as gone.
+    """
+    here = this_process()
+    return (owner.boot, owner.namespace) == (here.boot, here.namespace) and read_start(owner.pid) == owner.started
+
+
+def read_namespace() -> int | None:
+    """The number of the namespace that processes are numbered in."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return None
+
+
+def read_start(pid: int) -> int | None:
+    """When a process started, in ticks since boot; None if there is none, or one that has only not been waited for."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The name of the program, in brackets, may contain anything; the start is the 20th field after it.
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def name_scratch() -> str:
+    """What the names of this process's scratch folders begin with, so that they can be removed when it is gone.
+
+    It has the same length for every process: a worker that is told it has the same heap then.
+    """
+    pid = os.getpid()
+    return f"torchmark-{pid:010}-{read_start(pid) or 0:020}-{read_namespace() or 0:020}-"
+
+
+def _read_boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+# A guard waits at a pipe whose other end only this program has. If that is closed without a word, this program is gone
+# and nobody else is left to end what it has started.
+_STAND_BY = """
+import os, signal, sys
+
+def stand_by(pipe, group, folder):
+    if os.read(pipe, 1):
+        return
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except OSError:
+        pass
+    if folder:
+        import shutil
+        shutil.rmtree(folder, ignore_errors=True)
+"""
+# Becomes the program, and leaves a guard behind, which is outside the group that it is to end and keeps no stream open.
+_BECOME = f"""{_STAND_BY}
+pipe, folder, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+group = os.getpid()
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    for stream in range(3):
+        os.dup2(os.open(os.devnull, os.O_RDWR), stream)
+    stand_by(pipe, group, folder)
+    os._exit(0)
+os.close(pipe)
+try:
+    os.execvp(command[0], command)
+except OSError as error:
+    sys.exit("%s cannot be started: %s." % (command[0], error.strerror))
+"""
+_WATCH = f"{_STAND_BY}\nstand_by(0, int(sys.argv[1]), sys.argv[2])"
+_WELL_DONE = b"."
+
+
+@contextlib.contextmanager
+def run_guarded(
+    command: Sequence[str], *, folder: Path | None = None, **options: Any
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program in a process group of its own. At the end of the block the whole group is ended, or should this
+    program be killed before; then the folder is removed too. The options are those of `subprocess.Popen`."""
+    read, write = os.pipe()
+    process = None
+    try:
+        become = [*_own_python(_BECOME), str(read), str(folder or "")]
+        process = subprocess.Popen(
+            [*(become if _has_python() else []), *command], start_new_session=True, pass_fds=[read], **options
+        )
+        yield process
+    finally:
+        # An interrupt may have come while it was started, so that it is not known here. The guard knows it.
+        if process is not None:
+            # Also if the program has ended by itself: what it started may still run. While it does, no other group has
+            # this number.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream is not None:
+                    stream.close()
+            os.write(write, _WELL_DONE)
+        os.close(read)
+        os.close(write)
+
+
+@contextlib.contextmanager
+def guarded(group: int, folder: Path) -> Iterator[None]:
+    """Within this, a guard stands by for a process group that was started otherwise, because nothing about its program
+    may differ: not its environment, and not its children."""
+    if not _has_python():
+        yield
+        return
+    guard = subprocess.Popen(
+        [*_own_python(_WATCH), str(group), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        yield
+    finally:
+        guard.kill()
+        guard.wait()
+        assert guard.stdin is not None
+        guard.stdin.close()
+
+
+def _own_python(code: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+def _has_python() -> bool:
+    """A program that embeds Python may have no interpreter to start. Then there is no guard."""
+    return bool(sys.executable) and os.access(sys.executable, os.X_OK)

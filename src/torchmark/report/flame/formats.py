@@ -1,0 +1,83 @@
+"""Stacks for other programs: the file of speedscope, and lines as Brendan Gregg's scripts and many others read them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchmark.analysis.flames import ALL
+from torchmark.model.flame import Frame, FrameKind, Stacks
+from torchmark.report.flame.labels import full_name, origin_of
+from torchmark.report.text.terminal import count
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+EXPORTER = "torchmark"
+
+
+def as_collapsed(head: Stacks, base: Stacks | None = None) -> str:
+    """A line for each stack: its frames, outermost first, and what was spent in the innermost.
+
+    With a base, there are two numbers, base's first, as `difffolded.pl` writes them; both are of equally many runs.
+
+    >>> from torchmark.model.flame import Method, Stack, FlameUnit
+    >>> f, g = Frame("f"), Frame("std::g(int; char)")
+    >>> print(as_collapsed(Stacks((Stack((f, g), 3), Stack((f,), 2)), Unit.INSTRUCTIONS, Method.CALLERS)), end="")
+    f 2
+    f;std::g(int, char) 3
+    """
+    sides = [_collapse(head, 1)] if base is None else [_collapse(*side) for side in _level(base, head)]
+    lines = sorted({line for side in sides for line in side})
+    return "".join(f"{line} {' '.join(str(side.get(line, 0)) for side in sides)}\n" for line in lines)
+
+
+def as_speedscope(head: Stacks, base: Stacks | None = None, *, name: str = "") -> dict[str, Any]:
+    """A file with one profile, or with base's and head's, of equally many runs. Weights are of all runs together."""
+    frames: dict[Frame, int] = {}
+    if base is None:
+        profiles = [_profile(name or "profile", head, 1, frames)]
+    else:
+        sides = zip(("base", "head"), _level(base, head), strict=True)
+        profiles = [_profile(side, stacks, times, frames) for side, (stacks, times) in sides]
+    return {
+        "$schema": SCHEMA,
+        "exporter": EXPORTER,
+        "name": name,
+        "activeProfileIndex": len(profiles) - 1,
+        "shared": {"frames": [_describe(frame) for frame in frames]},
+        "profiles": profiles,
+    }
+
+
+def _level(base: Stacks, head: Stacks) -> list[tuple[Stacks, int]]:
+    """Both with what to multiply them by, so that they are of the same number of runs."""
+    if base.number == head.number:
+        return [(base, 1), (head, 1)]
+    return [(base, head.number), (head, base.number)]
+
+
+def _collapse(stacks: Stacks, times: int) -> dict[str, int]:
+    lines: dict[str, int] = {}
+    for frames, value in stacks.stacks:
+        line = ";".join(full_name(frame).replace(";", ",") for frame in frames or (ALL,))
+        lines[line] = lines.get(line, 0) + value * times
+    return lines
+
+
+def _profile(name: str, stacks: Stacks, times: int, frames: dict[Frame, int]) -> dict[str, Any]:
+    return {
+        "type": "sampled",
+        "name": f"{name}, {count(stacks.number * times, 'run')}",
+        "unit": "none",
+        "startValue": 0,
+        "endValue": stacks.total * times,
+        "samples": [[frames.setdefault(frame, len(frames)) for frame in stack.frames] for stack in stacks.stacks],
+        "weights": [stack.value * times for stack in stacks.stacks],
+    }
+
+
+def _describe(frame: Frame) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": full_name(frame)}
+    if origin := origin_of(frame):
+        file, colon, line = origin.rpartition(":")
+        is_line = frame.kind is FrameKind.PYTHON and colon and line.isascii() and line.isdigit()
+        described |= {"file": file, "line": int(line)} if is_line else {"file": origin}
+    return described

@@ -1,0 +1,184 @@
+"""Runs as CSV, Markdown and JSON tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torchmark.model.plan import Metric
+from torchmark.model.run import Run
+from torchmark.model.summary import CaseSummary
+from torchmark.report.formats.entries import list_entries, plain_compiling, plain_counts, plain_nodes
+from torchmark.report.text.grid import escape_markdown, guard, markdown_row
+from torchmark.report.text.terminal import one_line, printable
+from torchmark.report.text.units import format_range, format_time
+
+COLUMNS = (
+    "suite", "label", "runtime", "autograd", "language", "threads", "target",
+    "samples", "median_s", "low_s", "high_s", "mean_s", "p25_s", "p75_s", "min_s", "max_s", "std_s",
+    "instructions", "spread", "allocations", "tensor_allocations",
+    "compile_cold_s", "compile_warm_s", "graphs", "graph_breaks",
+    "wall_failure", "count_failure", "missing",
+)  # fmt: skip
+# What separates cells, by the program's language or where the user says so.
+_QUOTED = frozenset(',;\t|"\n\r')
+
+
+def write_csv(run: Run) -> str:
+    """A header and a line for each case in each target; `low_s` and `high_s` bound the median.
+
+    `nodes` is there only for a run that several machines took part in.
+    """
+    entries = list_entries(run)
+    nodes = ("nodes",) if any(entry.summary.nodes for entry in entries) else ()
+    columns = (*COLUMNS, *nodes)
+    rows = (_write_row(entry.summary) for entry in entries)
+    lines = [",".join(columns), *(",".join(_write_cell(row.get(name)) for name in columns) for row in rows)]
+    return "\n".join([*lines, ""])
+
+
+def _write_cell(value: str | float | None) -> str:
+    if not isinstance(value, str):
+        return "" if value is None else repr(value)
+    # Lines of a failure's message stay apart; all else that cannot be seen becomes blanks.
+    text = guard("\n".join(map(printable, value.split("\n"))))
+    return '"{}"'.format(text.replace('"', '""')) if _QUOTED & set(text) else text
+
+
+def _write_row(summary: CaseSummary) -> dict[str, Any]:
+    case, counts, wall = summary.case, summary.count, summary.wall
+    row: dict[str, Any] = {
+        "suite": case.suite,
+        "label": " / ".join(case.label),
+        **case.autolabels.as_dict,
+        "threads": case.args.num_threads,
+        "target": summary.target.name,
+        **plain_counts(summary),
+        "spread": counts.spread if counts else None,
+        **plain_compiling(wall.compiling if wall else None),
+        "missing": " ".join(metric.value for metric in summary.missing),
+        **plain_nodes(summary),
+    }
+    if wall is not None:
+        row |= _describe_times(summary)
+    for metric in Metric:
+        failures = [failure for failed, failure in summary.failures if failed is metric]
+        row[f"{metric.value}_failure"] = "\n".join(f"{f.kind.value}: {f.message}" for f in failures)
+    return row
+
+
+def _describe_times(summary: CaseSummary) -> dict[str, Any]:
+    wall = summary.wall
+    assert wall is not None
+    times, interval = wall.times, wall.interval
+    return {
+        "samples": times.samples,
+        "median_s": times.median,
+        "low_s": interval.low if interval else None,
+        "high_s": interval.high if interval else None,
+        "mean_s": times.mean,
+        "p25_s": times.p25,
+        "p75_s": times.p75,
+        "min_s": times.minimum,
+        "max_s": times.maximum,
+        "std_s": times.std,
+    }
+
+
+NOTHING = "–"
+
+
+class _Column(NamedTuple):
+    """A heading, its alignment, and what stands in a row, as Markdown; None is nothing to say."""
+
+    heading: str
+    alignment: str
+    write: Callable[[CaseSummary], str | None]
+
+
+def write_markdown(run: Run) -> str:
+    """The columns of what was asked for, and of what is not the same for all."""
+    summaries = [entry.summary for entry in list_entries(run)]
+    metrics = run.plan.sampling.metrics
+    columns = [*_name_columns(summaries), *(c for metric in metrics for c in RESULTS[metric]), _NODES, _NOTES]
+    table = [[column.write(summary) for summary in summaries] for column in columns]
+    shown = [
+        (column, cells)
+        for column, cells in zip(columns, table, strict=True)
+        if any(cells) or any(column in RESULTS[metric][:1] for metric in metrics)
+    ]
+    lines = [
+        markdown_row([column.heading for column, _ in shown]),
+        markdown_row([column.alignment for column, _ in shown]),
+        *(markdown_row([cells[i] or NOTHING for _, cells in shown]) for i in range(len(summaries))),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _name_columns(summaries: list[CaseSummary]) -> list[_Column]:
+    """The label always; what else tells cases apart only where it does, or where there is but one case."""
+
+    def label(name: str) -> Callable[[CaseSummary], str]:
+        return lambda summary: escape_markdown(summary.case.autolabels.as_dict[name])
+
+    candidates = [
+        _Column("runtime", "---", label("runtime")),
+        _Column("autograd", "---", label("autograd")),
+        _Column("language", "---", label("language")),
+        _Column("threads", "---:", lambda summary: str(summary.case.args.num_threads)),
+        _Column("target", "---", lambda summary: escape_markdown(summary.target.name)),
+    ]
+    telling = [column for column in candidates if len({column.write(summary) for summary in summaries}) > 1]
+    return [_Column("benchmark", "---", lambda s: escape_markdown(" / ".join(s.case.label))), *telling]
+
+
+def _show_median(summary: CaseSummary) -> str | None:
+    return format_time(summary.wall.times.median) if summary.wall else None
+
+
+def _show_interval(summary: CaseSummary) -> str | None:
+    if summary.wall is None or summary.wall.interval is None:
+        return None
+    interval = summary.wall.interval
+    return format_range(interval.low, interval.high)
+
+
+def _show_compiling(summary: CaseSummary) -> str | None:
+    costs = summary.wall.compiling if summary.wall else None
+    return f"{format_time(costs.cold_s)}, {format_time(costs.warm_s)}" if costs else None
+
+
+def _show_instructions(summary: CaseSummary) -> str | None:
+    return f"{summary.count.instructions:,.0f}" if summary.count else None
+
+
+def _show_spread(summary: CaseSummary) -> str | None:
+    spread = summary.count.spread if summary.count else None
+    return None if spread is None else f"{spread:.2%}"
+
+
+def _show_notes(summary: CaseSummary) -> str | None:
+    failures = [f"{metric.value} failed: {one_line(failure.message)}" for metric, failure in summary.failures]
+    # Some rounds may be there.
+    begun = {metric for metric, _ in summary.failures} | {m for m, part in _parts(summary).items() if part}
+    missing = [f"{metric.value} {'incomplete' if metric in begun else 'missing'}" for metric in summary.missing]
+    return escape_markdown("\n".join([*failures, *missing])) or None
+
+
+def _parts(summary: CaseSummary) -> dict[Metric, object]:
+    return {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
+
+
+RESULTS = {
+    Metric.WALL: (
+        _Column("time", "---:", _show_median),
+        _Column("95 % interval", "---:", _show_interval),
+        _Column("compile (empty cache, again)", "---:", _show_compiling),
+    ),
+    Metric.COUNT: (
+        _Column("instructions", "---:", _show_instructions),
+        _Column("spread", "---:", _show_spread),
+    ),
+}
+_NODES = _Column("nodes", "---", lambda s: escape_markdown(plain_nodes(s).get("nodes", "")))
+_NOTES = _Column("notes", "---", _show_notes)

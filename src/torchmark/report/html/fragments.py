@@ -1,0 +1,213 @@
+"""Results as fragments of HTML, for notebooks and for pages."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from torchmark.analysis.summarise import find_median_interval, summarise
+from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
+from torchmark.model.task import TaskSpec
+from torchmark.model.times import Times
+from torchmark.report.caveats import Face
+from torchmark.report.html.templates import load_templates
+from torchmark.report.plots.comparison import draw_differences, draw_stages, stack_sides
+from torchmark.report.plots.samples import Strip, draw_distributions
+from torchmark.report.plots.svg import Markup, colour
+from torchmark.report.text.counts import NOISY, UNKNOWN_FILE, CountRow, FunctionRow, name_environment, show_few
+from torchmark.report.text.names import name_case
+from torchmark.report.text.terminal import count
+from torchmark.report.text.units import choose_scale, format_time, show_share
+from torchmark.report.text.verdict_reasons import say_verdict, tell_facts, tell_notes
+
+# As many functions as a person reads through; the rest is added up.
+MOST_FUNCTIONS = 15
+NOISE = f"{NOISY}varies with the layout of memory"
+
+Cells = tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class NotebookTable:
+    """Heads and rows; all columns but the last hold numbers."""
+
+    heads: Cells
+    rows: tuple[Cells, ...]
+    foot: tuple[Cells, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class NotebookPanel:
+    """All that a fragment can show, from top to bottom; what is empty is left out."""
+
+    title: str = ""
+    setup: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    table: NotebookTable | None = None
+    legend: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+def render_panel(panel: NotebookPanel) -> str:
+    """The fragment."""
+    fields = {field.name: getattr(panel, field.name) for field in dataclasses.fields(panel)}
+    html: str = load_templates().get_template("panel.html").render(fields)
+    return html
+
+
+def show_counts(
+    spec: TaskSpec | None, row: CountRow, functions: Sequence[FunctionRow], notes: Sequence[str] = ()
+) -> NotebookPanel:
+    """What a statement costs in instructions, and which functions cost most. `spec` is None where it stands above."""
+    ordered = sorted(functions, key=lambda one: (-one.exclusive, one.name))
+    shown, rest = ordered[:MOST_FUNCTIONS], ordered[MOST_FUNCTIONS:]
+    total = sum(one.exclusive for one in functions)
+    others = sum(one.exclusive for one in rest)
+    foot = [(f"{others:,.1f}", _share(others, total), "", count_more(len(rest)))] if rest else []
+    table = NotebookTable(
+        ("self", "share", "with callees", "function"),
+        tuple(
+            (f"{one.exclusive:,.1f}", _share(one.exclusive, total), f"{one.inclusive:,.1f}", _name(one.name, one.noisy))
+            for one in shown
+        ),
+        (*foot, (f"{total:,.1f}", _share(total, total), "", "total")),
+    )
+    return NotebookPanel(
+        title=spec.title if spec else "",
+        setup=spec.setup_str() if spec else "",
+        facts=tuple(_count_facts(row)),
+        table=table if functions else None,
+        legend=("Instructions per run.", *([NOISE] if any(one.noisy for one in shown) else [])),
+        notes=tuple(notes),
+    )
+
+
+def _count_facts(row: CountRow) -> list[tuple[str, str]]:
+    facts = [("instructions", f"{row.instructions:,.1f} per run, {count(row.number, 'run')} counted")]
+    if row.baseline is not None:
+        net, share = row.instructions - row.baseline, _share(row.baseline, row.instructions)
+        facts.append(("without the loop", f"{net:,.1f} per run; the empty loop is {share}"))
+    if row.layouts > 1 and row.spread is not None:
+        facts.append(("memory layouts", f"median of {row.layouts}, which differ by {row.spread:.1%}"))
+    elif row.layouts == 1:
+        facts.append(("memory layouts", "1"))
+    for name, number in (("allocations", row.allocations), ("tensor allocations", row.tensor_allocations)):
+        if number is not None:
+            facts.append((name, f"{show_few(number)} per run"))
+    if row.cycles is not None:
+        facts.append(("estimated cycles", f"{row.cycles:,.0f} per run"))
+    facts.append(("threads", str(row.threads)))
+    if row.environment is not None:
+        facts.append(("environment", name_environment(row.environment)))
+    return facts
+
+
+def show_functions(rows: Sequence[tuple[int, str, bool]], *, inclusive: bool, truncate: bool = True) -> NotebookPanel:
+    """Counts by function in their order, each with whether it is noisy; of a long table those that weigh most.
+
+    Of inclusive counts there is no total and no share: what a function calls is counted again.
+    """
+    weighed = sorted(range(len(rows)), key=lambda i: -abs(rows[i][0]))
+    kept = sorted(weighed[:MOST_FUNCTIONS] if truncate else weighed)
+    total = sum(n for n, _, _ in rows)
+    # Of a difference, nothing is a share.
+    with_share = not inclusive and all(n >= 0 for n, _, _ in rows) and total > 0
+    is_difference = any(n < 0 for n, _, _ in rows)
+
+    def cells(n: int, name: str) -> Cells:
+        number = f"{n:+,}" if is_difference else f"{n:,}"
+        return (number, _share(n, total), name) if with_share else (number, name)
+
+    shown = tuple(cells(n, _name(name, noisy)) for n, name, noisy in (rows[i] for i in kept))
+    left = len(rows) - len(kept)
+    foot: list[Cells] = []
+    if left and inclusive:
+        foot.append(("", count_more(left)))
+    elif left:
+        foot.append(cells(total - sum(rows[i][0] for i in kept), count_more(left)))
+    if not inclusive:
+        foot.append(cells(total, "total"))
+    heads = ("instructions", "share", "function") if with_share else ("instructions", "function")
+    noisy = any(rows[i][2] for i in kept)
+    meaning = "With what each function calls." if inclusive else ""
+    legend = tuple(text for text in (meaning, NOISE if noisy else "") if text)
+    return NotebookPanel(table=NotebookTable(heads, shown, tuple(foot)), legend=legend)
+
+
+def count_more(n: int) -> str:
+    """How many functions are not listed.
+
+    >>> count_more(1), count_more(20)
+    ('1 more function', '20 more functions')
+    """
+    return count(n, "more function")
+
+
+def show_input(title: str, measured: Sequence[tuple[str, Times]], failure: str | None = None) -> NotebookPanel:
+    """The statements on one input: median, interval, and how many times as long as the first."""
+    first = None
+    rows = []
+    for stmt, times in measured:
+        per_run = times.per_run
+        median = summarise(per_run).median if per_run else None
+        first = median if first is None else first
+        ratio = f"{median / first:.2f}x" if median is not None and first else ""
+        rows.append(("" if median is None else format_time(median), _interval(per_run), ratio, stmt))
+    heads = ("median", "95 % interval", "to the first", "statement")
+    table = NotebookTable(heads, tuple(rows)) if rows else None
+    return NotebookPanel(title=title, table=table, failures=(failure,) if failure else ())
+
+
+def _interval(per_run: Sequence[float]) -> str:
+    interval = find_median_interval(per_run, 0.95)
+    if interval is None:
+        return ""
+    scale = choose_scale(interval.high)
+    return f"{scale.show(interval.low)} to {scale.show(interval.high)} {scale.unit}"
+
+
+def _share(part: float, total: float) -> str:
+    return show_share(part / total) if total > 0 and part >= 0 else ""
+
+
+def _name(name: str, noisy: bool) -> str:
+    return (NOISY if noisy else "") + name.removeprefix(UNKNOWN_FILE)
+
+
+def render_judgement(judgement: CaseJudgement, face: Face = "python") -> str:
+    """The verdict, what it rests on in words and as drawings, and what is to be doubted."""
+    html: str = (
+        load_templates()
+        .get_template("judgement.html")
+        .render(
+            name=name_case(judgement.case),
+            verdict=say_verdict(judgement),
+            colour=colour(judgement.verdict),
+            facts=tell_facts(judgement),
+            drawings=tuple(draw_evidence(judgement)),
+            notes=tell_notes(judgement, face),
+        )
+    )
+    return html
+
+
+def draw_evidence(judgement: CaseJudgement) -> Iterator[Markup]:
+    """What there is to look at: differences by layout, times of both sides, instructions by stage."""
+    name, time = name_case(judgement.case), judgement.time
+    if time is not None:
+        yield draw_differences(time, name=f"{name}: difference in time by layout of memory")
+        strips = strip_sides(time)
+        if strips is not None:
+            yield draw_distributions(strips, name=f"{name}: times of both sides, one for each visit")
+    if judgement.explanation is not None:
+        yield draw_stages(stack_sides(judgement.explanation), name=f"{name}: instructions by stage")
+
+
+def strip_sides(time: TimeEvidence) -> tuple[Strip, Strip] | None:
+    """The times of both sides, visit by visit; None where these were not kept."""
+    base_s = [seconds for layout in time.visits for seconds in layout.base_s]
+    head_s = [seconds for layout in time.visits for seconds in layout.head_s]
+    if not base_s or not head_s:
+        return None
+    return Strip(Side.BASE.value, base_s), Strip(Side.HEAD.value, head_s)

@@ -1,0 +1,139 @@
+"""Histories as a page that needs nothing else: small drawings of all cases, those that changed first.
+
+Every text goes through the templates' autoescaping, or through that of the drawings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+from torchmark.model.history import History, Shift, ShiftStanding
+from torchmark.model.plan import Metric
+from torchmark.report.html.templates import load_asset, load_templates, write_policy
+from torchmark.report.plots.history import NAMES, draw_history, list_values, name_commit, show_height
+from torchmark.report.plots.svg import style_sheet
+from torchmark.report.text.history import Words, choose_shifts, name_run, spell_command, tell_day, tell_outcome
+from torchmark.report.text.names import name_case, name_target
+from torchmark.report.text.terminal import printable
+
+MEANINGS = {
+    ShiftStanding.CONFIRMED: "the case itself became another",
+    ShiftStanding.UNCONFIRMED: "times changed, and nothing else that was measured explains it",
+    ShiftStanding.ENVIRONMENT: "what is around the case changed: settings, machine, or all cases alike",
+    ShiftStanding.REDEFINED: "the case measures something else from there on",
+}
+# Those of which one should hear first.
+_ORDER = (ShiftStanding.CONFIRMED, ShiftStanding.UNCONFIRMED, ShiftStanding.REDEFINED, ShiftStanding.ENVIRONMENT)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShiftLine:
+    """One change in words, and the command that would tell more."""
+
+    run: str
+    text: str
+    command: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Card:
+    """One case: its drawings, what changed, and its runs from the newest on, as a table."""
+
+    name: str
+    place: str
+    """Its suite and its target, where there are several."""
+    drawings: tuple[str, ...]
+    changes: tuple[ShiftLine, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+
+
+def render_history_page(
+    histories: Sequence[History],
+    *,
+    metrics: Sequence[Metric] = tuple(Metric),
+    interpreters: Collection[str] = (),
+) -> str:
+    """The whole page. `interpreters` are those that are still there, so that commands may use them."""
+    ranked = sorted(histories, key=lambda history: _rank(history, metrics))
+    several = (len({one.case.suite for one in ranked}) > 1, len({one.target.name for one in ranked}) > 1)
+    cards = [_make_card(history, _tell_place(history, *several), metrics, interpreters) for history in ranked]
+    used = {shift.standing for history in histories for shift in choose_shifts(history, metrics)}
+    script = load_asset("history.js")
+    html: str = (
+        load_templates()
+        .get_template("history.html")
+        .render(
+            outcome=tell_outcome(histories, metrics),
+            days=_tell_days(histories),
+            changed=[card for card in cards if card.changes],
+            others=[card for card in cards if not card.changes],
+            meanings=[(standing.value, MEANINGS[standing]) for standing in _ORDER if standing in used],
+            palette=style_sheet(),
+            script=script,
+            policy=write_policy(script),
+        )
+    )
+    return html
+
+
+def _rank(history: History, metrics: Sequence[Metric]) -> tuple[int, float]:
+    """What is confirmed comes first, and of that what changed most; else the order stays."""
+    shifts = choose_shifts(history, metrics)
+    first = min((_ORDER.index(shift.standing) for shift in shifts), default=len(_ORDER))
+    sizes = [abs(shift.share or 0.0) for shift in shifts if shift.standing is _ORDER[first]] if shifts else []
+    return first, -max(sizes, default=0.0)
+
+
+def _tell_days(histories: Sequence[History]) -> str:
+    moments = [point.run.created for history in histories for point in history.points]
+    if not moments:
+        return ""
+    first, last = tell_day(min(moments)), tell_day(max(moments))
+    return first if first == last else f"{first} to {last}"
+
+
+def _make_card(history: History, place: str, metrics: Sequence[Metric], interpreters: Collection[str]) -> Card:
+    """All of a case that changed; of another, its drawings alone, so that many of them are no large page."""
+    name = name_case(history.case)
+    changes = tuple(_word(history, shift, interpreters) for shift in choose_shifts(history, metrics))
+    shown = [metric for metric in metrics if list_values(history, metric)]
+    drawings = tuple(
+        draw_history(history, metric, name=f"{name}: {NAMES[metric]} over all runs", hover=bool(changes))
+        for metric in shown
+    )
+    card = Card(name, place, drawings, changes)
+    if not changes:
+        return card
+    columns = ("run", "day", "commit", *(NAMES[metric] for metric in shown))
+    return dataclasses.replace(card, columns=columns, rows=_tabulate(history, shown))
+
+
+def _tell_place(history: History, several_suites: bool, several_targets: bool) -> str:
+    """What tells a case from others of its name."""
+    parts = [printable(history.case.suite)] if several_suites else []
+    return ", ".join([*parts, *([name_target(history.target)] if several_targets else [])])
+
+
+def _word(history: History, shift: Shift, interpreters: Collection[str]) -> ShiftLine:
+    run = history.points[shift.position].run
+    return ShiftLine(
+        f"{tell_day(run.created)} {name_run(run)}",
+        Words().tell(shift),
+        spell_command(history, shift, interpreters),
+    )
+
+
+def _tabulate(history: History, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], ...]:
+    """A row a run, the newest first; blank for what was not measured."""
+    series = [{value.position: value for value in list_values(history, metric)} for metric in metrics]
+    rows = []
+    for i, point in enumerate(history.points):
+        cells = [
+            show_height(values[i].height, metric).removesuffix(f" {NAMES[metric]}") if i in values else ""
+            for metric, values in zip(metrics, series, strict=True)
+        ]
+        run = point.run
+        rows.append((name_run(run), tell_day(run.created), name_commit(run, history.case.suite), *cells))
+    return tuple(reversed(rows))

@@ -1,0 +1,312 @@
+"""What a report holds back until a case is opened: drawings, functions and commands, as data for the page's script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from torchmark.model.case import Case
+from torchmark.model.compiling import CompileCosts
+from torchmark.model.dossier import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
+from torchmark.model.flame import Flame
+from torchmark.model.judgement import FunctionChange, Side, StageChange
+from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
+from torchmark.report.caveats import word_doubt
+from torchmark.report.flame.page import NameTable, pack_flame
+from torchmark.report.html.report_rows import CaseTable, Texts, find_facets, pack_samples, shorten_number
+from torchmark.report.html.report_story import Doubt
+from torchmark.report.html.templates import script_json
+from torchmark.report.plots.comparison import draw_differences
+from torchmark.report.plots.svg import stage_colour
+from torchmark.report.text.failures import VERBS, describe_failure
+from torchmark.report.text.terminal import count, printable, show_lines
+from torchmark.report.text.units import (
+    format_deviation,
+    format_edges,
+    format_range,
+    format_time,
+    show_allocations,
+    show_delta,
+    show_share,
+)
+from torchmark.report.text.verdict_reasons import say_verdict, tell_facts
+from torchmark.stats.order import quantile
+
+NOTHING = "–"
+
+
+def list_numbers(entry: ReportEntry) -> list[tuple[str, list[str]]]:
+    """What there is, in the order in which people ask; rows that nobody has are left out."""
+    rows = [(name, [NOTHING if one is None else _ask(one, field) for one in entry.exhibits]) for name, field in _ROWS]
+    return [(name, texts) for name, texts in rows if any(text != NOTHING for text in texts)]
+
+
+def _ask(summary: CaseSummary, field: Callable[[CaseSummary], str]) -> str:
+    return field(summary) or NOTHING
+
+
+def _of_times(field: Callable[[WallSummary], str]) -> Callable[[CaseSummary], str]:
+    return lambda summary: "" if summary.wall is None else field(summary.wall)
+
+
+def _of_counts(field: Callable[[CountSummary], str]) -> Callable[[CaseSummary], str]:
+    return lambda summary: "" if summary.count is None else field(summary.count)
+
+
+def _of_compiling(field: Callable[[CompileCosts], str]) -> Callable[[CaseSummary], str]:
+    return _of_times(lambda wall: "" if wall.compiling is None else field(wall.compiling))
+
+
+def _show_interval(wall: WallSummary) -> str:
+    interval = wall.interval
+    return "" if interval is None else format_range(interval.low, interval.high)
+
+
+def _show_deviation(wall: WallSummary) -> str:
+    times = wall.times
+    return "" if times.std is None else format_deviation(times.mean, times.std)
+
+
+def _show_median(times: Sequence[float]) -> str:
+    return format_time(quantile(sorted(times), 0.5)) if times else ""
+
+
+_ROWS: tuple[tuple[str, Callable[[CaseSummary], str]], ...] = (
+    ("Median", _of_times(lambda wall: format_time(wall.times.median))),
+    ("95 % interval", _of_times(_show_interval)),
+    ("Middle half", _of_times(lambda wall: format_range(wall.times.p25, wall.times.p75))),
+    ("Range", _of_times(lambda wall: format_range(wall.times.minimum, wall.times.maximum))),
+    ("Mean ± std", _of_times(_show_deviation)),
+    ("Samples", _of_times(lambda wall: f"{wall.times.samples:,}")),
+    ("Instructions", _of_counts(lambda one: f"{one.instructions:,.0f}")),
+    ("Spread", _of_counts(lambda one: "" if one.spread is None else show_share(one.spread))),
+    ("Counted in", _of_counts(lambda one: f"{count(len(one.totals), 'layout')}, {count(one.number, 'run')} each")),
+    ("Empty loop", _of_counts(lambda one: "" if one.baseline is None else f"{one.baseline:,.0f} instructions")),
+    ("Allocations", _of_counts(lambda one: show_allocations(one.allocations))),
+    ("Tensors allocated", _of_counts(lambda one: show_allocations(one.tensor_allocations))),
+    ("Guards and call", _of_compiling(lambda costs: _show_median(costs.call.per_run))),
+    ("First compile", _of_compiling(lambda costs: format_time(costs.cold_s))),
+    ("Compile again", _of_compiling(lambda costs: format_time(costs.warm_s))),
+    ("Graphs, breaks", _of_compiling(lambda costs: f"{costs.graphs}, {costs.graph_breaks}")),
+)
+
+
+def pack_details(entry: ReportEntry, dossier: ReportData, doubts: list[str], texts: Texts) -> dict[str, Any]:
+    """What a row opens to; what there is nothing to say of is left out."""
+    number = texts.number
+    found: dict[str, Any] = {
+        "numbers": [[number(name), *map(number, values)] for name, values in list_numbers(entry)],
+        "doubts": [number(text) for text in doubts],
+        "notes": [number(show_lines(text)) for text in (*entry.notes, *_say_apart(entry))],
+        "labels": [[number(name), number(text)] for name, text in _list_labels(entry.case)],
+        "code": [[number(name), number(text)] for name, text in _list_code(entry)],
+        "commands": [[number(printable(one.about)), number(show_lines(one.text))] for one in entry.commands],
+        "failures": [[number(title), number(text)] for title, text in _list_failures(entry, dossier)],
+        "drawings": [[number(printable(one.caption)), number(one.svg)] for one in _list_drawings(entry)],
+        "samples": _pack_all_samples(entry),
+        "extremes": _list_extremes(entry),
+    }
+    if entry.judgement is not None:
+        found["verdict"] = number(say_verdict(entry.judgement))
+        found["facts"] = [[number(name), number(text)] for name, text in tell_facts(entry.judgement)]
+    if entry.breakdown is not None:
+        found |= _pack_breakdown(entry.breakdown, texts)
+    if entry.obstacles:
+        found["apart"] = 1
+    return {key: value for key, value in found.items() if value != []}
+
+
+def _say_apart(entry: ReportEntry) -> Iterator[str]:
+    """Why no difference is shown of a case that both sides have."""
+    if entry.obstacles:
+        yield " ".join(["Each side is shown alone, without a difference.", *map(word_doubt, entry.obstacles)])
+
+
+def _pack_all_samples(entry: ReportEntry) -> list[list[float] | None]:
+    packed = [pack_samples(samples) for samples in _list_samples(entry)]
+    return packed if any(packed) else []
+
+
+def _list_extremes(entry: ReportEntry) -> list[tuple[str, str, float] | None]:
+    """The median and the maximum as texts, and the maximum in seconds: samples may be reduced to quantiles."""
+    ordered = [sorted(t for t in samples if math.isfinite(t)) for samples in _list_samples(entry)]
+    found = [
+        (format_time(quantile(times, 0.5)), format_edges(times[0], times[-1])[1], times[-1]) if times else None
+        for times in ordered
+    ]
+    return found if any(found) else []
+
+
+def _list_samples(entry: ReportEntry) -> list[tuple[float, ...]]:
+    """Seconds of a run for each party; of times in turns, a value for each visit of a layout."""
+    samples = [() if one is None or one.wall is None else one.wall.samples_s for one in entry.exhibits]
+    time = None if entry.judgement is None else entry.judgement.time
+    if any(samples) or time is None:
+        return samples
+    base, head = (tuple(t for visit in time.visits for t in getattr(visit, side)) for side in ("base_s", "head_s"))
+    return [base, head]
+
+
+def _list_drawings(entry: ReportEntry) -> Iterator[Drawing]:
+    """Those that the entry brings, or else what taking turns showed."""
+    time = None if entry.judgement is None else entry.judgement.time
+    if not entry.drawings and time is not None and any(visit.log_ratios for visit in time.visits):
+        yield Drawing("How much longer head takes than base, layout by layout.", draw_differences(time))
+    yield from entry.drawings
+
+
+def _pack_breakdown(breakdown: Breakdown, texts: Texts) -> dict[str, Any]:
+    """Functions and stages with base's and head's instructions; null for a side that was not counted."""
+
+    def pack(change: FunctionChange | StageChange) -> list[float | int | None]:
+        return [None if cost is None else shorten_number(cost) for cost in breakdown.list_costs(change)]
+
+    functions = [
+        [texts.number(printable(one.function)), texts.number(one.stage), *pack(one)] for one in breakdown.functions
+    ]
+    stages = [[texts.number(one.stage), *pack(one)] for one in breakdown.stages if one.base or one.head]
+    totals = [texts.number(text) for text in _list_totals(breakdown)]
+    packed: dict[str, Any] = {"functions": functions, "stages": stages, "totals": totals}
+    if breakdown.rest is not None:
+        packed["rest"] = [breakdown.others, *pack(breakdown.rest)]
+    return packed
+
+
+def _list_totals(breakdown: Breakdown) -> list[str]:
+    """The instructions of base, of head, and their difference, as they are shown elsewhere."""
+    costs = [[breakdown.list_costs(stage)[i] for stage in breakdown.stages] for i in range(2)]
+    # Adding leaves errors in the last digits: without them a half is rounded as it is elsewhere.
+    base, head = (None if None in side else round(math.fsum(filter(None, side)), 6) for side in costs)
+    change = NOTHING if base is None or head is None else show_delta(round(head - base, 6))
+    return [*(NOTHING if total is None else f"{total:,.0f}" for total in (base, head)), change]
+
+
+def _list_labels(case: Case) -> Iterator[tuple[str, str]]:
+    labels = case.autolabels.as_dict
+    yield "Label", printable(" / ".join(case.label))
+    for name, text in (
+        ("Suite", case.suite),
+        ("Language", labels["language"]),
+        ("Runtime", labels["runtime"]),
+        ("Autograd", labels["autograd"]),
+        ("Threads", str(case.args.num_threads)),
+        ("Tags", ", ".join(case.tags)),
+    ):
+        if text:
+            yield name, printable(text)
+
+
+def _list_code(entry: ReportEntry) -> Iterator[tuple[str, str]]:
+    yield from _list_parts(entry.case, "")
+    base = _find_base_case(entry)
+    if base is not None:
+        yield from _list_parts(base, "Base: ")
+
+
+def _find_base_case(entry: ReportEntry) -> Case | None:
+    """What base measured, where that is something else."""
+    if entry.judgement is not None:
+        return entry.judgement.base_case
+    base = entry.exhibits[0]
+    differs = any(obstacle.what == "definition" for obstacle in entry.obstacles)
+    return base.case if base is not None and differs else None
+
+
+def _list_parts(case: Case, prefix: str) -> Iterator[tuple[str, str]]:
+    args = case.args
+    yield f"{prefix}Statement", show_lines(args.stmt)
+    if args.setup.strip() not in ("", "pass"):
+        yield f"{prefix}Setup", show_lines(args.setup)
+    if args.global_setup.strip():
+        yield f"{prefix}Global setup", show_lines(args.global_setup)
+    if case.artefact is not None:
+        yield f"{prefix}TorchScript model", show_lines(case.artefact.source)
+
+
+def _list_failures(entry: ReportEntry, dossier: ReportData) -> Iterator[tuple[str, str]]:
+    """A title and all that is known; those of a judgement where the parties' own results tell none."""
+    told = False
+    for party, summary in zip(dossier.parties, entry.exhibits, strict=True):
+        where = f" in {printable(party.name)}" if len(dossier.parties) > 1 else ""
+        for metric, failure in summary.failures if summary is not None else ():
+            told = True
+            yield f"Failed{where}: {VERBS[metric]}", show_lines(describe_failure(failure))
+    if not told and entry.judgement is not None:
+        for one in entry.judgement.failures:
+            yield f"Failed on {one.side.value}", show_lines(describe_failure(one.failure))
+
+
+# Figures that sort keys are kept with: no two times of different cases are that close.
+KEY_FIGURES = 9
+# A page of two hundred cases is to stay below a megabyte, of which this is what other things leave. Of many more cases,
+# a graph that tells something takes so much at least.
+FLAME_BYTES = 260_000
+BYTES_A_FLAME = 800
+# What part of its graph a frame has to be: first no more than what is a few pixels wide on a screen.
+SHARES = (0.002, 0.003, 0.005, 0.008, 0.012, 0.02)
+
+
+def pack_page(dossier: ReportData, table: CaseTable, doubts: Sequence[Sequence[Doubt]]) -> dict[str, Any]:
+    """All but the flame graphs. Lists by case are in the order of the rows."""
+    texts = Texts()
+    entries = dossier.entries
+    facets = find_facets(entries, [[kind for kind, _ in one] for one in doubts])
+    details = [
+        pack_details(entry, dossier, [text for _, text in found], texts)
+        for entry, found in zip(entries, doubts, strict=True)
+    ]
+    stages = dict.fromkeys(
+        stage.stage for entry in entries if entry.breakdown is not None for stage in entry.breakdown.stages
+    )
+    return {
+        "parties": [printable(party.name) for party in dossier.parties],
+        "columns": [[one.key, int(one.ascending)] for one in table.columns],
+        "keys": [[_shorten(cell.key) for cell in row.cells] for row in table.rows],
+        "facets": [list(facet) for facet in facets],
+        "colours": {stage: stage_colour(stage) for stage in stages},
+        "details": details,
+        "flames": _title_flames(dossier),
+        "texts": texts.entries,
+    }
+
+
+def _shorten(key: float | None) -> float | int | None:
+    if key is None or not math.isfinite(key):
+        return None
+    short = float(f"{key:.{KEY_FIGURES}g}")
+    return int(short) if short == int(short) else short
+
+
+def _title_flames(dossier: ReportData) -> list[list[str]]:
+    """For each case the titles of its flame graphs; a single one needs none, unless it is of one side of two."""
+    return [
+        [printable(flame.title) for flame in entry.flames]
+        if len(entry.flames) > 1
+        else [_title_only(entry, flame, dossier.parties) for flame in entry.flames]
+        for entry in dossier.entries
+    ]
+
+
+def _title_only(entry: ReportEntry, flame: Flame, parties: Sequence[ReportSide]) -> str:
+    if len(parties) == 1 or flame.root.base_value is not None:
+        return ""
+    only = None if entry.breakdown is None else entry.breakdown.only
+    return f"{printable(parties[0 if only is Side.BASE else -1].name)}, the only side that was counted"
+
+
+def pack_flames(entries: Sequence[ReportEntry]) -> str:
+    """The flame graphs of all cases as JSON, one after the other. They are large, and read when one is to be drawn.
+
+    Where they would be larger than the page bears, narrow frames are left out, in all of them alike.
+    """
+    flames = [flame for entry in entries for flame in entry.flames]
+    room = max(FLAME_BYTES, BYTES_A_FLAME * len(flames))
+    text = ""
+    for share in SHARES:
+        names = NameTable()
+        graphs = [pack_flame(flame, names, share) for flame in flames]
+        text = script_json({"names": names.entries, "graphs": graphs})
+        if len(text) <= room:
+            break
+    return text

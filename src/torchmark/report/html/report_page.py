@@ -1,0 +1,286 @@
+"""The report page: its parts in their order, an overview, and the method."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torchmark.model.dossier import Command, Drawing, ReportData, ReportEntry, Section
+from torchmark.model.judgement import CaseJudgement, Verdict
+from torchmark.model.plan import Metric, Sampling
+from torchmark.report.html.report_details import pack_flames, pack_page
+from torchmark.report.html.report_rows import arrange, identify_row, make_table
+from torchmark.report.html.report_story import (
+    SIGNS,
+    EntryStatus,
+    add_up_changes,
+    add_up_shares,
+    find_change,
+    find_common,
+    find_status,
+    hold_default_gate,
+    is_compared,
+    list_builds,
+    list_doubts,
+    list_facts,
+    make_headline,
+    name_parties,
+    sum_up_doubts,
+    tell_story,
+)
+from torchmark.report.html.templates import load_asset, load_templates, script_json, write_policy
+from torchmark.report.plots.svg import stage_colour, style_sheet
+from torchmark.report.text.failures import sum_up
+from torchmark.report.text.gate import list_sentences
+from torchmark.report.text.names import Variants
+from torchmark.report.text.terminal import count, printable, show_lines
+from torchmark.report.text.units import format_time, show_delta, show_share
+from torchmark.report.text.verdict_reasons import say_change
+
+
+def word_method(samplings: Sequence[Sampling], *, in_turns: bool = False) -> tuple[str, ...]:
+    """A sentence on times and one on counts; `samplings` are those of all parties, the last of which is told.
+
+    >>> word_method([Sampling((Metric.WALL,))])
+    ('Times are medians of blocks of runs, in a process of its own for each case, for 200 ms or more.',)
+    """
+    sampling = samplings[-1]
+    texts = []
+    if Metric.WALL in sampling.metrics:
+        text = "Times are medians of blocks of runs, in a process of its own for each case, "
+        text += f"for {format_time(sampling.min_run_time_s)} or more"
+        text += f", in {count(sampling.repeat, 'round')}" if sampling.repeat > 1 else ""
+        if len(samplings) > 1:
+            text += "; the sides were timed " + ("case by case" if in_turns else "one after the other")
+        texts.append(f"{text}.")
+    if Metric.COUNT in sampling.metrics:
+        texts.append(
+            "Instructions are counted by Valgrind's Callgrind, exactly, as the median of "
+            f"{count(len(sampling.layouts), 'layout')} of memory; flame graphs are of the same counts, "
+            "shared out among callers."
+        )
+    return tuple(texts)
+
+
+# In either direction: as many as are taken in at a glance.
+MOST_BARS = 8
+# More names are counted.
+MOST_NAMES = 12
+
+
+class Tile(NamedTuple):
+    """How many cases have a status."""
+
+    status: str
+    tone: str
+    sign: str
+    number: int
+
+
+class CaseLink(NamedTuple):
+    """A case that can be jumped to."""
+
+    name: str
+    row: str
+
+
+class ChangeBar(NamedTuple):
+    """A bar from the line at zero, and the interval around its end, in per cent of the width."""
+
+    name: str
+    row: str
+    text: str
+    tone: str
+    left: float
+    width: float
+    zero: float = 0.0
+    low: float = 0.0
+    reach: float = 0.0
+    colour: str = ""
+
+
+class FailureGroup(NamedTuple):
+    """One reason, and whom it hit."""
+
+    where: str
+    reason: str
+    cases: list[CaseLink]
+    more: int
+
+
+def count_statuses(dossier: ReportData) -> list[Tile]:
+    """Those that occur, in their order."""
+    found = Counter(find_status(entry) for entry in dossier.entries)
+    return [Tile(one.value, one.name.lower(), SIGNS[one], found[one]) for one in EntryStatus if found[one]]
+
+
+def draw_changes(entries: Sequence[ReportEntry], variants: Variants) -> list[ChangeBar]:
+    """The largest changes as bars on one scale: first all that became slower, then what became faster."""
+    changed = [one.judgement for one in entries if find_status(one) in (EntryStatus.SLOWER, EntryStatus.FASTER)]
+    found = [(find_change(one), one) for one in changed if one is not None]
+    found.sort(key=lambda pair: -abs(pair[0][0]))
+    largest = [
+        pair
+        for verdict in (Verdict.SLOWER, Verdict.FASTER)
+        for pair in [pair for pair in found if pair[1].verdict is verdict][:MOST_BARS]
+    ]
+    span = _PercentSpan([edge for change, _ in largest for edge in change])
+    return [_draw_change(judgement, change, span, variants) for change, judgement in largest]
+
+
+class _PercentSpan:
+    """Puts values between 0 and 100 per cent of a width, which has zero in it."""
+
+    def __init__(self, values: Sequence[float]) -> None:
+        self.low, self.high = min((0.0, *values)), max((0.0, *values))
+
+    def at(self, value: float) -> float:
+        return round((value - self.low) / (self.high - self.low) * 100, 2) if self.high > self.low else 0.0
+
+    def draw(self, value: float) -> tuple[float, float]:
+        """Where a bar from zero begins, and how wide it is."""
+        left = self.at(min(value, 0.0))
+        return left, round(self.at(max(value, 0.0)) - left, 2)
+
+
+def _draw_change(
+    judgement: CaseJudgement, change: tuple[float, float, float], span: _PercentSpan, variants: Variants
+) -> ChangeBar:
+    share, low, high = change
+    left, width = span.draw(share)
+    return ChangeBar(
+        name=variants.name(judgement.case),
+        row=identify_row(judgement.case),
+        text=say_change(judgement),
+        tone=judgement.verdict.value,
+        left=left,
+        width=width,
+        zero=span.at(0.0),
+        low=span.at(low),
+        reach=round(span.at(high) - span.at(low), 2),
+    )
+
+
+def draw_stages(dossier: ReportData) -> list[ChangeBar]:
+    """What stages have of all changes, or of a single party what part of a typical case they are."""
+    if is_compared(dossier):
+        changed = [one for one in dossier.entries if find_status(one) in (EntryStatus.SLOWER, EntryStatus.FASTER)]
+        deltas = add_up_changes(changed)
+        span = _PercentSpan(list(deltas.values()))
+        return [
+            ChangeBar(stage, "", show_delta(delta), "", *span.draw(delta), span.at(0.0), colour=stage_colour(stage))
+            for stage, delta in deltas.items()
+        ]
+    bars, left = [], 0.0
+    for stage, share in add_up_shares(dossier.entries).items():
+        width = round(share * 100, 2)
+        bars.append(ChangeBar(stage, "", show_share(share), "", round(left, 2), width, colour=stage_colour(stage)))
+        left += share * 100
+    return bars
+
+
+def list_failed(dossier: ReportData, variants: Variants) -> list[FailureGroup]:
+    """Each reason once, with the cases it hit, by party."""
+    hit: dict[tuple[str, str], dict[CaseLink, None]] = {}
+    for entry in dossier.entries:
+        link = CaseLink(variants.name(entry.case), identify_row(entry.case))
+        for party, failed in list_entry_failures(entry, dossier):
+            hit.setdefault((party, failed), {})[link] = None
+    return [
+        FailureGroup(party, reason, list(links)[:MOST_NAMES], max(len(links) - MOST_NAMES, 0))
+        for (party, reason), links in hit.items()
+    ]
+
+
+def list_entry_failures(entry: ReportEntry, dossier: ReportData) -> list[tuple[str, str]]:
+    """The party and the reason on a line, for each failure of a case; those of a judgement where parties tell none."""
+    found = []
+    for party, summary in zip(dossier.parties, entry.exhibits, strict=True):
+        failures = () if summary is None else summary.failures
+        for failure in dict.fromkeys(failure for _, failure in failures):
+            found.append((printable(party.name), sum_up(failure)))
+    if not found and entry.judgement is not None:
+        found = [(one.side.value, sum_up(one.failure)) for one in entry.judgement.failures]
+    return list(dict.fromkeys(found))
+
+
+SCRIPTS = ("flame.js", "samples.js", "details.js", "report.js")
+STYLES = ("flame.css", "report.css")
+# Reasons of a gate that are told one by one.
+MOST_REASONS = 5
+# So many caveats are shown whole. More are folded to a line each.
+MOST_WHOLE = 2
+
+
+def render_report(dossier: ReportData) -> str:
+    """The whole page. It loads nothing, and runs no script but its own."""
+    dossier = arrange(dossier)
+    common = find_common(dossier)
+    doubts = [list_doubts(entry, dossier.parties, common) for entry in dossier.entries]
+    table = make_table(dossier, doubts)
+    script = "\n".join(map(load_asset, SCRIPTS))
+    html: str = (
+        load_templates()
+        .get_template("report.html")
+        .render(
+            **_tell(dossier),
+            columns=table.columns,
+            rows=table.rows,
+            styles="\n".join([style_sheet(), *map(load_asset, STYLES)]),
+            script=script,
+            policy=write_policy(script),
+            page_json=script_json(pack_page(dossier, table, doubts)),
+            flames_json=pack_flames(dossier.entries),
+        )
+    )
+    return html
+
+
+def _tell(dossier: ReportData) -> dict[str, Any]:
+    """What stands above the table and below it."""
+    variants = Variants(entry.case for entry in dossier.entries)
+    gate = hold_default_gate(dossier)
+    reasons = [] if gate is None else list_sentences(gate)
+    return {
+        "title": printable(dossier.title),
+        "headline": make_headline(dossier),
+        "parties_told": name_parties(dossier),
+        "story": [_hold_together(text) for text in tell_story(dossier)],
+        "remarks": [show_lines(text) for text in dossier.remarks],
+        "compared": is_compared(dossier),
+        "tiles": count_statuses(dossier),
+        "whole": MOST_WHOLE,
+        "changes": draw_changes(dossier.entries, variants),
+        "stages": draw_stages(dossier),
+        "judged": gate is not None,
+        "reasons": [_hold_together(text) for text in reasons[:MOST_REASONS]],
+        "more_reasons": max(len(reasons) - MOST_REASONS, 0),
+        "failed": list_failed(dossier, variants),
+        "doubts": [_hold_together(text) for text in sum_up_doubts(dossier)],
+        "sections": [_clean_section(section) for section in dossier.sections],
+        "parties": [printable(party.name) for party in dossier.parties],
+        "facts": list_facts(dossier.parties),
+        "builds": list_builds(dossier.parties),
+        "method": [printable(text) for text in dossier.method],
+        "commands": [Command(printable(one.about), show_lines(one.text)) for one in dossier.commands],
+        "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(dossier.created)),
+        "torchmark": printable(dossier.torchmark),
+    }
+
+
+def _hold_together(text: str) -> str:
+    """A sentence in which no line begins with the sign of the number before."""
+    return text.replace(" %", "\xa0%")
+
+
+def _clean_section(section: Section) -> Section:
+    """The same without what is not to be seen, or would turn a line around."""
+    return Section(
+        printable(section.title),
+        tuple(map(show_lines, section.paragraphs)),
+        tuple(map(printable, section.columns)),
+        tuple(tuple(map(printable, row)) for row in section.rows),
+        tuple(Drawing(printable(one.caption), one.svg) for one in section.drawings),
+    )

@@ -1,0 +1,385 @@
+"""The rows, columns and filters of the report page's table."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from torchmark.model.case import Case
+from torchmark.model.dossier import ReportData, ReportEntry
+from torchmark.model.judgement import StageChange
+from torchmark.model.summary import CaseSummary
+from torchmark.report.html.report_story import SIGNS, Doubt, EntryStatus, find_status, is_compared
+from torchmark.report.text.judgements import find_magnitude
+from torchmark.report.text.names import Variants
+from torchmark.report.text.run_table import FAILED, fill_cells, find_margin
+from torchmark.report.text.terminal import one_line, printable
+from torchmark.report.text.units import (
+    format_time,
+    show_allocation_delta,
+    show_allocations,
+    show_change,
+    show_delta,
+    show_interval,
+    show_share,
+    to_share,
+)
+from torchmark.stats.order import quantile
+
+# As many as can be told apart in a drawing of half a screen.
+MOST_SAMPLES = 48
+# Steps in which samples are kept, as a share of the median: a tenth of a pixel of a drawing that spans 1 % of it.
+FIGURES = 5
+# Of 64 bits, none is ever met twice among all cases that people have.
+ID_DIGITS = 16
+
+
+class Texts:
+    """Gives every text a number; the same text has the same."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text."""
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    @property
+    def entries(self) -> list[str]:
+        """All texts by number, once all have been asked for."""
+        return list(self._numbers)
+
+
+def identify_row(case: Case) -> str:
+    """What a link to a case says: the same in every report, whatever else is in it."""
+    text = f"{case.suite}\n{case.key}".encode(errors="surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:ID_DIGITS]
+
+
+def pack_samples(samples: Sequence[float]) -> list[float] | None:
+    """How many there are, the length of a step in seconds, and in steps the least, and how far each is from the last.
+
+    Many samples are reduced to quantiles. None where there is nothing to draw.
+
+    >>> pack_samples([2e-6, 1e-6, 1.5e-6])
+    [3, 1e-10, 10000, 5000, 5000]
+    """
+    ordered = sorted(t for t in samples if math.isfinite(t) and t >= 0)
+    if not ordered or ordered[-1] == 0:
+        return None
+    step = _choose_step(quantile(ordered, 0.5) or ordered[-1])
+    steps = [round(t / step) for t in _thin_out(ordered)]
+    return [len(ordered), step, steps[0], *(after - before for before, after in itertools.pairwise(steps))]
+
+
+def _choose_step(median: float) -> float:
+    """A power of ten of which the median has the given number of figures."""
+    return float(f"1e{math.floor(math.log10(median)) - FIGURES + 1}")
+
+
+def _thin_out(ordered: Sequence[float]) -> Iterable[float]:
+    if len(ordered) <= MOST_SAMPLES:
+        return ordered
+    return (quantile(ordered, (i + 0.5) / MOST_SAMPLES) for i in range(MOST_SAMPLES))
+
+
+def shorten_number(value: float) -> float | int:
+    """A number with no more figures than anybody reads, for JSON; whole if it is.
+
+    >>> shorten_number(19739.0), shorten_number(1234.5678), shorten_number(-0.0)
+    (19739, 1234.57, 0)
+    """
+    if not math.isfinite(value):
+        return 0
+    short = round(value, 2) if abs(value) >= 1 else float(f"{value:.4g}")
+    return int(short) if short == int(short) else short
+
+
+# Stands for a number that only the other side has.
+ABSENT = "–"
+# A change of a stage that is smaller is not told.
+SMALLEST_STAGE = 0.5
+
+
+class Cell(NamedTuple):
+    """What is shown, and what it is sorted by; None comes last in either direction."""
+
+    text: str = ""
+    key: float | None = None
+    below: str = ""
+    """What qualifies it, in small letters."""
+    tone: str = ""
+    """`slower` or `faster` where it is to be seen at once."""
+
+
+class Column(NamedTuple):
+    """A column besides that of the names. `room` tells who gives way first: 1 stays on the narrowest screen."""
+
+    key: str
+    title: str
+    about: str
+    room: int
+    fill: Callable[[ReportEntry], Cell]
+    ascending: bool = False
+    """Whether the first sorting by it begins with the least."""
+
+
+def choose_columns(entries: Sequence[ReportEntry], *, compared: bool) -> list[Column]:
+    """Those in which any entry has something to say; the status always."""
+    columns = COMPARED if compared else SINGLE
+    return [columns[0], *(one for one in columns[1:] if any(one.fill(entry).text for entry in entries))]
+
+
+def find_main_stage(entry: ReportEntry) -> StageChange | None:
+    """The stage that changed most, or of a single party the one that costs most; None where none does."""
+    if entry.breakdown is None or not entry.breakdown.stages:
+        return None
+    stages = entry.breakdown.stages
+    if len(entry.exhibits) == 1:
+        return max(stages, key=lambda stage: stage.head)
+    # A side that was not counted, or is of another definition, gives no difference.
+    if entry.breakdown.only is not None or entry.judgement is None:
+        return None
+    most = max(stages, key=lambda stage: abs(stage.delta))
+    return most if abs(most.delta) >= SMALLEST_STAGE else None
+
+
+def fill_status(entry: ReportEntry) -> Cell:
+    """The verdict, or whether it was measured."""
+    status = find_status(entry)
+    ranks = list(EntryStatus)
+    # Within a verdict, the largest change comes first.
+    size = 0.0 if entry.judgement is None else min(find_magnitude(entry.judgement), 1e6) / 1e7
+    return Cell(f"{SIGNS[status]} {status.value}", ranks.index(status) - size, tone=status.name.lower())
+
+
+def _fill_change(entry: ReportEntry) -> Cell:
+    time = None if entry.judgement is None else entry.judgement.time
+    if time is None:
+        return Cell()
+    share = to_share(time.log_ratio)
+    return Cell(show_change(share), _finite(share), show_interval(time), _tone(entry))
+
+
+def _fill_time(entry: ReportEntry) -> Cell:
+    times = find_times(entry)
+    now = times[-1]
+    # Sides that are not compared do not stand beside each other.
+    against = _against(times[0] if len(times) > 1 and not entry.obstacles else None)
+    if now is None:
+        failed = entry.exhibits[-1] is not None and _has_failed(entry.exhibits[-1], "time")
+        absent = ABSENT if times[0] is not None else ""
+        return Cell(FAILED if failed else absent, None, against)
+    return Cell(format_time(now), now, against)
+
+
+def find_times(entry: ReportEntry) -> list[float | None]:
+    """Seconds of a run for each party: the median, or what the judgement rests on where samples are not kept."""
+    medians = [None if one is None or one.wall is None else one.wall.times.median for one in entry.exhibits]
+    time = None if entry.judgement is None else entry.judgement.time
+    if time is not None and len(medians) == 2:
+        judged = map(_finite, (time.base_s, time.base_s * (1 + to_share(time.log_ratio))))
+        return [own if own is not None else other for own, other in zip(medians, judged, strict=True)]
+    return medians
+
+
+def _against(base: float | None) -> str:
+    return "" if base is None else f"base {format_time(base)}"
+
+
+def _has_failed(summary: CaseSummary | None, column: str) -> bool:
+    return summary is not None and fill_cells(summary)[column] == FAILED
+
+
+def _fill_instructions_change(entry: ReportEntry) -> Cell:
+    count = None if entry.judgement is None else entry.judgement.count
+    if count is None:
+        return Cell()
+    share = show_change(count.ratio) if count.delta else ""
+    tone = _tone(entry) if abs(count.delta) > 0 else ""
+    return Cell(show_delta(count.delta), _finite(count.delta), share, tone)
+
+
+def _fill_instructions(entry: ReportEntry) -> Cell:
+    head = entry.exhibits[-1]
+    if head is None or head.count is None:
+        counted = any(one is not None and one.count is not None for one in entry.exhibits)
+        return Cell(FAILED if _has_failed(head, "instructions") else ABSENT if counted else "")
+    return Cell(f"{head.count.instructions:,.0f}", head.count.instructions)
+
+
+def _fill_mallocs_change(entry: ReportEntry) -> Cell:
+    count = None if entry.judgement is None else entry.judgement.count
+    if count is None:
+        return Cell()
+    delta = count.head_allocations - count.base_allocations
+    return Cell(show_allocation_delta(delta) if delta else "", delta)
+
+
+def _fill_stage(entry: ReportEntry) -> Cell:
+    stage = find_main_stage(entry)
+    if stage is None:
+        return Cell()
+    if len(entry.exhibits) == 1:
+        total = sum(one.head for one in entry.breakdown.stages) if entry.breakdown else 0.0
+        share = stage.head / total if total else 0.0
+        return Cell(stage.stage, share, show_share(share))
+    return Cell(stage.stage, stage.delta, show_delta(stage.delta))
+
+
+def _fill_interval(entry: ReportEntry) -> Cell:
+    head = entry.exhibits[-1]
+    share = None if head is None or head.wall is None else find_margin(head.wall)
+    return Cell() if share is None else Cell(f"±{show_share(share)}", share)
+
+
+def _fill_spread(entry: ReportEntry) -> Cell:
+    head = entry.exhibits[-1]
+    spread = None if head is None or head.count is None else head.count.spread
+    return Cell() if spread is None else Cell(show_share(spread), spread)
+
+
+def _fill_mallocs(entry: ReportEntry) -> Cell:
+    head = entry.exhibits[-1]
+    if head is None or head.count is None:
+        return Cell()
+    return Cell(show_allocations(head.count.allocations), head.count.allocations)
+
+
+def _fill_tensors(entry: ReportEntry) -> Cell:
+    head = entry.exhibits[-1]
+    if head is None or head.count is None:
+        return Cell()
+    return Cell(show_allocations(head.count.tensor_allocations), head.count.tensor_allocations)
+
+
+def _tone(entry: ReportEntry) -> str:
+    status = find_status(entry)
+    return status.name.lower() if status in (EntryStatus.SLOWER, EntryStatus.FASTER) else ""
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+_STATUS = Column("verdict", "Verdict", "What is said of it, the largest change first", 1, fill_status, ascending=True)
+COMPARED = (
+    _STATUS,
+    Column("change", "Time", "How much longer a run takes than in base, and the interval of that", 1, _fill_change),
+    Column("time", "Per run", "Median time of a run", 2, _fill_time),
+    Column("delta", "Instr. ±", "Instructions of a run, more or fewer than in base", 2, _fill_instructions_change),
+    Column("instructions", "Instructions", "Instructions of a run", 3, _fill_instructions),
+    Column("mallocs", "Mallocs ±", "Allocations of a run, more or fewer than in base", 3, _fill_mallocs_change),
+    Column("stage", "Stage", "The stage of a call whose instructions changed most", 3, _fill_stage),
+)
+SINGLE = (
+    _STATUS._replace(title="Result", about="Whether it was measured, and whether it has caveats"),
+    Column("time", "Time", "Median time of a run", 1, _fill_time),
+    Column("interval", "±", "The farther end of the 95 % interval of the median, as a share of it", 3, _fill_interval),
+    Column("instructions", "Instructions", "Instructions of a run", 2, _fill_instructions),
+    Column("spread", "Spread", "How far layouts of memory move the count", 3, _fill_spread),
+    Column("mallocs", "Mallocs", "Calls into the malloc family in a run", 3, _fill_mallocs),
+    Column("tensors", "Tensors", "Calls of torch's own allocator in a run", 3, _fill_tensors),
+    Column("stage", "Stage", "The stage of a call that most instructions are in", 3, _fill_stage),
+)
+
+# Longer lists are no longer chosen from; searching finds those.
+MOST_VALUES = 40
+NONE = "none"
+
+
+class Facet(NamedTuple):
+    """A way to tell cases apart: the values that occur, and for each case the numbers of those that it has."""
+
+    key: str
+    title: str
+    values: list[str]
+    of_cases: list[list[int]]
+
+
+def find_facets(entries: Sequence[ReportEntry], kinds: Sequence[Sequence[str]]) -> list[Facet]:
+    """Those that some cases differ in. `kinds` are the kinds of caveats that each entry has."""
+    judged = any(entry.judgement is not None for entry in entries)
+    read: tuple[tuple[str, str, Callable[[ReportEntry], Sequence[str]]], ...] = (
+        ("verdict", "Verdict" if judged else "Result", lambda entry: [find_status(entry).value]),
+        ("suite", "Suite", lambda entry: [entry.case.suite]),
+        ("language", "Language", lambda entry: [entry.case.autolabels.as_dict["language"]]),
+        ("runtime", "Runtime", lambda entry: [entry.case.autolabels.as_dict["runtime"]]),
+        ("autograd", "Autograd", lambda entry: [entry.case.autolabels.as_dict["autograd"]]),
+        ("threads", "Threads", lambda entry: [str(entry.case.args.num_threads)]),
+        ("stage", "Stage", _name_stage),
+        ("tag", "Tag", lambda entry: entry.case.tags),
+    )
+    facets = [_make_facet(key, title, [ask(entry) for entry in entries]) for key, title, ask in read]
+    facets.append(_make_facet("caveat", "Caveat", [[kind.replace("_", " ") for kind in one] for one in kinds]))
+    return [facet for facet in facets if 1 < len(facet.values) <= MOST_VALUES]
+
+
+def _name_stage(entry: ReportEntry) -> list[str]:
+    stage = find_main_stage(entry)
+    return [] if stage is None else [stage.stage]
+
+
+def _make_facet(key: str, title: str, found: Sequence[Sequence[str]]) -> Facet:
+    """What a case does not have is a value too, where others have one."""
+    texts = [list(dict.fromkeys(printable(text) or NONE for text in one)) or [NONE] for one in found]
+    order = {status.value: i for i, status in enumerate(EntryStatus)}
+    values = sorted({text for one in texts for text in one}, key=lambda text: (text == NONE, order.get(text, 0), text))
+    numbers = {text: i for i, text in enumerate(values)}
+    return Facet(key, title, values, [[numbers[text] for text in one] for one in texts])
+
+
+class CaseRow(NamedTuple):
+    """A case in the table."""
+
+    id: str
+    heading: str
+    leaf: str
+    words: tuple[str, ...]
+    stmt: str
+    cells: list[Cell]
+
+
+class CaseTable(NamedTuple):
+    """All rows, and the columns besides that of the names."""
+
+    columns: list[Column]
+    rows: list[CaseRow]
+
+
+def arrange(dossier: ReportData) -> ReportData:
+    """The same with what changed most first; results of a single party stay in the order of their suite."""
+    if not is_compared(dossier):
+        return dossier
+    return dataclasses.replace(dossier, entries=tuple(sorted(dossier.entries, key=_rank)))
+
+
+def _rank(entry: ReportEntry) -> float:
+    key = fill_status(entry).key
+    return 0.0 if key is None else key
+
+
+def make_table(dossier: ReportData, doubts: Sequence[Sequence[Doubt]]) -> CaseTable:
+    """A row for each entry; `doubts` are those of each."""
+    columns = choose_columns(dossier.entries, compared=is_compared(dossier))
+    variants = Variants(entry.case for entry in dossier.entries)
+    rows = [
+        CaseRow(
+            identify_row(entry.case),
+            variants.heading(entry.case),
+            variants.leaf(entry.case),
+            variants.words(entry.case),
+            printable(one_line(entry.case.args.stmt.strip())),
+            [column.fill(entry) for column in columns],
+        )
+        for entry in dossier.entries
+    ]
+    if any(doubts):
+        columns = [*columns, Column("doubts", "Caveats", "How many reasons there are to doubt it", 3, lambda _: Cell())]
+        for row, found in zip(rows, doubts, strict=True):
+            row.cells.append(Cell(str(len(found)) if found else "", len(found)))
+    return CaseTable(columns, rows)

@@ -1,0 +1,435 @@
+"""The sentences of the report page: status, doubts, surroundings, and what was found."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from torchmark.analysis.gate import hold_gate
+from torchmark.model.caveat import Caveat, OtherInstructionSet
+from torchmark.model.comparison import ComparisonCaveat
+from torchmark.model.dossier import ReportData, ReportEntry, ReportSide
+from torchmark.model.environment import Environment
+from torchmark.model.gate import FailOn, GateResult, Policy
+from torchmark.model.judgement import CaseJudgement, Verdict
+from torchmark.model.summary import CaseSummary
+from torchmark.report.caveats import (
+    MARKS,
+    NOT_OFFERED,
+    SOMETIMES,
+    UNCHECKED,
+    explain_doubts,
+    explain_environments,
+    explain_marks,
+    find_shared,
+    word_caveat,
+    word_doubt,
+)
+from torchmark.report.text.names import Variants
+from torchmark.report.text.run_summary import SHORT_COMMIT, word_kinds, word_nodes, word_sources
+from torchmark.report.text.terminal import count, printable, show_lines
+from torchmark.report.text.units import show_delta, show_share, to_share
+from torchmark.report.text.verdict_reasons import say_change
+
+
+class EntryStatus(enum.Enum):
+    """What rows are told apart by, in the order in which they are listed. The value is the word that is shown."""
+
+    SLOWER = "slower"
+    FAILED = "failed"
+    FASTER = "faster"
+    UNDECIDED = "undecided"
+    SAME = "same"
+    NOT_COMPARED = "not compared"
+    """Something differs that changes numbers by itself."""
+    ONLY_BASE = "only in base"
+    ONLY_HEAD = "only in head"
+    MISSING = "not measured"
+    DOUBTFUL = "with caveats"
+    MEASURED = "measured"
+
+
+# What colour vision does not tell, these do.
+SIGNS = {
+    EntryStatus.SLOWER: "▲",
+    EntryStatus.FASTER: "▼",
+    EntryStatus.FAILED: "✕",
+    EntryStatus.UNDECIDED: "?",
+    EntryStatus.SAME: "=",
+    EntryStatus.NOT_COMPARED: "≠",
+    EntryStatus.ONLY_BASE: "−",
+    EntryStatus.ONLY_HEAD: "+",
+    EntryStatus.MISSING: "…",
+    EntryStatus.DOUBTFUL: "!",
+    EntryStatus.MEASURED: "✓",
+}
+
+
+def find_status(entry: ReportEntry) -> EntryStatus:
+    """The status of an entry."""
+    if entry.judgement is not None:
+        return {verdict: EntryStatus(verdict.value) for verdict in Verdict}[entry.judgement.verdict]
+    there = [one for one in entry.exhibits if one is not None]
+    if len(there) < len(entry.exhibits):
+        return EntryStatus.ONLY_BASE if entry.exhibits[0] is not None else EntryStatus.ONLY_HEAD
+    if any(one.failures for one in there):
+        return EntryStatus.FAILED
+    if any(one.wall is None and one.count is None for one in there):
+        return EntryStatus.MISSING
+    if len(there) > 1:
+        return EntryStatus.NOT_COMPARED
+    return EntryStatus.DOUBTFUL if any(list_own_caveats(one) for one in there) else EntryStatus.MEASURED
+
+
+def list_own_caveats(summary: CaseSummary) -> list[Caveat]:
+    """What is to be doubted of this case; what holds for all counts of an environment is told once, and elsewhere."""
+    return [caveat for caveat in summary.caveats if not isinstance(caveat, OtherInstructionSet)]
+
+
+Doubt = tuple[str, str]
+"""The kind of a caveat, and sentences on it."""
+
+# Sentences are not broken into lines here: browsers do that.
+ENDLESS = 1_000_000
+
+
+def list_doubts(entry: ReportEntry, parties: Sequence[ReportSide], shared: Collection[ComparisonCaveat]) -> list[Doubt]:
+    """All that is to be doubted of a case. What all cases share is told once, elsewhere."""
+    found: list[Doubt] = []
+    if entry.judgement is not None:
+        found += [(one.kind, word_doubt(one)) for one in entry.judgement.caveats if one not in shared]
+    own = [[] if summary is None else _list_own(summary) for summary in entry.exhibits]
+    return list(dict.fromkeys([*found, *_name_owners(own, parties)]))
+
+
+def _list_own(summary: CaseSummary) -> list[Doubt]:
+    own = [(one.kind, word_caveat(one, "shell", NOT_OFFERED)) for one in list_own_caveats(summary)]
+    if summary.unchecked:
+        reason = printable(summary.unchecked)
+        own.append(("unchecked", f"Its results were not compared with other variants': {reason}"))
+    return own
+
+
+def _name_owners(found: Sequence[Sequence[Doubt]], parties: Sequence[ReportSide]) -> Iterator[Doubt]:
+    """With the name of the party that it is told of, unless it is told of all."""
+    for doubt in dict.fromkeys(doubt for own in found for doubt in own):
+        owners = [printable(party.name) for party, own in zip(parties, found, strict=True) if doubt in own]
+        yield doubt if len(owners) == len(parties) else (doubt[0], f"{', '.join(owners)}: {doubt[1]}")
+
+
+def find_common(dossier: ReportData) -> tuple[ComparisonCaveat, ...]:
+    """What is to be doubted of every comparison alike."""
+    return find_shared(_list_judgements(dossier))
+
+
+def sum_up_doubts(dossier: ReportData) -> list[str]:
+    """Each kind once: of how many cases, at worst, and what to do about it."""
+    texts = [text for _, text in explain_doubts(_list_judgements(dossier))]
+    found: list[list[Doubt]] = []
+    for i in range(len(dossier.parties)):
+        there = [summary for entry in dossier.entries if (summary := entry.exhibits[i]) is not None]
+        lines = [*explain_environments(there, ENDLESS), *explain_marks(there, ENDLESS)]
+        found.append([("", text) for text in _strip(lines)])
+    return list(dict.fromkeys([*texts, *(text for _, text in _name_owners(found, dossier.parties))]))
+
+
+def _list_judgements(dossier: ReportData) -> list[CaseJudgement]:
+    return [entry.judgement for entry in dossier.entries if entry.judgement is not None]
+
+
+def _strip(lines: Sequence[str]) -> Iterator[str]:
+    """Without what stands before the sentences in a terminal: marks, and the word for what has none."""
+    marks = {*MARKS.values(), UNCHECKED, SOMETIMES}
+    for line in lines:
+        mark, _, text = line.partition(" ")
+        yield text.strip() if mark in {*marks, "Note:"} else line
+
+
+UNKNOWN = "–"
+
+
+class Fact(NamedTuple):
+    """What is known of each party."""
+
+    name: str
+    values: tuple[str, ...]
+    differs: bool
+
+
+# What a worker tells of itself, by what people call it.
+_FIELDS: dict[str, Callable[[Environment], str | None]] = {
+    "torch": lambda one: one.torch_version,
+    "torch commit": lambda one: one.torch_commit and one.torch_commit[:SHORT_COMMIT],
+    "Python": lambda one: one.python_version,
+    "Interpreter": lambda one: one.python,
+    "Debug symbols": lambda one: "yes" if one.debug_symbols else "no",
+    "Instruction set": lambda one: one.native_capability if one.valgrind is None else None,
+    "Instruction set, counted": lambda one: None if one.valgrind is None else one.cpu_capability,
+    "Valgrind": lambda one: one.valgrind and one.valgrind.removeprefix("valgrind-"),
+    "Hash seed": lambda one: one.hash_seed,
+}
+
+
+def list_facts(parties: Sequence[ReportSide]) -> list[Fact]:
+    """All that is known of anybody, with the most telling first."""
+    facts = [_make_fact("Results", [party.title for party in parties], telling=False)]
+    facts += [_make_fact(name, [_ask(party, field) for party in parties]) for name, field in _FIELDS.items()]
+    facts += [_make_fact(*row) for row in _list_hosts(parties)]
+    # Other nodes of the same kind change nothing.
+    facts.append(_make_fact("Nodes", [_word_nodes(party) for party in parties], telling=False))
+    facts.append(_make_fact("Kinds of nodes", [word_kinds(party.count_kinds) for party in parties], telling=False))
+    names = sorted({name for party in parties for one in party.environments for name, _ in one.variables})
+    facts += [_make_fact(f"${name}", [_ask(party, _read_variable(name)) for party in parties]) for name in names]
+    facts.append(_make_fact("Benchmarks", [word_sources(party.sources) for party in parties]))
+    return [fact for fact in facts if any(value != UNKNOWN for value in fact.values)]
+
+
+def list_builds(parties: Sequence[ReportSide]) -> list[tuple[str, str]]:
+    """How each torch was built, in its own words; once for those that are alike."""
+    texts: dict[str, list[str]] = {}
+    for party in parties:
+        text = "\n".join(_collect(one.torch_build for one in party.environments))
+        if text:
+            texts.setdefault(show_lines(text), []).append(printable(party.name))
+    return [(" and ".join(names), text) for text, names in texts.items()]
+
+
+def sum_up(party: ReportSide) -> str:
+    """The torch and the Python of a party, on a line."""
+    texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(party, _FIELDS[name])) != UNKNOWN]
+    return printable(", ".join(texts))
+
+
+def _word_nodes(party: ReportSide) -> str:
+    return word_nodes(party.nodes, timed=any(one.valgrind is None for one in party.environments))
+
+
+def _make_fact(name: str, values: Sequence[str], *, telling: bool = True) -> Fact:
+    shown = tuple(printable(value) or UNKNOWN for value in values)
+    return Fact(printable(name), shown, telling and len(set(shown)) > 1)
+
+
+def _collect(values: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(value for value in values if value))
+
+
+def _ask(party: ReportSide, field: Callable[[Environment], str | None]) -> str:
+    # A run that was gone on with elsewhere, or after an upgrade, has several.
+    return " and ".join(_collect(map(field, party.environments))) or UNKNOWN
+
+
+def _read_variable(name: str) -> Callable[[Environment], str | None]:
+    return lambda one: dict(one.variables).get(name)
+
+
+def _list_hosts(parties: Sequence[ReportSide]) -> Iterable[tuple[str, list[str]]]:
+    hosts = [party.host for party in parties]
+    yield "Processor", [_find_processors(party) for party in parties]
+    # Of nodes, that is not known.
+    owns = [None if party.nodes else party.host for party in parties]
+    yield "Cores", ["" if own is None else _word_cores(own.cores_allowed, own.cores_online) for own in owns]
+    yield "Quota", ["" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}" for own in owns]
+    yield "System", ["" if host is None else host.system for host in hosts]
+    yield "Compiler", [(host and host.compiler) or "" for host in hosts]
+
+
+def _find_processors(party: ReportSide) -> str:
+    if party.nodes:
+        return " and ".join(_collect(node.cpu_model for node in party.nodes))
+    return (party.host and party.host.cpu_model) or ""
+
+
+def _word_cores(allowed: int | None, online: int | None) -> str:
+    if allowed is None or allowed == online:
+        return "" if online is None else str(online)
+    return f"{allowed} of {online or '?'}"
+
+
+# What a gate stops unless somebody says otherwise.
+STOPS = frozenset({FailOn.SLOWER, FailOn.FAILED, FailOn.MISSING})
+# Below this, no stage is told to be the one that a change is in.
+MAIN_SHARE = 0.4
+# From here on, what other stages gain and lose is hardly more than noise.
+ALL = 0.995
+# As a share: what is more than elevenfold is drawn as such, else all other bars would vanish beside it.
+MOST_CHANGE = 10.0
+
+
+def is_compared(dossier: ReportData) -> bool:
+    """Whether there are two parties to be held against each other."""
+    return len(dossier.parties) == 2
+
+
+def make_headline(dossier: ReportData) -> str:
+    """The answer in a few words."""
+    found = Counter(find_status(entry) for entry in dossier.entries)
+    total = sum(found.values())
+    if not total:
+        return "There are no cases"
+    if not is_compared(dossier):
+        return _head_results(found, total)
+    judged = Counter(find_status(entry) for entry in dossier.entries if entry.judgement is not None)
+    return _head_comparison(judged) if judged else "Nothing was compared"
+
+
+def _head_comparison(found: Counter[EntryStatus]) -> str:
+    judged = sum(found.values())
+    slower, faster, failed, undecided = (
+        found[one] for one in (EntryStatus.SLOWER, EntryStatus.FASTER, EntryStatus.FAILED, EntryStatus.UNDECIDED)
+    )
+    if slower:
+        also = f", {faster} {_are(faster)} faster" if faster else ""
+        return f"{slower} of {count(judged, 'case')} {_are(slower)} slower{also}"
+    if faster:
+        return f"No case is slower, {faster} of {judged} {_are(faster)} faster"
+    if failed == judged:
+        return "Every case failed" if judged > 1 else "The case failed"
+    if undecided:
+        return f"No change was found; {undecided} of {count(judged, 'case')} {_are(undecided)} undecided"
+    return f"Nothing changed in {count(judged - failed, 'case')}" + (f", {failed} failed" if failed else "")
+
+
+def _head_results(found: Counter[EntryStatus], total: int) -> str:
+    failed, missing = found[EntryStatus.FAILED], found[EntryStatus.MISSING]
+    if failed == total:
+        return "Every case failed" if total > 1 else "The case failed"
+    if failed or missing:
+        parts = [f"{failed} failed"] * bool(failed) + [f"{missing} {_are(missing)} not measured yet"] * bool(missing)
+        return f"{total - failed - missing} of {count(total, 'case')} measured, {', '.join(parts)}"
+    return f"{count(total, 'case')} measured" + (
+        "" if not found[EntryStatus.DOUBTFUL] else f", {_word_doubtful(found)}"
+    )
+
+
+def _word_doubtful(found: Counter[EntryStatus]) -> str:
+    return f"{found[EntryStatus.DOUBTFUL]} with caveats"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def name_parties(dossier: ReportData) -> str:
+    """What is reported on, with what it was measured in."""
+    names = [
+        f"{printable(one.name)} ({about})" if (about := sum_up(one)) else printable(one.name)
+        for one in reversed(dossier.parties)
+    ]
+    return " against ".join(names)
+
+
+def tell_story(dossier: ReportData) -> list[str]:
+    """How many cases of each kind there are, the worst of them, and where that comes from."""
+    if not is_compared(dossier):
+        return [text for text in (_tell_measured(dossier), _tell_stages(dossier.entries)) if text]
+    slower, faster = (
+        [entry for entry in dossier.entries if find_status(entry) is status]
+        for status in (EntryStatus.SLOWER, EntryStatus.FASTER)
+    )
+    extremes = [_name_extreme(slower, "the worst", dossier), _name_extreme(faster, "the best", dossier)]
+    texts = ["; ".join(filter(None, [_count_up(dossier.entries), *extremes])) + "."]
+    # Who has something to worry about does not want to hear of gains first.
+    texts.append(_tell_cause(slower, "slower") if slower else _tell_cause(faster, "faster"))
+    return [text for text in texts if text]
+
+
+def _count_up(entries: Sequence[ReportEntry]) -> str:
+    """A sentence in which every case is counted once."""
+    found = Counter(find_status(entry) for entry in entries)
+    parts = [f"{found[one]} {one.value}" for one in EntryStatus if found[one]]
+    return f"Of {count(len(entries), 'case')}, {', '.join(parts)}" if entries else "There are no cases"
+
+
+def _name_extreme(entries: Sequence[ReportEntry], extreme: str, dossier: ReportData) -> str:
+    """The largest change in one direction, with its number."""
+    judged = [entry.judgement for entry in entries if entry.judgement is not None]
+    if not judged:
+        return ""
+    largest = max(judged, key=lambda one: abs(find_change(one)[0]))
+    name = Variants(entry.case for entry in dossier.entries).name(largest.case)
+    return f"{extreme} is {name} ({say_change(largest)})"
+
+
+def find_change(judgement: CaseJudgement) -> tuple[float, float, float]:
+    """The change that is told, as a share, and its interval; instructions have none. Nothing is more than tenfold."""
+    time, counted = judgement.time, judgement.count
+    if time is not None and (time.verdict is judgement.verdict or counted is None):
+        values = to_share(time.log_ratio), to_share(time.low), to_share(time.high)
+    else:
+        values = (0.0 if counted is None else counted.ratio,) * 3
+    share, low, high = (0.0 if math.isnan(value) else max(min(value, MOST_CHANGE), -1.0) for value in values)
+    return share, low, high
+
+
+def _tell_measured(dossier: ReportData) -> str:
+    timed, counted = (
+        sum(any(one is not None and getattr(one, what) for one in entry.exhibits) for entry in dossier.entries)
+        for what in ("wall", "count")
+    )
+    parts = [f"{timed} timed"] * bool(timed) + [f"{counted} counted"] * bool(counted)
+    return f"Of {count(len(dossier.entries), 'case')}, {' and '.join(parts) or 'nothing was measured'}."
+
+
+def _tell_stages(entries: Sequence[ReportEntry]) -> str:
+    """The stage that most of a case's instructions are in, over all cases."""
+    shares = add_up_shares(entries)
+    if not shares:
+        return ""
+    stage, share = max(shares.items(), key=lambda one: one[1])
+    return (
+        f"On average, {show_share(share).replace('%', ' %')} of the instructions of a case are in the stage “{stage}”."
+    )
+
+
+def add_up_shares(entries: Sequence[ReportEntry]) -> dict[str, float]:
+    """What part of its instructions a case has in each stage, in the mean of all cases."""
+    shares: dict[str, float] = {}
+    told = [entry.breakdown for entry in entries if entry.breakdown is not None]
+    for breakdown in told:
+        total = sum(stage.head for stage in breakdown.stages)
+        for stage in breakdown.stages:
+            shares[stage.stage] = shares.get(stage.stage, 0.0) + (stage.head / total / len(told) if total else 0.0)
+    return {stage: share for stage, share in shares.items() if share > 0}
+
+
+def add_up_changes(entries: Sequence[ReportEntry]) -> dict[str, float]:
+    """How many instructions more each stage takes, in all of these cases together."""
+    deltas: dict[str, float] = {}
+    # A side that was not counted gives no difference.
+    told = [one.breakdown for one in entries if one.breakdown is not None and one.breakdown.only is None]
+    for breakdown in told:
+        for stage in breakdown.stages:
+            deltas[stage.stage] = deltas.get(stage.stage, 0.0) + stage.delta
+    return {stage: delta for stage, delta in deltas.items() if round(delta)}
+
+
+def _tell_cause(entries: Sequence[ReportEntry], word: str) -> str:
+    """Where the instructions went that changed with the time; empty where they are not known, or did not change."""
+    deltas = add_up_changes(entries)
+    total = sum(deltas.values())
+    sign = 1 if word == EntryStatus.SLOWER.value else -1
+    if total * sign <= 0:
+        return ""
+    stage, most = max(deltas.items(), key=lambda one: one[1] * sign)
+    which = f"The {word} case takes" if len(entries) == 1 else f"All {word} ones together take"
+    text = f"{which} {show_delta(abs(total)).lstrip('+')} {'more' if sign > 0 else 'fewer'} instructions a run"
+    # Of all that stages gained, whatever others lost.
+    share = most / sum(delta for delta in deltas.values() if delta * sign > 0)
+    if share < MAIN_SHARE:
+        return f"{text}."
+    if any(delta * sign < 0 for delta in deltas.values()):
+        return f"{text}. The stage that {'gained' if sign > 0 else 'lost'} most is {stage} ({show_delta(most)})."
+    how_much = "all" if share >= ALL else show_share(share).replace("%", " %")
+    return f"{text}, {how_much} of them in the stage “{stage}”."
+
+
+def hold_default_gate(dossier: ReportData) -> GateResult | None:
+    """What a gate would say that lets nothing through; None where there is nothing to hold against anything."""
+    judgements: list[CaseJudgement] = [entry.judgement for entry in dossier.entries if entry.judgement is not None]
+    if not judgements:
+        return None
+    missing = [entry.case for entry in dossier.entries if find_status(entry) is EntryStatus.ONLY_BASE]
+    return hold_gate(judgements, missing, {}, Policy(STOPS))

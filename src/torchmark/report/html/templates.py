@@ -1,0 +1,228 @@
+"""Templates of pages, with embedded styles and scripts and a content policy that allows nothing else."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import html
+import json
+import re
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any, NamedTuple
+
+from torchmark.analysis.grid import Grid, has_several_envs, name_env
+from torchmark.analysis.summarise import find_caveats, find_median_interval, summarise
+from torchmark.model.summary import Summary
+from torchmark.model.task import TaskSpec
+from torchmark.model.times import Times
+from torchmark.report.caveats import word_caveat
+from torchmark.report.text.grid import Style, explain, format_columns, rank_cells
+from torchmark.report.text.terminal import count, show_lines
+from torchmark.report.text.units import choose_scale, format_deviation, format_range, select_unit
+from torchmark.stats.shape import histogram
+
+# What would end a script in HTML or in XML, or a line in JavaScript of before 2019.
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+@functools.cache
+def load_asset(name: str) -> str:
+    """The text of a file in `assets`."""
+    return resources.files("torchmark.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
+
+
+def script_json(value: object) -> str:
+    """Values as JSON that is safe between the tags of a script, in HTML as in XML, and is ASCII only.
+
+    >>> script_json(["</script>", "é"])
+    '["\\\\u003c/script\\\\u003e","\\\\u00e9"]'
+    """
+    return json.dumps(_clean(value), separators=(",", ":"), allow_nan=False).translate(_ESCAPES)
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, dict):
+        return {_clean(key): _clean(one) for key, one in value.items()}
+    return [_clean(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def clean_text(text: str) -> str:
+    """A text as pages show it; blanks at which no line may end stay.
+
+    >>> clean_text("5\\xa0%\\x1b[2J\\n\\u202eb")
+    '5\\xa0% [2J\\n b'
+    """
+    return text if text.isprintable() else "\xa0".join(map(show_lines, text.split("\xa0")))
+
+
+def write_policy(script: str) -> str:
+    """A Content-Security-Policy for a page that loads nothing and runs this script and no other."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+# Size of the histogram in pixels, and of the room for its axis below.
+WIDTH, HEIGHT, AXIS = 240, 48, 16
+_CODE = re.compile(r"`([^`\n]+)`")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
+# Behind these a long name may go on in the next line.
+_SEPARATORS = re.compile(r"(?<=::)|(?<=[<>(,/])")
+
+
+class HistogramBar(NamedTuple):
+    """One bar of the histogram, in pixels, and the text shown when pointing at it."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+
+
+@functools.cache
+def load_templates() -> Any:
+    """The templates of all pages."""
+    # Loaded at first use: most sessions never show HTML, and importing the template engine takes some five times
+    # as long as starting Python.
+    import jinja2
+
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("torchmark.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        # What is markup already is ours, or has gone through here.
+        finalize=lambda value: clean_text(value) if type(value) is str else value,
+    )
+    templates.filters["prose"] = lambda text: jinja2.filters.do_mark_safe(mark_code(text))
+    templates.filters["sentences"] = split_first_sentence
+    templates.filters["split_name"] = split_name
+    return templates
+
+
+def mark_code(text: str) -> str:
+    """A sentence as markup, with code for what stands in backticks. Everything is escaped.
+
+    >>> mark_code("Try `a < b` & wait.")
+    'Try <code>a &lt; b</code> &amp; wait.'
+    """
+    parts = [html.escape(part) for part in _CODE.split(clean_text(text))]
+    return "".join(f"<code>{part}</code>" if i % 2 else part for i, part in enumerate(parts))
+
+
+def split_first_sentence(text: str) -> tuple[str, str]:
+    """The first sentence, and what follows it.
+
+    >>> split_first_sentence("It drifts by 1.5 %. Run it again.")
+    ('It drifts by 1.5 %.', 'Run it again.')
+    """
+    first, *rest = _SENTENCE.split(text, maxsplit=1)
+    return first, "".join(rest)
+
+
+def split_name(name: str) -> list[str]:
+    """The name of a function in parts, between which a line may end.
+
+    >>> split_name("at::add<int>(a, b)")
+    ['at::', 'add<', 'int>', '(', 'a,', ' b)']
+    """
+    return _SEPARATORS.split(name)
+
+
+def render_measurement(spec: TaskSpec, times: Times) -> str:
+    """One measurement: its statistics, a small histogram and its caveats."""
+    per_run = times.per_run
+    summary = summarise(per_run) if per_run else None
+    page: str = (
+        load_templates()
+        .get_template("measurement.html")
+        .render(
+            title=spec.title,
+            description=spec.description,
+            setup=spec.setup_str(),
+            facts=_facts(summary, per_run) if summary else [],
+            sizes=f"{count(len(per_run), 'sample')} of {count(times.number_per_run, 'run')}, "
+            f"{count(spec.num_threads, 'thread')}",
+            bars=draw_histogram(per_run) if len(per_run) > 1 else [],
+            width=WIDTH,
+            height=HEIGHT,
+            axis=AXIS,
+            ends=_name_ends(per_run) if len(per_run) > 1 else ("", ""),
+            caveats=[word_caveat(caveat) for caveat in find_caveats(times)],
+        )
+    )
+    return page
+
+
+def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
+    scale = choose_scale(summary.median)
+    facts = [("median", f"{scale.show(summary.median)} {scale.unit}")]
+    if interval := find_median_interval(per_run, 0.95):
+        facts.append(("95 % interval", format_range(interval.low, interval.high)))
+    if summary.std is not None:
+        facts.append(("mean ± std", format_deviation(summary.mean, summary.std)))
+        facts.append(("range", format_range(summary.minimum, summary.maximum)))
+    return facts
+
+
+def _name_ends(values: Sequence[float]) -> tuple[str, str]:
+    """What stands at both ends of the histogram's axis."""
+    scale = choose_scale(max(values))
+    low, high = (f"{scale.show(value)} {scale.unit}" for value in (min(values), max(values)))
+    return low, high
+
+
+def draw_histogram(values: Sequence[float]) -> list[HistogramBar]:
+    """The bars of a histogram of times, scaled to the drawing's size."""
+    bins = histogram(values)
+    unit, scale = select_unit(max(values))
+    tallest = max(b.samples for b in bins)
+    step = WIDTH / len(bins)
+    return [
+        HistogramBar(
+            x=round(i * step, 2),
+            y=round(HEIGHT * (1 - b.samples / tallest), 2),
+            width=round(max(step - 1, 1), 2),
+            height=round(HEIGHT * b.samples / tallest, 2),
+            title=f"{b.low / scale:.4g} to {b.high / scale:.4g} {unit}: {b.samples}",
+        )
+        for i, b in enumerate(bins)
+    ]
+
+
+def render_grids(grids: Sequence[Grid], style: Style) -> str:
+    """Comparison tables, coloured as asked for."""
+    page: str = load_templates().get_template("compare.html").render(tables=[_table(grid, style) for grid in grids])
+    return page
+
+
+def _table(grid: Grid, style: Style) -> dict[str, Any]:
+    texts = format_columns(grid, style)
+    ranks = rank_cells(grid, style.colour)
+    rows = [
+        {
+            "threads": row.num_threads,
+            "env": name_env(row.env),
+            "name": row.name,
+            "cells": [
+                (column[i].strip(), rank.name.lower() if rank else "")
+                for column, rank in zip(texts, ranks[i], strict=True)
+            ],
+        }
+        for i, row in enumerate(grid.rows)
+    ]
+    return {
+        "label": grid.label,
+        "columns": grid.columns,
+        "show_env": has_several_envs(grid),
+        "rows": rows,
+        "legend": explain(grid, style),
+    }

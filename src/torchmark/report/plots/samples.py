@@ -1,0 +1,254 @@
+"""Drawings of samples: one strip for each side, on a common axis."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torchmark.analysis.summarise import find_median_interval
+from torchmark.model.judgement import Side
+from torchmark.model.summary import Interval
+from torchmark.report.plots.axes import AXIS_HEIGHT, Span, draw_axis, find_limits, mark_ticks, scale_times, widen
+from torchmark.report.plots.svg import (
+    MARK,
+    NOTHING,
+    SIZE,
+    SMALL,
+    WIDTH,
+    Mark,
+    Markup,
+    colour,
+    draw_frame,
+    draw_legend,
+    element,
+    fit,
+    fix,
+    join,
+    label,
+    measure_text,
+    title,
+)
+from torchmark.report.text.terminal import count
+from torchmark.report.text.units import format_edges, format_range, format_time, word_level
+from torchmark.stats.order import quantile
+
+# Fewer samples than this are shown one by one: their histogram would look like more than is known.
+FEW = 13
+CONFIDENCE = 0.95
+# What no clock gives, and would be too large to compute with.
+ENDLESS_S = 1e100
+
+HEADER, BARS, BELOW = 20.0, 40.0, 11.0
+MARGIN = 8.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Strip:
+    """The samples of one side in seconds per run, in whatever order, under a name.
+
+    `interval` is that of the median; without one it is found from the samples. `colour` is a CSS value; without one,
+    the first strip of a drawing has that of base, and all others have that of head.
+    """
+
+    name: str
+    samples: Sequence[float]
+    interval: Interval | None = None
+    colour: str | None = None
+
+
+class Drawer:
+    """Draws one strip on an axis; `span` is None where there is none, because no strip has samples."""
+
+    def __init__(self, strip: Strip, span: Span | None, ink: str) -> None:
+        self._name, self._ink = strip.name, ink
+        self._ordered = sort_samples(strip)
+        self._span = span if self._ordered else None
+        self._interval = _find_interval(strip, self._ordered)
+        self._before = 0 if span is None else sum(one < span.low for one in self._ordered)
+        self._behind = 0 if span is None else sum(one > span.high for one in self._ordered)
+
+    def describe(self) -> str:
+        """The strip in a sentence."""
+        if not self._ordered:
+            return f"{self._name}: no samples."
+        facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
+        found = self._interval
+        if found is not None:
+            facts.append(f"{word_level(found.confidence)} interval {format_range(found.low, found.high)}")
+        least, most = format_edges(self._ordered[0], self._ordered[-1])
+        facts += [f"minimum {least}", f"maximum {most}"]
+        facts.append(count(len(self._ordered), "sample"))
+        if self._before or self._behind:
+            facts.append(f"{self._before + self._behind} of them not on the axis")
+        return f"{self._name}: {', '.join(facts)}."
+
+    def draw(self, top: float, bars: int, width: float) -> Markup:
+        """The strip from its top on, with so many bars all along the axis."""
+        foot = top + HEADER + BARS
+        facts = self._summarise()
+        room = width - 2 * MARGIN - measure_text(facts, SMALL) - SIZE
+        line = f"M{fix(MARGIN)} {fix(foot)}H{fix(width - MARGIN)}"
+        return element(
+            "g",
+            title(self.describe()),
+            label(MARGIN, top + 12, fit(self._name, room, bold=True), fill=self._ink, weight="600"),
+            label(width - MARGIN, top + 12, facts, size=SMALL, anchor="end", opacity=0.8),
+            element("path", d=line, stroke="currentColor", stroke_opacity=0.4),
+            *(() if self._span is None else self._draw_samples(self._span, foot, bars)),
+        )
+
+    def _summarise(self) -> str:
+        """What stands beside the name; of samples that are not to be seen it tells at which end they would be."""
+        if not self._ordered:
+            return "no samples"
+        facts = f"{format_time(quantile(self._ordered, 0.5))}, {count(len(self._ordered), 'sample')}"
+        facts += f", ← {self._before} below" if self._before else ""
+        return facts + (f", {self._behind} beyond →" if self._behind else "")
+
+    def _draw_samples(self, span: Span, foot: float, bars: int) -> list[Markup]:
+        shown = [one for one in self._ordered if span.has(one)]
+        shape = (
+            self._draw_dots(shown, span, foot) if len(self._ordered) < FEW else self._draw_bars(shown, span, foot, bars)
+        )
+        return [shape, self._draw_statistics(span, foot)]
+
+    def _draw_bars(self, shown: Sequence[float], span: Span, foot: float, bars: int) -> Markup:
+        heights = [0] * bars
+        for value in shown:
+            share = (span.at(value) - span.left) / (span.right - span.left)
+            heights[min(int(share * bars), bars - 1)] += 1
+        step, tallest = (span.right - span.left) / bars, max(heights) or 1
+        outline, level = f"M{fix(span.left)} {fix(foot)}", 0
+        # One outline for all of them, and back to the line at the end.
+        for i, height in enumerate([*heights, 0]):
+            if height != level:
+                outline += f"H{fix(span.left + i * step)}V{fix(foot - BARS * height / tallest)}"
+                level = height
+        return element("path", d=outline, fill=self._ink, fill_opacity=0.3, stroke=self._ink)
+
+    def _draw_dots(self, shown: Sequence[float], span: Span, foot: float) -> Markup:
+        strokes = "".join(f"M{fix(span.at(one))} {fix(foot - 12)}h0" for one in shown)
+        return element(
+            "path", d=strokes, stroke=self._ink, stroke_width=9, stroke_linecap="round", stroke_opacity=0.5
+        )  # fmt: skip
+
+    def _draw_statistics(self, span: Span, foot: float) -> Markup:
+        """The median through the bars; below them its interval, and the minimum."""
+        parts = []
+        if self._interval is not None:
+            parts.append(draw_interval(span.at(self._interval.low), span.at(self._interval.high), foot + 6))
+        if span.has(self._ordered[0]):
+            parts.append(draw_minimum(span.at(self._ordered[0]), foot))
+        return join([*parts, draw_median(span.at(quantile(self._ordered, 0.5)), foot - BARS, foot + 10)])
+
+
+def sort_samples(strip: Strip) -> list[float]:
+    """The samples that are times, ascending."""
+    return sorted(one for one in strip.samples if abs(one) < ENDLESS_S)
+
+
+def _find_interval(strip: Strip, ordered: Sequence[float]) -> Interval | None:
+    found = strip.interval or (find_median_interval(ordered, CONFIDENCE) if ordered else None)
+    is_sane = found is not None and abs(found.low) < ENDLESS_S and abs(found.high) < ENDLESS_S
+    return found if is_sane else None
+
+
+def draw_median(x: float, top: float, bottom: float) -> Markup:
+    """A line from top to bottom."""
+    return element("path", d=f"M{fix(x)} {fix(top)}V{fix(bottom)}", stroke="currentColor", stroke_width=1.5)
+
+
+def draw_interval(low: float, high: float, y: float) -> Markup:
+    """A thick line, which is a dot where both ends are one."""
+    return element(
+        "path", d=f"M{fix(low)} {fix(y)}H{fix(high)}", stroke="currentColor", stroke_width=4, stroke_linecap="round",
+        stroke_opacity=0.6,
+    )  # fmt: skip
+
+
+def draw_minimum(x: float, y: float) -> Markup:
+    """A triangle whose point is at the value."""
+    return element("path", d=f"M{fix(x)} {fix(y + 1)}l3.5 8h-7z")
+
+
+# More bars than this are thinner than a hair; fewer than that show no shape.
+MOST_BARS, FEWEST_BARS = 72, 12
+GAP = 8.0
+
+LEGEND: tuple[tuple[Mark, str], ...] = (
+    (lambda x, y: draw_median(x + MARK / 2, y - 6, y + 6), "median"),
+    (lambda x, y: draw_interval(x + 2, x + MARK - 2, y), "its interval"),
+    (lambda x, y: draw_minimum(x + MARK / 2, y - 5), "minimum"),
+)
+
+
+def draw_distributions(
+    strips: Sequence[Strip], *, name: str = "Distribution of the samples", width: float = WIDTH, legend: bool = True
+) -> Markup:
+    """One case: a strip for each of its sides, all on one axis. `name` is what those hear who do not see it."""
+    panel = _draw_panel(strips, width)
+    key, height = NOTHING, panel.height
+    if legend:
+        key, height = draw_legend(LEGEND, height, MARGIN, width - MARGIN)
+    return draw_frame(width, height, name, panel.words, panel.markup, key)
+
+
+def draw_distribution_grid(
+    cases: Sequence[tuple[str, Sequence[Strip]]],
+    *,
+    name: str = "Distributions of the samples",
+    columns: int = 3,
+    width: float = WIDTH,
+) -> Markup:
+    """Many cases side by side, each under its name and on its own axis, `width` pixels a case."""
+    columns = max(1, min(columns, len(cases)))
+    panels = [_draw_panel(strips, width, text) for text, strips in cases]
+    parts, y = [], 0.0
+    for first in range(0, len(panels), columns):
+        row = panels[first : first + columns]
+        for i, panel in enumerate(row):
+            parts.append(element("g", panel.markup, transform=f"translate({fix(i * width)} {fix(y)})"))
+        y += max(panel.height for panel in row) + GAP
+    key, height = draw_legend(LEGEND, y, MARGIN, columns * width - MARGIN)
+    words = " ".join(f"{text}: {panel.words}" for (text, _), panel in zip(cases, panels, strict=True))
+    return draw_frame(columns * width, height, name, words, *parts, key)
+
+
+class _Panel(NamedTuple):
+    """The strips of one case, from the top on: how high that is, and what it shows in words."""
+
+    markup: Markup
+    height: float
+    words: str
+
+
+def _draw_panel(strips: Sequence[Strip], width: float, heading: str = "") -> _Panel:
+    groups = [sort_samples(strip) for strip in strips]
+    limits = find_limits(groups)
+    span = None if limits is None else Span(*widen(*limits), MARGIN, width - MARGIN)
+    bars = 0 if span is None else _count_bars(groups, span)
+    inks = [strip.colour or colour(Side.HEAD if i else Side.BASE) for i, strip in enumerate(strips)]
+    drawers = [Drawer(strip, span, ink) for strip, ink in zip(strips, inks, strict=True)]
+    parts, y = [], 0.0
+    if heading:
+        y += HEADER
+        parts.append(label(MARGIN, y - 5, fit(heading, width - 2 * MARGIN, bold=True), weight="600"))
+    for drawer in drawers:
+        parts.append(drawer.draw(y, bars, width))
+        y += HEADER + BARS + BELOW + GAP
+    if span is not None:
+        scale = scale_times(span.low, span.high)
+        parts.append(draw_axis(span, y, mark_ticks(span, scale.length_s, scale.unit), width))
+        y += AXIS_HEIGHT
+    words = " ".join(drawer.describe() for drawer in drawers) or "Nothing to show."
+    return _Panel(join(parts), y, words)
+
+
+def _count_bars(groups: Sequence[Sequence[float]], span: Span) -> int:
+    """As many bars as the narrowest group needs by the rule of Freedman and Diaconis, within limits."""
+    spreads = [(quantile(group, 0.75) - quantile(group, 0.25), len(group)) for group in groups if group]
+    widths = [2 * spread / n ** (1 / 3) for spread, n in spreads if spread > 0]
+    wanted = (span.high - span.low) / min(widths) if widths else MOST_BARS
+    return max(FEWEST_BARS, math.ceil(min(wanted, MOST_BARS)))

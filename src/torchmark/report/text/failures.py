@@ -1,0 +1,196 @@
+"""Failures and faults of definitions as text, in the words of the user's own code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from torchmark.model.fault import Fault
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Metric, Plan
+from torchmark.model.summary import CaseSummary
+from torchmark.report.text.names import Variants, name_case, name_target
+from torchmark.report.text.terminal import count, cut, cut_middle, measure, printable, show_lines
+
+
+def describe_failure(failure: Failure) -> str:
+    """What the traceback or the compiler tells, or else what happened; then the end of what went to standard error.
+
+    >>> from torchmark.model.outcome import FailureKind
+    >>> print(describe_failure(Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.", stderr="bad\\n")))
+    The process was ended by SIGSEGV.
+    Its last words on standard error:
+      bad
+    """
+    lines = [(failure.traceback or failure.message).rstrip()]
+    # A traceback ends with what was raised, and a compiler says it all. What else led to it may be said nowhere else.
+    if failure.message.rstrip() not in lines[0] and failure.kind is not FailureKind.NOT_COMPILED:
+        lines.insert(0, failure.message.rstrip())
+    said = failure.stderr.strip()
+    if said and failure.traceback is None:
+        lines += ["Its last words on standard error:", *(f"  {line}" for line in said.splitlines())]
+    return "\n".join(lines)
+
+
+def sum_up_failure(failure: Failure) -> str:
+    """What happened, on one line.
+
+    >>> sum_up_failure(Failure(FailureKind.RAISED, "It fails when it is run once.", "Traceback\\n...\\nNameError: x"))
+    'It fails when it is run once. NameError: x'
+    >>> sum_up_failure(Failure(FailureKind.RAISED, 'File "<stmt>", line 1\\n  f(\\nSyntaxError: never closed'))
+    'SyntaxError: never closed'
+    """
+    lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
+    # A syntax error begins with the place and ends with what is wrong there.
+    message = "" if not lines else lines[-1] if lines[0].startswith('File "') else lines[0]
+    raised = [line.strip() for line in (failure.traceback or "").splitlines() if line.strip()]
+    # A traceback ends with what was raised; what a compiler says does not end with the error.
+    if raised and failure.kind is not FailureKind.NOT_COMPILED and raised[-1] not in failure.message:
+        message = f"{message} {raised[-1]}".strip()
+    return message or failure.kind.value.replace("_", " ")
+
+
+def give_hint(failure: Failure) -> str | None:
+    """What to do about a failure of a statement on the command line, where that is the same for everybody.
+
+    >>> give_hint(Failure(FailureKind.RAISED, "NameError: name 'x' is not defined"))
+    'Define the name with --setup, such as --setup "x = torch.ones(4)".'
+    """
+    if failure.kind is FailureKind.TIMED_OUT:
+        return "Give it more time with --timeout SECONDS."
+    missing = re.search(r"^NameError: name '(\w+)' is not defined", describe_failure(failure), re.MULTILINE)
+    return missing and f'Define the name with --setup, such as --setup "{missing[1]} = torch.ones(4)".'
+
+
+def list_hints(failures: Iterable[Failure]) -> list[str]:
+    """What to do about these failures, each advice once."""
+    return list(dict.fromkeys(filter(None, map(give_hint, failures))))
+
+
+# What people call the two.
+VERBS = {Metric.WALL: "timing", Metric.COUNT: "counting"}
+
+
+def list_failures(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> list[str]:
+    """A heading and a line for each case that failed, in the order of the plan; nothing where none did."""
+    failed = [summary for summary in summaries if summary.failures]
+    if not failed:
+        return []
+    variants = Variants(summary.case for summary in summaries)
+    lines = [f"{count(len(failed), 'case')} failed:"]
+    for summary in failed:
+        where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
+        lines.append(join_reason(variants.name(summary.case) + where, word_failures(summary, plan), width))
+    return lines
+
+
+def join_reason(name: str, reason: str, width: int) -> str:
+    """Both on a line; the name has what the reason leaves, and half of it at least."""
+    return cut(f"  {shorten_name(name, reason, width)}: {reason}", width)
+
+
+def shorten_name(name: str, reason: str, width: int) -> str:
+    """What is to be seen of the name there."""
+    room = max(width - len("  : ") - measure(reason), (width - len("  : ")) // 2)
+    return cut_middle(name, room)
+
+
+def word_failures(summary: CaseSummary, plan: Plan) -> str:
+    """Why, and when where not everything failed in the same way."""
+    reasons: dict[str, dict[Metric, None]] = {}
+    for metric, failure in summary.failures:
+        reasons.setdefault(sum_up(failure), {})[metric] = None
+    if len(reasons) == 1 and len(plan.sampling.metrics) == len(next(iter(reasons.values()))):
+        return next(iter(reasons))
+    return "; ".join(f"{' and '.join(VERBS[m] for m in metrics)}: {text}" for text, metrics in reasons.items())
+
+
+def sum_up(failure: Failure) -> str:
+    """The reason on a line that no terminal stumbles over."""
+    return printable(sum_up_failure(failure))
+
+
+def tell_failures(summaries: Sequence[CaseSummary], plan: Plan) -> str:
+    """All that is known of each failure, once for all that failed in the same way; empty where nothing did."""
+    names: dict[str, list[str]] = {}
+    for summary in summaries:
+        where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
+        for metric, failure in summary.failures:
+            text = show_lines(describe_failure(failure))
+            names.setdefault(text, []).append(f"Failed: {VERBS[metric]} {name_case(summary.case)}{where}")
+    return "\n\n".join("\n".join([*whose, text]) for text, whose in names.items())
+
+
+def describe_fault(fault: Fault) -> str:
+    """Where, what, and what to try.
+
+    >>> print(describe_fault(Fault("bench_a.py", ("nn", "add"), "Expected a name\\n  f(1)\\n    ^", "Try x.", line=3)))
+    bench_a.py:3: nn / add
+      Expected a name
+        f(1)
+          ^
+      Try x.
+    """
+    place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
+    lines = [*fault.message.splitlines(), *(fault.advice or "").splitlines()]
+    return "\n".join(
+        [f"{place}: {' / '.join(fault.label)}" if fault.label else place, *(f"  {line}" for line in lines)]
+    )
+
+
+# Statements that fail on so many inputs from the first on, all in the same way, will fail on the others too.
+HOPELESS = 10
+# The numbers of so many inputs that failed are told.
+NUMBERS_SHOWN = 8
+# So many kinds of failures are told, the most frequent ones: each may be as long as a traceback.
+KINDS_SHOWN = 5
+
+# Also several of them, as in a size.
+_NUMBERS = re.compile(r"-?\d[\d.]*(, ?-?\d[\d.]*)*,?")
+_FIRST_PLACE = re.compile(r'File "(<[^"]*>)"')
+
+
+def sort_of(failure: Failure) -> tuple[str, str, str]:
+    """What is the same for failures of the same sort: messages often have sizes of the input in them.
+
+    >>> from torchmark.model.outcome import FailureKind
+    >>> sort_of(Failure(FailureKind.RAISED, "ValueError: no [3, 4]")) == sort_of(Failure(FailureKind.RAISED,
+    ... "ValueError: no [12]"))
+    True
+    """
+    place = _FIRST_PLACE.search(failure.traceback or "")
+    return failure.kind.value, place[1] if place else "", _NUMBERS.sub("0", sum_up_failure(failure))
+
+
+def is_hopeless(failures: Sequence[Failure], tried: int, total: int) -> bool:
+    """Whether all that were tried failed, with the same words, and are enough to give up.
+
+    Words that differ in a number depend on the input, so others may succeed.
+    """
+    if len(failures) < min(HOPELESS, total) or len(failures) < tried:
+        return False
+    return len({(failure.kind, failure.message) for failure in failures}) == 1
+
+
+def word_input_failures(failures: Sequence[tuple[int, Failure]], tried: int, total: int) -> list[str]:
+    """Each sort once, with the numbers of the inputs it went wrong on."""
+    lines: list[str] = []
+    by_sort: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+    for index, failure in failures:
+        by_sort.setdefault(sort_of(failure), []).append((index, describe_failure(failure)))
+    sorts = sorted(by_sort.values(), key=len, reverse=True)
+    for alike in sorts[:KINDS_SHOWN]:
+        lines += [_head(alike), alike[0][1]]
+    if len(sorts) > KINDS_SHOWN:
+        hidden = sum(map(len, sorts[KINDS_SHOWN:]))
+        lines.append(f"Failed in other ways: {count(hidden, 'input')}. With --json, all are written.")
+    if tried < total and is_hopeless([failure for _, failure in failures], tried, total):
+        lines.append(f"The other {total - tried} were not tried: the first {tried} all failed in the same way.")
+    return lines
+
+
+def _head(alike: Sequence[tuple[int, str]]) -> str:
+    numbers = ", ".join(str(index) for index, _ in alike[:NUMBERS_SHOWN])
+    more = ", ..." if len(alike) > NUMBERS_SHOWN else ""
+    same = len({text for _, text in alike}) == 1
+    return f"Failed on {count(len(alike), 'input')} ({numbers}{more}){'' if same else ', the first of them so'}:"

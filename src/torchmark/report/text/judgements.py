@@ -1,0 +1,348 @@
+"""Judgements as text: many in a table, or one with all its evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from torchmark.model.judgement import CaseJudgement, CountEvidence, Side, TimeEvidence, Verdict
+from torchmark.report.caveats import Face, explain_doubts, find_comparison_marks, find_shared
+from torchmark.report.text.failures import join_reason, shorten_name, sum_up
+from torchmark.report.text.names import Variants, name_case
+from torchmark.report.text.run_table import MISSING
+from torchmark.report.text.terminal import count, cut, cut_middle, measure, pad, printable, wrap
+from torchmark.report.text.units import (
+    explain_level,
+    find_bound,
+    find_seconds,
+    has_interval,
+    show_allocation_delta,
+    show_change,
+    show_delta,
+    show_interval,
+    show_magnitude,
+    show_seconds,
+    to_share,
+    word_level,
+)
+from torchmark.report.text.verdict_reasons import (
+    SHORT_CAUSES,
+    say_change,
+    say_failures,
+    say_verdict,
+    tell_facts,
+    tell_notes,
+)
+
+# The column of marks has no head.
+MARKS = ""
+COLUMNS = ("time", "±", "per run", "instr.", "%", "mallocs", "tensors", MARKS, "why")
+# What changed comes first, then what asks for attention.
+RANKS = {Verdict.SLOWER: 0, Verdict.FASTER: 0, Verdict.FAILED: 1, Verdict.UNDECIDED: 2, Verdict.SAME: 3}
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgementRow:
+    """A case in the table."""
+
+    judgement: CaseJudgement
+    name: str
+    cells: dict[str, str]
+
+
+def order_judgements(judgements: Iterable[CaseJudgement]) -> list[CaseJudgement]:
+    """The largest change first; then what failed, what is undecided and what is the same."""
+    return sorted(judgements, key=lambda judgement: (RANKS[judgement.verdict], -find_magnitude(judgement)))
+
+
+def find_magnitude(judgement: CaseJudgement) -> float:
+    """How large a change is, whatever its direction: of time, or of instructions where there is no time."""
+    if judgement.time is not None:
+        change = judgement.time.log_ratio
+    elif judgement.count is not None:
+        # All instructions may be gone.
+        change = math.log1p(judgement.count.ratio) if judgement.count.ratio > -1 else -math.inf
+    else:
+        change = 0.0
+    return 0.0 if math.isnan(change) else abs(change)
+
+
+def make_rows(judgements: Sequence[CaseJudgement], among: Sequence[CaseJudgement]) -> list[JudgementRow]:
+    """Rows in the order given, with names that tell them apart from all others they are `among`."""
+    variants, shared = Variants(judgement.case for judgement in among), find_shared(among)
+    return [
+        JudgementRow(
+            judgement, variants.name(judgement.case), fill_cells(judgement, find_comparison_marks(judgement, shared))
+        )
+        for judgement in judgements
+    ]
+
+
+def fill_cells(judgement: CaseJudgement, marks: str = "") -> dict[str, str]:
+    """The text of each column."""
+    cells = dict.fromkeys(COLUMNS, "")
+    cells[MARKS], cells["why"] = marks, SHORT_CAUSES[judgement.cause]
+    cells.update({"time": MISSING} if judgement.time is None else _show_time(judgement.time))
+    if judgement.count is not None:
+        cells.update(_show_count(judgement.count))
+    return cells
+
+
+def _show_time(time: TimeEvidence) -> dict[str, str]:
+    return {
+        "time": show_change(to_share(time.log_ratio)),
+        "±": show_interval(time) or MISSING,
+        "per run": show_seconds(find_seconds(time)),
+    }
+
+
+def _show_count(count: CountEvidence) -> dict[str, str]:
+    mallocs = count.head_allocations - count.base_allocations
+    tensors = count.head_tensor_allocations - count.base_tensor_allocations
+    return {
+        "instr.": show_delta(count.delta),
+        "%": show_change(count.ratio) if count.delta else "",
+        "mallocs": show_allocation_delta(mallocs) if mallocs else "",
+        "tensors": show_allocation_delta(tensors) if tensors else "",
+    }
+
+
+def find_columns(rows: Sequence[JudgementRow]) -> list[str]:
+    """Those in which there is something to say."""
+    return [column for column in COLUMNS if any(row.cells[column] not in ("", MISSING) for row in rows)]
+
+
+def sum_up_same(judgements: Sequence[CaseJudgement]) -> str:
+    """What can be said of all of these together, where they are too many for lines of their own."""
+    text = f"{len(judgements)} cases"
+    bounds = [find_bound(judgement.time) for judgement in judgements if judgement.time is not None]
+    if bounds:
+        text += f", within {show_magnitude(max(bounds))}"
+    differing = sum(judgement.count is not None and judgement.count.delta != 0 for judgement in judgements)
+    return text + (f"; {differing} with other instructions" if differing else "")
+
+
+# Names have at least this much room, and this part of the width if they are that long; columns give way.
+LEAST_NAME = 16
+NAME_SHARE = 1 / 3
+# In which order they do.
+DISPENSABLE = ("why", "tensors", "mallocs", "per run", "%", "±", "instr.")
+# Columns that stand close to the one before, which they qualify.
+QUALIFYING = ("±", "%", "tensors", MARKS)
+GAP = "  "
+# More cases that are the same than this are told in one line: they are what nobody has to look at.
+MOST_SAME = 20
+
+BOLD, DIM, RED, GREEN, YELLOW, END = "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[0m"
+STYLES = {
+    Verdict.SLOWER: RED,
+    Verdict.FASTER: GREEN,
+    Verdict.SAME: DIM,
+    Verdict.UNDECIDED: YELLOW,
+    Verdict.FAILED: RED + BOLD,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _JudgementLayout:
+    verdict: int
+    name: int
+    columns: dict[str, int]
+    left_out: tuple[str, ...]
+
+
+def _lay_out(rows: Sequence[JudgementRow], verdicts: int, width: int) -> _JudgementLayout:
+    """How wide columns are. What nobody has anything to say in is left out, and what there is no room for."""
+    sizes = {column: max(len(column), *(measure(row.cells[column]) for row in rows)) for column in find_columns(rows)}
+    longest = max((measure(row.name) for row in rows), default=LEAST_NAME)
+    taken = verdicts + len(GAP)
+    least = min(max(LEAST_NAME, int(width * NAME_SHARE)), longest)
+    left_out = []
+    for column in DISPENSABLE:
+        if column in sizes and len(sizes.keys() - {MARKS}) > 1 and width - taken - _add_up(sizes) < least:
+            del sizes[column]
+            left_out.append(column)
+    room = max(min(longest, width - taken - _add_up(sizes)), len("case"))
+    return _JudgementLayout(verdicts, room, sizes, tuple(left_out))
+
+
+def _add_up(sizes: dict[str, int]) -> int:
+    return sum(len(_gap(column)) + size for column, size in sizes.items())
+
+
+def _gap(column: str) -> str:
+    return " " if column in QUALIFYING else GAP
+
+
+def render_table(
+    judgements: Sequence[CaseJudgement], width: int, *, colour: bool, all_cases: bool
+) -> tuple[list[str], tuple[str, ...]]:
+    """The lines, and the columns that there was no room for."""
+    ordered = order_judgements(judgements)
+    same = [judgement for judgement in ordered if judgement.verdict is Verdict.SAME]
+    folded = same if len(same) > MOST_SAME and not all_cases else []
+    shown = ordered[: len(ordered) - len(folded)]
+    verdicts = max(len(judgement.verdict.value) for judgement in judgements)
+    rows = make_rows(shown, judgements)
+    layout = _lay_out([row for row in rows if row.judgement.verdict is not Verdict.FAILED], verdicts, width)
+    heads = _join("", "case", {column: column for column in layout.columns}, layout)
+    lines = [_paint(cut(heads, width), BOLD, colour)]
+    names = [_cut_name(row, layout, width) for row in rows]
+    shared = Counter(names)
+    for row, name in zip(rows, names, strict=True):
+        # What is left of it, is left of another one, too.
+        apart = shared[name] > 1 and name != row.name
+        first, *below = _render_apart(row, layout, width) if apart else [_render_row(row, layout, width)]
+        lines += [_paint_verdict(first, row.judgement.verdict, colour), *below]
+    if folded:
+        line = cut(pad(Verdict.SAME.value, verdicts) + GAP + sum_up_same(folded), width)
+        lines.append(_paint_verdict(line, Verdict.SAME, colour))
+    return lines, layout.left_out
+
+
+def _cut_name(row: JudgementRow, layout: _JudgementLayout, width: int) -> str:
+    """What there is room for."""
+    if row.judgement.verdict is Verdict.FAILED:
+        return shorten_name(row.name, say_failures(row.judgement), width - layout.verdict)
+    return cut_middle(row.name, layout.name)
+
+
+def _render_row(row: JudgementRow, layout: _JudgementLayout, width: int) -> str:
+    verdict = row.judgement.verdict
+    if verdict is not Verdict.FAILED:
+        return cut(_join(verdict.value, row.name, row.cells, layout), width)
+    # The reason takes the place of the numbers; the name begins where other names do.
+    reason = join_reason(row.name, say_failures(row.judgement), width - layout.verdict)
+    return pad(verdict.value, layout.verdict) + reason
+
+
+def _render_apart(row: JudgementRow, layout: _JudgementLayout, width: int) -> list[str]:
+    """The whole name, and below it the rest, if there is any."""
+    verdict, indent = row.judgement.verdict, " " * layout.verdict + GAP
+    lines = [indent + text for text in wrap(row.name, width - len(indent)) or [""]]
+    lines[0] = verdict.value + lines[0][len(verdict.value) :]
+    rest = indent + say_failures(row.judgement) if verdict is Verdict.FAILED else _join("", "", row.cells, layout)
+    return [*lines, cut(rest, width)] if rest else lines
+
+
+def _join(verdict: str, name: str, cells: dict[str, str], layout: _JudgementLayout) -> str:
+    texts = [pad(verdict, layout.verdict), GAP, pad(cut_middle(name, layout.name), layout.name)]
+    for column, size in layout.columns.items():
+        texts.append(_gap(column) + pad(cells[column], size, right=column not in (MARKS, "why")))
+    return "".join(texts).rstrip()
+
+
+def _paint(text: str, style: str, colour: bool) -> str:
+    return f"{style}{text}{END}" if colour else text
+
+
+def _paint_verdict(line: str, verdict: Verdict, colour: bool) -> str:
+    return _paint(verdict.value, STYLES[verdict], colour) + line[len(verdict.value) :]
+
+
+LEAST_WIDTH = 40
+# In the order in which they are counted, with the word for the most extreme of them where there is one.
+_EXTREMES = {Verdict.SLOWER: "worst", Verdict.FASTER: "best", Verdict.SAME: "", Verdict.UNDECIDED: ""}
+
+
+def render_judgements(
+    judgements: Sequence[CaseJudgement],
+    width: int,
+    *,
+    colour: bool = False,
+    base: str = "base",
+    head: str = "head",
+    all_cases: bool = False,
+) -> str:
+    """A line a case, the largest change first, then what the marks mean, and a closing sentence.
+
+    `base` and `head` are what the sides are called. Many cases that are the same are one line unless `all_cases`.
+    """
+    width = max(width, LEAST_WIDTH)
+    closing = "\n".join(_wrap(close(judgements), width))
+    if not judgements:
+        return closing
+    table, left_out = render_table(judgements, width, colour=colour, all_cases=all_cases)
+    meaning = f"Changes are of {printable(head)} against {printable(base)}, for one run."
+    if "±" not in left_out:
+        meaning += _explain_interval([one.time for one in judgements if one.time is not None])
+    legend = _wrap(meaning, width)
+    for mark, text in explain_doubts(judgements):
+        legend += _wrap(f"{mark}  {text}" if mark else f"Note: {text}", width, 3 if mark else 2)
+    # There is a sentence on the cause wherever a case is told of by itself.
+    missed = [column for column in reversed(left_out) if column != "why"]
+    if missed:
+        legend += _wrap(f"A wider terminal shows {', '.join(missed)} too.", width)
+    return "\n\n".join(["\n".join(table), "\n".join(legend), closing])
+
+
+def _explain_interval(times: Sequence[TimeEvidence]) -> str:
+    """How sure the intervals are, and why that is not 95 %; empty where there are none."""
+    found = [time for time in times if has_interval(time)]
+    if not found:
+        return ""
+    least = min(found, key=lambda time: time.confidence)
+    level = word_level(least.confidence)
+    which = (
+        f"the {level} interval" if len({one.confidence for one in found}) == 1 else f"an interval of at least {level}"
+    )
+    reason = explain_level(least)
+    return f" ± is {which} of the change in time{f': {reason}' if reason else ''}."
+
+
+def _wrap(text: str, width: int, hanging: int = 0) -> list[str]:
+    """A text on several lines, none of which begins with the sign of the number before."""
+    return [line.replace("\xa0", " ") for line in wrap(text.replace(" %", "\xa0%"), width, hanging)]
+
+
+def describe_judgement(judgement: CaseJudgement, width: int = 80, face: Face = "shell") -> str:
+    """The verdict, what was measured, how and why, and what is to be doubted."""
+    width = max(width, LEAST_WIDTH)
+    lines = _wrap(f"{name_case(judgement.case)}: {say_verdict(judgement)}", width, 2)
+    facts = tell_facts(judgement)
+    room = max(measure(name) for name, _ in facts)
+    for name, text in facts:
+        lines += _wrap(f"  {pad(name, room)}  {text}", width, room + 4)
+    for note in tell_notes(judgement, face):
+        lines += _wrap(f"  Note: {note}", width, 4)
+    return "\n".join(lines)
+
+
+def close(judgements: Sequence[CaseJudgement]) -> str:
+    """One sentence in which every case is counted once.
+
+    >>> close([])
+    'Nothing was compared.'
+    """
+    if not judgements:
+        return "Nothing was compared."
+    variants = Variants(judgement.case for judgement in judgements)
+    parts = []
+    for verdict, extreme in _EXTREMES.items():
+        found = [judgement for judgement in judgements if judgement.verdict is verdict]
+        if found and extreme:
+            worst = max(found, key=find_magnitude)
+            which = f"{extreme}: " if len(found) > 1 else ""
+            parts.append(f"{len(found)} {verdict.value} ({which}{say_change(worst)}, {variants.name(worst.case)})")
+        elif found:
+            parts.append(f"{len(found)} {verdict.value}")
+    failed = Counter(say_verdict(judgement) for judgement in judgements if judgement.verdict is Verdict.FAILED)
+    parts += [f"{number} {where}" for where, number in failed.items()]
+    return f"{count(len(judgements), 'case')}: {', '.join(parts)}."
+
+
+def tell_side_failures(judgements: Sequence[CaseJudgement], width: int = 80) -> str:
+    """What failed on each side: each reason once, with the cases it hit; empty where nothing did."""
+    variants = Variants(judgement.case for judgement in judgements)
+    hit: dict[Side, dict[str, dict[str, None]]] = {side: {} for side in Side}
+    for judgement in judgements:
+        for failed in judgement.failures:
+            hit[failed.side].setdefault(sum_up(failed.failure), {})[variants.name(judgement.case)] = None
+    lines: list[str] = []
+    for side, reasons in hit.items():
+        for reason, names in reasons.items():
+            lines += _wrap(f"Failed on {side.value}, {count(len(names), 'case')}: {reason}", width, 2)
+            lines += _wrap(f"  {'; '.join(names)}", width, 4)
+    return "\n".join(lines)

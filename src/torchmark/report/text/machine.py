@@ -1,0 +1,110 @@
+"""The findings of `doctor` and the result of a self-test, as text and for JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from torchmark.analysis.verdict.sequential import CONFIDENCE, SELF_TEST_FACTOR, Power, Trust, floor_for
+from torchmark.model.machine import Finding, FindingStatus, Machine
+from torchmark.report.text.terminal import count, wrap
+from torchmark.report.text.units import format_time, word_share
+
+SCHEMA = "torchmark.doctor"
+SCHEMA_VERSION = 1
+
+_MARKS = {
+    FindingStatus.GOOD: ("ok", "green"),
+    FindingStatus.NOTE: ("note", "yellow"),
+    FindingStatus.PROBLEM: ("problem", "bold red"),
+}
+
+
+def print_findings(findings: Sequence[Finding], console: Console) -> None:
+    """A line a topic, advice below its fact, and a closing sentence."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        mark, style = _MARKS[finding.status]
+        text = Text(finding.fact)
+        if finding.advice:
+            text.append(f"\n{finding.advice}", style="dim")
+        table.add_row(Text(mark, style=style), Text(finding.topic), text)
+    console.print(table)
+    problems = sum(finding.status is FindingStatus.PROBLEM for finding in findings)
+    console.print(Text(f"\n{count(problems, 'problem')}." if problems else "\nNo problems."))
+
+
+def plain_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Findings and the facts behind them, as plain values for JSON."""
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "findings": [{**dataclasses.asdict(f), "status": f.status.value} for f in findings],
+        "machine": dataclasses.asdict(machine),
+    }
+
+
+def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
+    """False alarms, power by size, and what that means for comparisons."""
+    lines = wrap(
+        f"{stmt}, about {format_time(run_s)}, against itself: {count(trust.false_alarms, 'false alarm')} in "
+        f"{count(trust.trials, 'trial')} (the true rate is below {word_share(trust.most_false)}, {CONFIDENCE:.0%} "
+        f"confidence); the same in {trust.same}. Half of them took {trust.seconds:.2f} s or less.",
+        width,
+    )
+    lines += ["", f"{'slower by':>10}  {'found':>9}  {'that is':>7}  {'seconds':>7}"]
+    lines += [_row(power) for power in trust.powers]
+    smallest = trust.smallest_seen_s
+    seen = (
+        f"The smallest slowdown that is found four times in five: {format_time(smallest)} "
+        f"({word_share(smallest / run_s)})."
+        if smallest is not None
+        else "None of these slowdowns is found four times in five: is the machine busy?"
+    )
+    floor = floor_for(run_s, trust.sd)
+    text = (
+        f"Trials against itself spread by {word_share(trust.sd)}, so that `torchmark ab` calls nothing below "
+        f"{word_share(floor)} a change of such a statement."
+    )
+    return "\n".join([*lines, "", *wrap(seen, width), *wrap(text, width)])
+
+
+def _row(power: Power) -> str:
+    found = f"{power.found} of {power.trials}"
+    return f"{format_time(power.injected_s):>10}  {found:>9}  {power.share:>7.0%}  {power.seconds:>7.2f}"
+
+
+def plain_selftest(trust: Trust, run_s: float) -> dict[str, Any]:
+    """The same as plain values for JSON."""
+    return {
+        "run_s": run_s,
+        "trials": trust.trials,
+        "false_alarms": trust.false_alarms,
+        "false_alarms_below": trust.most_false,
+        "same": trust.same,
+        "sd": trust.sd,
+        "floor": floor_for(run_s, trust.sd),
+        "floor_factor": SELF_TEST_FACTOR,
+        "seconds": trust.seconds,
+        "smallest_seen_s": trust.smallest_seen_s,
+        "powers": [
+            {
+                "injected_s": power.injected_s,
+                "trials": power.trials,
+                "found": power.found,
+                "wrong_way": power.wrong_way,
+                "low": power.low,
+                "high": power.high,
+                "seconds": power.seconds,
+            }
+            for power in trust.powers
+        ],
+    }

@@ -1,0 +1,329 @@
+"""What overrides cost, as tables by call and type and as findings."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from torchmark.analysis.overrides import CLASSIC, PLAIN, Expectation, Extreme, OverrideFinding, OverrideRow
+from torchmark.analysis.verdict.explain import (
+    ALLOCATION,
+    AUTOGRAD,
+    DISPATCHER,
+    INTERPRETER,
+    KERNEL,
+    OTHER,
+    OVERRIDES,
+    PARSING,
+    STAGES,
+    TEARDOWN,
+    TORCHSCRIPT,
+)
+from torchmark.model.plan import Metric
+from torchmark.model.run import Run, RunInfo
+from torchmark.report.caveats import explain_environments, explain_marks, find_marks
+from torchmark.report.text.failures import list_failures
+from torchmark.report.text.run_summary import describe_run, render_footer
+from torchmark.report.text.run_table import FAILED, MISSING
+from torchmark.report.text.terminal import count, cut, measure, pad, printable, wrap
+from torchmark.report.text.units import format_time, show_share
+
+INDENT = "  "
+BOLD, END = "\033[1m", "\033[0m"
+# Names have at least this much room; what is longer stands on a line of its own.
+LEAST_NAME = 22
+MICROSECOND = 1e-6
+
+HEADS = ("min", "std", "median", "±", "instr", "+ns", "+instr")
+# Which columns give way where there is little room, the first one first.
+DISPENSABLE = ("±", "std", "median")
+
+SHORT_STAGES = {
+    INTERPRETER: "interp",
+    PARSING: "parsing",
+    OVERRIDES: "t_func",
+    TORCHSCRIPT: "script",
+    DISPATCHER: "dispatch",
+    AUTOGRAD: "autograd",
+    ALLOCATION: "alloc",
+    KERNEL: "kernel",
+    TEARDOWN: "teardown",
+    OTHER: "other",
+}
+REST = "rest"
+# Less than half an instruction is shown as none.
+VISIBLE = 0.5
+
+Cells = Mapping[str, str]
+
+
+def tabulate_costs(rows: Sequence[OverrideRow], width: int, *, colour: bool = False) -> list[str]:
+    """Times in microseconds and instructions of a call, and how many of each it has more than with plain Tensors."""
+    shown = [row for row in rows if row.summary.wall or row.summary.count or not row.summary.failures]
+    heads = [head for head in HEADS if any(_fill(row)[head] for row in shown)]
+    marks = max((len(find_marks(row.summary)) for row in shown), default=0)
+    width -= marks + 1 if marks else 0
+    for head in DISPENSABLE:
+        if head in heads and _room(shown, heads, _fill, width) < LEAST_NAME:
+            heads.remove(head)
+    return list(_CallTable(shown, heads, _fill, width, colour).lines(lambda row: " " + find_marks(row.summary)))
+
+
+def _fill(row: OverrideRow) -> dict[str, str]:
+    summary, overhead = row.summary, row.overhead
+    cells = dict.fromkeys(HEADS, "")
+    failed = {metric for metric, _ in summary.failures}
+    for head, metric in (("median", Metric.WALL), ("instr", Metric.COUNT)):
+        cells[head] = FAILED if metric in failed else MISSING if metric in summary.missing else ""
+    if (wall := summary.wall) is not None:
+        times = wall.times
+        cells["min"], cells["median"] = show_us(times.minimum), show_us(times.median)
+        cells["std"] = "" if times.std is None else show_us(times.std)
+        if wall.interval is not None and times.median > 0:
+            farther = max(wall.interval.high - times.median, times.median - wall.interval.low)
+            cells["±"] = show_share(farther / times.median)
+    if summary.count is not None:
+        cells["instr"] = f"{summary.count.instructions:,.0f}"
+    if overhead is not None:
+        cells["+ns"] = "" if overhead.seconds is None else show_more(overhead.seconds / 1e-9)
+        cells["+instr"] = "" if overhead.instructions is None else show_more(overhead.instructions)
+    return cells
+
+
+def show_us(seconds: float) -> str:
+    """Microseconds without their unit; three decimals are nanoseconds.
+
+    >>> show_us(1.2344e-6), show_us(123.4e-6)
+    ('1.234', '123.4')
+    """
+    us = seconds / MICROSECOND
+    return f"{us:.3f}" if us < 100 else f"{us:,.1f}"
+
+
+def show_more(number: float) -> str:
+    """A difference as a whole number with its sign.
+
+    >>> show_more(1234.5), show_more(-0.2)
+    ('+1,234', '0')
+    """
+    return f"{number:+,.0f}" if abs(number) >= VISIBLE else "0"
+
+
+def tabulate_stages(rows: Sequence[OverrideRow], width: int, *, colour: bool = False) -> list[str]:
+    """The instructions that calls have more than with plain Tensors, by stage; each line adds up to `+instr`.
+
+    Where there is little room, the stages in which there is least are one column.
+    """
+    shown = [row for row in rows if row.overhead is not None and row.overhead.explanation is not None]
+    weights = {stage: sum(abs(_deltas(row)[stage]) for row in shown) for stage in STAGES}
+    stages = [stage for stage in STAGES if weights[stage] >= VISIBLE]
+    merged: list[str] = []
+
+    def fill(row: OverrideRow) -> dict[str, str]:
+        deltas = _deltas(row)
+        cells = {SHORT_STAGES[stage]: show_more(deltas[stage]) for stage in stages}
+        return {**cells, REST: show_more(sum(deltas[stage] for stage in merged))}
+
+    def heads() -> list[str]:
+        return [*(SHORT_STAGES[stage] for stage in stages), *([REST] if merged else [])]
+
+    while len(stages) > 1 and _room(shown, heads(), fill, width) < LEAST_NAME:
+        # Two at least, or the column could have kept its name.
+        for _ in range(1 if merged else 2):
+            stages.remove(least := min(stages, key=lambda stage: weights[stage]))
+            merged.append(least)
+    return list(_CallTable(shown, heads(), fill, width, colour).lines())
+
+
+def _deltas(row: OverrideRow) -> dict[str, float]:
+    assert row.overhead is not None
+    assert row.overhead.explanation is not None
+    return {stage.stage: stage.delta for stage in row.overhead.explanation.stages}
+
+
+def _room(rows: Sequence[OverrideRow], heads: Sequence[str], fill: Callable[[OverrideRow], Cells], width: int) -> int:
+    """What columns leave for names."""
+    return width - sum(_size(rows, head, fill) + 1 for head in heads)
+
+
+def _size(rows: Sequence[OverrideRow], head: str, fill: Callable[[OverrideRow], Cells]) -> int:
+    return max(len(head), *(measure(fill(row)[head]) for row in rows), 0)
+
+
+class _CallTable:
+    """Rows by call: a heading with the statement, and below it a line a type."""
+
+    def __init__(
+        self,
+        rows: Sequence[OverrideRow],
+        heads: Sequence[str],
+        fill: Callable[[OverrideRow], Cells],
+        width: int,
+        colour: bool,
+    ) -> None:
+        self._rows, self._fill, self._width, self._colour = rows, fill, width, colour
+        self._sizes = {head: _size(rows, head, fill) for head in heads}
+        names = max((measure(INDENT + _name(row)) for row in rows), default=0)
+        self._room = min(max(_room(rows, heads, fill, width), 1), max(names, LEAST_NAME))
+
+    def lines(self, mark: Callable[[OverrideRow], str] = lambda row: "") -> Iterator[str]:
+        """All of it; `mark` stands behind a line."""
+        if not self._rows:
+            return
+        yield self._paint(self._join("", {head: head for head in self._sizes}))
+        for _, group in itertools.groupby(self._rows, key=lambda row: row.call):
+            of_call = list(group)
+            yield self._paint(cut(f"{of_call[0].call}: {show_stmt(of_call[0])}", self._width))
+            for row in of_call:
+                name = INDENT + _name(row)
+                if measure(name) > self._room:
+                    yield cut(name, self._width)
+                    name = ""
+                yield (self._join(name, self._fill(row)) + mark(row)).rstrip()
+
+    def _join(self, name: str, cells: Cells) -> str:
+        numbers = "".join(" " + pad(cells[head], size, right=True) for head, size in self._sizes.items())
+        return pad(name, self._room) + numbers
+
+    def _paint(self, text: str) -> str:
+        return f"{BOLD}{text}{END}" if self._colour else text
+
+
+def _name(row: OverrideRow) -> str:
+    return printable(row.operands)
+
+
+def show_stmt(row: OverrideRow) -> str:
+    """The statement on a line."""
+    return printable(" ".join(line.strip() for line in row.case.args.stmt.splitlines()))
+
+
+LEAST_WIDTH = 60
+# What `torch.tensor`, which makes plain Tensors, has always been called in these lines.
+MAKER_OF_PLAIN = "tensor"
+
+
+def render_overrides(
+    run: Run,
+    rows: Sequence[OverrideRow],
+    findings: Sequence[OverrideFinding],
+    width: int,
+    *,
+    colour: bool = False,
+    shown: RunInfo | None = None,
+    store: str = "",
+) -> str:
+    """All of it. `shown` is the run as commands that are proposed may call it, `store` where it is kept."""
+    width = max(width, LEAST_WIDTH)
+    summaries = [row.summary for row in rows]
+    stages = tabulate_stages(rows, width, colour=colour)
+    parts = [
+        [describe_run(run, width)],
+        tabulate_costs(rows, width, colour=colour),
+        list(_explain_costs(run, rows, width)),
+        [*wrap("The instructions that are more than with plain Tensors, by stage of the call:", width), "", *stages]
+        if stages
+        else [],
+        _explain_stages(width) if stages else [],
+        [line for finding in findings for line in wrap(word_finding(finding), width, 2)],
+        list_classic_lines(rows),
+        list_failures(summaries, run.plan, width),
+        render_footer(summaries, run.plan, width, shown, store),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+def _explain_costs(run: Run, rows: Sequence[OverrideRow], width: int) -> Iterator[str]:
+    sampling, summaries, texts = run.plan.sampling, [row.summary for row in rows], []
+    if any(summary.wall for summary in summaries):
+        blocks = count(sampling.blocks or 0, "block")
+        texts.append(
+            f"Times are microseconds per call, of {blocks} of {sampling.number:,} calls each; std is the standard "
+            "deviation of blocks, ± the 95 % interval of the median."
+        )
+    if any(summary.count for summary in summaries):
+        texts.append("Instructions are per call, with those of the empty loop.")
+    if any(row.overhead for row in rows):
+        texts.append("What has a plus sign is more than with plain Tensors; times between minima.")
+    yield from wrap(" ".join(texts), width)
+    yield from explain_marks(summaries, width)
+    yield from explain_environments(summaries, width)
+
+
+def _explain_stages(width: int) -> list[str]:
+    long = [f"{short} is {stage}" for stage, short in SHORT_STAGES.items() if short in ("interp", "t_func", "alloc")]
+    return wrap(f"{', '.join(long)}. Functions by stage are in the JSON.", width)
+
+
+def word_finding(finding: OverrideFinding) -> str:
+    """A finding as a sentence that begins with whether it is met."""
+    return f"{'Met' if finding.is_met else 'Not met'}: {_WORDS[finding.expectation](finding)}"
+
+
+def _word_cheapest(finding: OverrideFinding) -> str:
+    least = finding.least
+    end = f"closest is {_name_type(least)}, with {least.value:+,.0f} instructions"
+    if finding.is_met:
+        return f"plain Tensors are cheapest in every call. {_capitalise(end)}."
+    return f"plain Tensors are cheapest, except in {finding.of - finding.met} of {finding.of} cases; {end}."
+
+
+def _word_nothing(finding: OverrideFinding) -> str:
+    most = finding.most
+    return (
+        "overrides cost plain Tensors next to nothing. Functions for them take at most "
+        f"{most.value:,.0f} instructions of a call ({most.row.call}); expected are less than {finding.limit:,.0f}."
+    )
+
+
+def _word_limit(finding: OverrideFinding, whom: str, expected: str) -> str:
+    least, most = finding.least, finding.most
+    pay = f"{_time(least)} to {_time(most)} more ({_name_type(least)}; {_name_type(most)})"
+    if finding.of == 1:
+        pay = f"{_time(most)} more ({_name_type(most)})"
+    return (
+        f"{whom} pay {pay}. Expected is {expected}, less than {format_time(finding.limit)}: "
+        f"{finding.met} of {count(finding.of, 'case')}."
+    )
+
+
+def _word_order(finding: OverrideFinding) -> str:
+    names = ", ".join(f"{one.row.operands} ({_time(one)})" for one in finding.order)
+    return f"the overhead of torch.add should grow from Tensor to subclasses to Tensor-likes. It grows so: {names}."
+
+
+_WORDS = {
+    Expectation.PLAIN_IS_CHEAPEST: _word_cheapest,
+    Expectation.NOTHING_FOR_PLAIN: _word_nothing,
+    Expectation.SMALL_FOR_SUBCLASSES: lambda finding: _word_limit(finding, "subclasses of Tensor", "little"),
+    Expectation.COUPLE_FOR_TENSOR_LIKES: lambda finding: _word_limit(finding, "Tensor-likes", "a couple of us"),
+    Expectation.ORDER: _word_order,
+}
+
+
+def _name_type(extreme: Extreme) -> str:
+    return f"{extreme.row.call} / {extreme.row.operands}"
+
+
+def _time(extreme: Extreme) -> str:
+    return format_time(extreme.value) if extreme.value else "0"
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def list_classic_lines(rows: Sequence[OverrideRow]) -> list[str]:
+    """The lines that reports on a change have always had, word for word."""
+    lines = []
+    for row in rows:
+        if row.has(CLASSIC) and row.summary.wall is not None:
+            name = MAKER_OF_PLAIN if row.has(PLAIN) else row.operands
+            times = row.summary.wall.times
+            std = math.nan if times.std is None else times.std
+            lines.append(
+                f"Type {name} had a minimum time of {times.minimum / MICROSECOND:.6g} us and a standard deviation of "
+                f"{std / MICROSECOND:.6g} us."
+            )
+    return lines

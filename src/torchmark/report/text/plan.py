@@ -1,0 +1,268 @@
+"""Cases as a tree by label, and what a run would do: what, where, how often, for how long."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from torchmark.analysis.estimate import Estimate
+from torchmark.model.case import AutogradMode, Case
+from torchmark.model.plan import Metric, Plan
+from torchmark.report.text.names import AS_WRITTEN, name_target
+from torchmark.report.text.terminal import count, measure, pad, printable, wrap
+from torchmark.report.text.units import format_time
+
+DEFAULT_WIDTH = 80
+# Narrower than this nothing reads well; such a terminal breaks lines by itself.
+LEAST_WIDTH = 20
+INDENT = 2
+GAP = "  "
+SEPARATOR = " · "
+
+_SPACE_WITHIN = re.compile("(?<![,;:]) ")
+
+
+def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
+    """The tree; what labels have in common is shown once. Cases of several suites are apart, below the suite's name.
+
+    >>> from torchmark.model.case import AutoLabels, RuntimeMode, TimerArgs
+    >>> from torchmark.model.task import Language
+    >>> labels = [AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, language) for language in Language]
+    >>> cases = [Case(("nn", name), label, TimerArgs("f")) for name in ("relu", "gelu") for label in labels]
+    >>> print(render_cases(cases))
+    nn
+      relu  Eager: Python, C++
+      gelu  Eager: Python, C++
+    """
+    width = max(width, LEAST_WIDTH)
+    suites: dict[str, _Node] = {}
+    for case in cases:
+        suites.setdefault(case.suite, _Node()).add(case.label, case)
+    rows: list[_Row] = []
+    for suite, root in suites.items():
+        if len(suites) > 1:
+            rows.append(_Row(0, printable(suite), ()))
+        rows += root.rows(int(len(suites) > 1))
+    # Few long names are no reason to push all variants to the right.
+    widths = (measure(row.text) for row in rows if row.cases)
+    longest = max((taken for taken in widths if taken <= width * 2 // 5), default=width // 4)
+    return "\n".join(line for row in rows for line in _lay_out(row, longest + len(GAP), width))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    depth: int
+    name: str
+    cases: tuple[Case, ...]
+
+    @property
+    def text(self) -> str:
+        return " " * (INDENT * self.depth) + self.name
+
+
+class _Node:
+    """A part of labels, the cases whose label ends with it, and what may follow it."""
+
+    def __init__(self) -> None:
+        self.cases: list[Case] = []
+        self.children: dict[str, _Node] = {}
+
+    def add(self, path: Sequence[str], case: Case) -> None:
+        node = self
+        for part in path:
+            node = node.children.setdefault(part, _Node())
+        node.cases.append(case)
+
+    def rows(self, depth: int) -> Iterator[_Row]:
+        for name, child in self.children.items():
+            # A branch that does not fork is one row.
+            path = [name]
+            while not child.cases and len(child.children) == 1:
+                ((name, child),) = child.children.items()
+                path.append(name)
+            yield _Row(depth, printable(" / ".join(path)), tuple(child.cases))
+            yield from child.rows(depth + 1)
+
+
+def _lay_out(row: _Row, column: int, width: int) -> Iterator[str]:
+    """A name, and to the right of it the variants; below it where it is too long."""
+    indent = min(INDENT * row.depth, width // 2)
+    names = wrap(row.name, width - indent - INDENT) or [""]
+    lines = [" " * indent + names[0], *(" " * (indent + INDENT) + line for line in names[1:])]
+    if not row.cases:
+        yield from lines
+        return
+    texts = list(_fold(_describe_variants(row.cases), width - column))
+    if measure(lines[-1]) + len(GAP) > column:
+        yield from lines
+    else:
+        yield from lines[:-1]
+        yield pad(lines[-1], column) + texts.pop(0)
+    yield from (" " * column + text for text in texts)
+
+
+def _wrap_list(text: str, width: int, hanging: int = 0) -> list[str]:
+    """Wrap, where there is room for that, behind commas and the like alone."""
+    glued = _SPACE_WITHIN.sub("\xa0", text)
+    if max(map(len, glued.split(" "))) > width - hanging:
+        glued = text
+    lines = textwrap.wrap(glued, width, subsequent_indent=" " * hanging, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
+def _fold(segments: Iterable[str], width: int) -> Iterator[str]:
+    """As many segments a line as fit, with separators between them."""
+    line = ""
+    for segment in segments:
+        if line and len(line) + len(SEPARATOR) + len(segment) <= width:
+            line += SEPARATOR + segment
+            continue
+        if line:
+            yield line
+        *full, line = _wrap_list(segment, width)
+        yield from full
+    if line:
+        yield line
+
+
+def _describe_variants(cases: Sequence[Case]) -> list[str]:
+    """Languages by runtime; thread counts and autograd modes behind them all, or at the runtimes that differ."""
+    variants = list(_group(cases))
+    modes = {(autograd, threads) for _, autograd, threads, _ in variants}
+    nameless = AS_WRITTEN if len({runtime for runtime, *_ in variants}) > 1 else ""
+    segments = [
+        _describe_variant(runtime or nameless, _describe_modes(autograd, threads) if len(modes) > 1 else "", languages)
+        for runtime, autograd, threads, languages in variants
+    ]
+    common = _describe_modes(*modes.pop()) if len(modes) == 1 else ""
+    return [*segments, *(["each " + common] if common else [])]
+
+
+_Texts = tuple[str, ...]
+_Variant = tuple[str, _Texts, tuple[int, ...], _Texts]
+
+
+def _group(cases: Sequence[Case]) -> Iterator[_Variant]:
+    """Cases as products: a runtime with autograd modes, thread counts and languages, all of them combined."""
+    languages: dict[tuple[str, str, int], dict[str, None]] = {}
+    for case in cases:
+        labels = case.autolabels.as_dict
+        key = labels["runtime"], labels["autograd"], case.args.num_threads
+        languages.setdefault(key, {})[labels["language"]] = None
+    threads: dict[tuple[str, str, _Texts], list[int]] = {}
+    for (runtime, autograd, n), spoken in languages.items():
+        threads.setdefault((runtime, autograd, tuple(spoken)), []).append(n)
+    modes: dict[tuple[str, _Texts, tuple[int, ...]], list[str]] = {}
+    for (runtime, autograd, spoken_all), numbers in threads.items():
+        modes.setdefault((runtime, spoken_all, tuple(sorted(numbers))), []).append(autograd)
+    for (runtime, spoken_all, numbers_all), several in modes.items():
+        yield runtime, tuple(several), numbers_all, spoken_all
+
+
+def _describe_variant(runtime: str, modes: str, languages: _Texts) -> str:
+    head = " ".join(filter(None, (runtime, f"({modes})" if modes else "")))
+    return ": ".join(filter(None, (head, ", ".join(languages))))
+
+
+def _describe_modes(autograd: _Texts, threads: tuple[int, ...]) -> str:
+    """What is not the usual of forward alone and one thread."""
+    parts = []
+    if autograd not in ((AutogradMode.FORWARD.value,), (AutogradMode.EXPLICIT.value,)):
+        parts.append(", ".join(name or AS_WRITTEN for name in autograd))
+    if threads != (1,):
+        parts.append(f"{', '.join(map(str, threads))} threads")
+    return "; ".join(parts)
+
+
+def summarise_cases(cases: Sequence[Case], of: int | None = None, width: int = DEFAULT_WIDTH) -> str:
+    """How many there are, of how many, and of which kinds; tags on a line of their own.
+
+    >>> from torchmark.model.case import AutoLabels, RuntimeMode, TimerArgs
+    >>> from torchmark.model.task import Language
+    >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON)
+    >>> print(summarise_cases([Case(("add",), labels, TimerArgs("f"), tags=("quick",))], of=5))
+    1 of 5 cases: 1 Python; 1 Eager
+    Tags: 1 quick
+    """
+    width = max(width, LEAST_WIDTH)
+    number = count(len(cases), "case") if of is None or of == len(cases) else f"{len(cases)} of {count(of, 'case')}"
+    labels = [case.autolabels.as_dict for case in cases]
+    kinds = [_tally(label["language"] for label in labels)]
+    if any(label["runtime"] for label in labels):
+        kinds.append(_tally(label["runtime"] for label in labels))
+    if {label["autograd"] for label in labels} - {AutogradMode.FORWARD.value, AutogradMode.EXPLICIT.value}:
+        kinds.append(_tally(label["autograd"] for label in labels))
+    threads = Counter(case.args.num_threads for case in cases)
+    if set(threads) - {1}:
+        kinds.append(", ".join(f"{n} with {count(size, 'thread')}" for size, n in sorted(threads.items())))
+    lines = _wrap_list(f"{number}: {'; '.join(kinds)}", width, INDENT)
+    tags = _tally(tag for case in cases for tag in case.tags)
+    return "\n".join([*lines, *_wrap_list(f"Tags: {tags}", width, INDENT)] if tags else lines)
+
+
+def _tally(texts: Iterable[str]) -> str:
+    return ", ".join(f"{n} {text or AS_WRITTEN}" for text, n in Counter(texts).items())
+
+
+LEAST_PLAN_WIDTH = 40
+
+
+def render_plan(plan: Plan, expected: Estimate, cores: int, width: int, *, of: int | None = None) -> str:
+    """The cases, how each is measured, where, and how long that will take. `of` is how many there were to select."""
+    width = max(width, LEAST_PLAN_WIDTH)
+    lines = summarise_cases(plan.cases, of, width).split("\n")
+    for text in (*_word_sampling(plan), _word_places(plan, cores), _word_estimate(expected)):
+        lines += wrap(text, width, 2)
+    return "\n".join(lines)
+
+
+def _word_sampling(plan: Plan) -> list[str]:
+    sampling, texts = plan.sampling, []
+    if Metric.WALL in sampling.metrics:
+        texts.append(f"Timed: one after the other, each for {format_time(sampling.min_run_time_s)} or more")
+    if Metric.COUNT in sampling.metrics:
+        texts.append(f"Counted: in {count(len(sampling.layouts), 'memory layout')}")
+    if sampling.repeat > 1:
+        texts.append(f"Rounds: {sampling.repeat}")
+    return texts
+
+
+def _word_places(plan: Plan, cores: int) -> str:
+    where = f"{count(cores, 'core')}"
+    if len(plan.targets) > 1:
+        where += f"; {len(plan.targets)} environments: {', '.join(map(name_target, plan.targets))}"
+    return f"Where: {where}"
+
+
+def _word_estimate(expected: Estimate) -> str:
+    results = count(expected.total, "result")
+    if not expected.total:
+        return "Nothing is left to measure."
+    if not expected.known:
+        basis = "a rough guess: none of these has been measured here"
+    else:
+        basis = f"from {expected.known} of {expected.total} earlier durations"
+    times = f"about {format_duration(expected.clock_s)}, {format_duration(expected.cpu_s)} of processor time"
+    return f"{results}: {times} ({basis})"
+
+
+def format_duration(seconds: float) -> str:
+    """A length of time as one speaks of it.
+
+    >>> format_duration(0.4), format_duration(75), format_duration(3700), format_duration(200000)
+    ('1 s', '75 s', '1 h 2 min', '2 d 7 h')
+    """
+    whole = max(round(seconds), 1)
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"

@@ -1,0 +1,349 @@
+"""What stands above and below the results of a run, the nodes it used, and the list of runs."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from torchmark.analysis.results import list_kinds, list_nodes
+from torchmark.model.environment import Environment
+from torchmark.model.node import Node, NodeKind
+from torchmark.model.plan import Metric, Plan, Target
+from torchmark.model.run import Host, Run, RunEntry, RunInfo, Source
+from torchmark.model.shard import name_shard
+from torchmark.model.summary import CaseSummary
+from torchmark.report.text.names import name_case, name_target
+from torchmark.report.text.terminal import ELLIPSIS, count, cut, measure, pad, printable, wrap
+
+# As many names as a person reads; of more, the first few show how they are called.
+MOST_NAMES = 8
+SOME_NAMES = 2
+
+SHORT_BUILD_COMMIT = 10
+_TRAITS = {
+    "cpu": "{}",
+    "torch": "torch {}",
+    "torch_commit": "torch at {}",
+    "torch_build": "build {} of torch",
+    "capability": "{}",
+    "valgrind": "Valgrind {}",
+    "hash_seed": "hash seed {}",
+}
+_UNKNOWN = {
+    "cpu": "an unknown processor",
+    "torch": "an unknown torch",
+    "torch_commit": "torch at an unknown commit",
+    "capability": "an unknown instruction set",
+    "valgrind": "an unknown Valgrind",
+    "hash_seed": "an unknown hash seed",
+}
+
+
+def list_names(names: Sequence[str]) -> str:
+    """All of few names, and the first of many.
+
+    >>> list_names(["a", "b"]), list_names([f"n-{i:03}" for i in range(1, 101)])
+    ('a, b', 'n-001, n-002, …')
+    """
+    shown = names if len(names) <= MOST_NAMES else [*names[:SOME_NAMES], ELLIPSIS]
+    return ", ".join(map(printable, shown))
+
+
+def word_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
+    """Which nodes these are, and their processors, with whose they are if they differ; empty where there are none.
+
+    >>> word_nodes([Node("a", "EPYC"), Node("b", "EPYC")], timed=True)
+    '2 nodes: a, b; EPYC'
+    >>> word_nodes([Node("a", "EPYC"), Node("b", "Xeon"), Node("c", "EPYC")], timed=True)
+    '3 nodes: EPYC (a, c); Xeon (b); times of each are kept apart'
+    """
+    if not nodes:
+        return ""
+    by_cpu: dict[str | None, list[str]] = {}
+    for node in nodes:
+        by_cpu.setdefault(node.cpu_model, []).append(node.name)
+    names = [node.name for node in nodes]
+    if len(by_cpu) == 1:
+        cpus = [cpu for cpu in by_cpu if cpu is not None]
+        shown = f": {list_names(names)}" if len(names) <= MOST_NAMES else f" ({list_names(names)})"
+        return "; ".join([f"{count(len(names), 'node')}{shown}", *cpus])
+    ordered = sorted(by_cpu.items(), key=lambda item: -len(item[1]))
+    kinds = (f"{_word_trait('cpu', cpu)} ({_number(owners)})" for cpu, owners in ordered)
+    return f"{count(len(names), 'node')}: {'; '.join(kinds)}{'; times of each are kept apart' if timed else ''}"
+
+
+def _number(names: Sequence[str]) -> str:
+    """Names, and how many there are where not all are told."""
+    return list_names(names) if len(names) <= MOST_NAMES else f"{len(names)}: {list_names(names)}"
+
+
+def word_kinds(kinds: Sequence[NodeKind]) -> str:
+    """What tells the kinds apart that counts come from; empty where there is but one.
+
+    >>> word_kinds([NodeKind((("capability", "AVX2"),), (Node("a"),)), NodeKind((("capability", None),), (Node("b"),))])
+    'Counts come from 2 kinds of nodes: AVX2 (a); an unknown instruction set (b); they are kept apart'
+    """
+    if len(kinds) < 2:
+        return ""
+    told = [
+        f"{', '.join(_word_trait(*trait) for trait in kind.traits)} ({_number([node.name for node in kind.nodes])})"
+        for kind in kinds
+    ]
+    return f"Counts come from {len(kinds)} kinds of nodes: {'; '.join(told)}; they are kept apart"
+
+
+def _word_trait(what: str, value: str | None) -> str:
+    if value is None:
+        return _UNKNOWN[what]
+    short = value[:SHORT_BUILD_COMMIT] if what == "torch_commit" else value.removeprefix("valgrind-")
+    return _TRAITS[what].format(short)
+
+
+def tell_nodes(run: Run) -> Iterator[str]:
+    """A line on the nodes of a run, and one for each target whose counts are of several kinds; none for one machine."""
+    host = run.info.host
+    nodes = list_nodes(run.outcomes, host)
+    if not nodes:
+        return
+    yield word_nodes(nodes, timed=Metric.WALL in run.plan.sampling.metrics)
+    for target in run.plan.targets:
+        outcomes = (outcome for outcome in run.outcomes if outcome.order.target == target)
+        if text := word_kinds(list_kinds(outcomes, Metric.COUNT, host)):
+            yield f"({name_target(target)}) {text}" if len(run.plan.targets) > 1 else text
+
+
+LAST_RUN = "@"
+# Of the thirty-two digits of an identity, so many are told: enough to mean one run.
+SHORT_ID = 12
+
+
+def render_footer(
+    summaries: Sequence[CaseSummary], plan: Plan, width: int, run: RunInfo | None = None, store: str = ""
+) -> list[str]:
+    """A sentence that adds up, and a command to go on with."""
+    failed = sum(bool(summary.failures) for summary in summaries)
+    missing = sum(bool(summary.missing) and not summary.failures for summary in summaries)
+    measured = len(summaries) - failed - missing
+    noun = "case" if len(plan.targets) == 1 else "result"
+    if not summaries:
+        return ["Nothing was measured."]
+    if measured == len(summaries):
+        parts = [f"All of {count(measured, noun)} measured" if measured > 1 else f"1 {noun} measured"]
+    else:
+        parts = [f"{measured} of {count(len(summaries), noun)} measured"]
+    parts += [f"{failed} failed"] if failed else []
+    parts += [f"{missing} not measured yet"] if missing else []
+    return wrap(_name_part(run) + ", ".join(parts) + ".", width) + _advise(
+        summaries, run, width, f" --store {shlex.quote(store)}" if store else ""
+    )
+
+
+def _name_part(run: RunInfo | None) -> str:
+    shard = None if run is None else name_shard(run)
+    return "" if shard is None else f"Shard {printable(shard)}: "
+
+
+def name_run(run: RunInfo | None) -> str:
+    """How a run is referred to on the command line."""
+    return LAST_RUN if run is None else shlex.quote(run.name or run.id[:SHORT_ID])
+
+
+def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int, where: str) -> list[str]:
+    """The most urgent thing first; commands are on lines of their own, to be copied."""
+    steps = []
+    if any(summary.missing for summary in summaries):
+        which = "" if run is None else f" --name {name_run(run)}"
+        steps.append(("Go on with", f"torchmark run --resume{which}{where}"))
+    if any(summary.failures for summary in summaries):
+        steps.append(("See why with", f"torchmark show {name_run(run)} --failures{where}"))
+    if run is not None and name_shard(run) is not None:
+        steps.append(("Put all shards together with", "torchmark merge STORE... -o STORE"))
+    counted = [summary.case for summary in summaries if summary.count]
+    if not steps and counted:
+        shortest = shlex.quote(min(map(name_case, counted), key=len))
+        which = f"{name_run(run)} --functions {shortest}{where}"
+        steps.append(("See where instructions go with", f"torchmark show {which}"))
+    if not steps and summaries:
+        steps.append(("See this again with", f"torchmark show {name_run(run)}{where}"))
+    lines: list[str] = []
+    for text, command in steps:
+        line, alone = f"{text}:  {command}", f"  {command}"
+        if len(line) <= width:
+            lines.append(line)
+        elif len(alone) <= width:
+            lines += [f"{text}:", alone]
+        else:
+            lines += wrap(line, width, 2)
+    return lines
+
+
+SHORT_COMMIT = 10
+
+
+def describe_run(run: Run, width: int) -> str:
+    """A few lines."""
+    nodes, host = list(tell_nodes(run)), _word_host(run.info.host)
+    texts = [_word_run(run.info), *_word_environments(run), *nodes, f"begun on {host}" if nodes else host]
+    texts += [text for text in (word_sources(run.info.sources),) if text]
+    first, *others = (printable(text) for text in texts)
+    lines = wrap(first, width, 2)
+    for text in others:
+        lines += ["  " + line for line in wrap(text, width - 2, 2)]
+    return "\n".join(lines)
+
+
+def _word_run(info: RunInfo) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.created))
+    name = f"{info.name} ({info.id[:SHORT_ID]})" if info.name else info.id[:SHORT_ID]
+    if info.finished is not None:
+        state = f"finished {time.strftime('%Y-%m-%d %H:%M', time.localtime(info.finished))}"
+    else:
+        shard = name_shard(info)
+        part = "not finished" if shard is None else f"shard {shard}"
+        state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
+    failed = f", {count(info.failures, 'failure')}" if info.failures else ""
+    return f"Run {name}, {when}, {state}{failed}"
+
+
+def _word_environments(run: Run) -> Iterator[str]:
+    """The interpreter and torch of each target, as its outcomes tell."""
+    found: dict[Target, list[Environment]] = {target: [] for target in run.plan.targets}
+    for outcome in run.outcomes:
+        if outcome.environment is not None:
+            found.setdefault(outcome.order.target, []).append(outcome.environment)
+    for target, environments in found.items():
+        if environments:
+            where = f"({name_target(target)}) " if len(found) > 1 else ""
+            yield where + _word_environment(list(dict.fromkeys(environments)))
+
+
+def _word_environment(environments: list[Environment]) -> str:
+    # A run that was gone on with elsewhere, or after an upgrade, has several.
+    texts = [
+        f"{what} {' and '.join(dict.fromkeys(versions))}"
+        for what, versions in (
+            ("torch", (one.torch_version for one in environments)),
+            ("Python", (one.python_version for one in environments)),
+        )
+    ]
+    counted = next((one for one in environments if one.valgrind is not None), None)
+    native = {one.cpu_capability for one in environments if one.valgrind is None}
+    native |= {one.native_capability for one in environments}
+    texts += sorted(filter(None, native))
+    if counted is not None and counted.valgrind is not None:
+        under = f" (where it is {counted.cpu_capability})" if counted.cpu_capability not in (None, *native) else ""
+        texts.append(f"Valgrind {counted.valgrind.removeprefix('valgrind-')}{under}")
+    return ", ".join(texts)
+
+
+def _word_host(host: Host) -> str:
+    texts = [host.cpu_model] if host.cpu_model else []
+    if host.cores_allowed is not None and host.cores_allowed != host.cores_online:
+        texts.append(f"{host.cores_allowed} of {host.cores_online or '?'} cores")
+    elif host.cores_online is not None:
+        texts.append(count(host.cores_online, "core"))
+    if host.cpu_quota is not None:
+        texts.append(f"a quota of {host.cpu_quota:g}")
+    return ", ".join([*texts, host.system])
+
+
+def word_sources(sources: tuple[Source, ...]) -> str:
+    """Where the cases come from."""
+    return "; ".join(
+        source.suite
+        + (f" at {source.commit[:SHORT_COMMIT]}" if source.commit else "")
+        + (" with changes" if source.dirty else "")
+        for source in sources
+    )
+
+
+DEFAULT_WIDTH = 80
+# The shortest beginning of an id that is shown, and what names and versions are not cut below.
+SHORTEST_ID = 8
+SHORTEST_TEXT = 6
+
+_HEADINGS = ("run", "name", "when", "cases", "results", "failed", "torch", "state")
+_NUMBERS = {"cases", "results", "failed"}
+_GAP = "  "
+
+
+def tell_state(entry: RunEntry) -> str:
+    """Whether a run is complete, was stopped or is under way, in one word; of a part of a run, which part it is."""
+    if entry.writer is not None:
+        return "running"
+    if entry.info.finished is not None:
+        return "complete"
+    shard = name_shard(entry.info)
+    return "stopped" if shard is None else f"shard {printable(shard)}"
+
+
+def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
+    """A row for each run. Where there is little room, the number of cases gives way, then versions and names are cut.
+
+    Names last: they are what runs are asked for by.
+    """
+    length = _find_id_length([entry.info.id for entry in entries])
+    rows = (_make_row(entry, length) for entry in entries)
+    columns = {column[0]: column for column in zip(_HEADINGS, *rows, strict=True)}
+    if _exceed(columns, width):
+        del columns["cases"]
+    for heading in ("torch", "name"):
+        longest = max(_measure(columns[heading]) - _exceed(columns, width), SHORTEST_TEXT)
+        columns[heading] = tuple(cut(text, longest) for text in columns[heading])
+    lines = zip(*(_pad(column) for column in columns.values()), strict=True)
+    return "\n".join(_GAP.join(line).rstrip() for line in lines)
+
+
+def _exceed(columns: Mapping[str, Sequence[str]], width: int) -> int:
+    """By how much a table is too wide."""
+    taken = sum(_measure(column) for column in columns.values()) + len(_GAP) * (len(columns) - 1)
+    return max(taken - width, 0)
+
+
+def _make_row(entry: RunEntry, id_length: int) -> tuple[str, ...]:
+    info = entry.info
+    return (
+        info.id[:id_length],
+        printable(info.name),
+        _show_moment(info.created),
+        str(entry.cases),
+        f"{info.outcomes}/{info.orders}",
+        str(info.failures),
+        printable(_tell_torch(entry)),
+        tell_state(entry),
+    )
+
+
+def _tell_torch(entry: RunEntry) -> str:
+    """The versions; where several targets have names, those."""
+    names = [name for name in entry.targets if name]
+    return ", ".join(names if len(names) > 1 else entry.torch_versions)
+
+
+def _find_id_length(ids: Sequence[str]) -> int:
+    """How much of each id tells it from all others."""
+    ordered = sorted(ids)
+    shared = (_count_shared(one, two) + 1 for one, two in itertools.pairwise(ordered))
+    return max(SHORTEST_ID, *shared, 0)
+
+
+def _count_shared(one: str, two: str) -> int:
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
+
+
+def _show_moment(moment: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+    except (OverflowError, ValueError, OSError):  # no clock has ever shown that
+        return "?"
+
+
+def _measure(column: Sequence[str]) -> int:
+    return max(map(measure, column))
+
+
+def _pad(column: Sequence[str]) -> list[str]:
+    width = _measure(column)
+    return [pad(text, width, right=column[0] in _NUMBERS) for text in column]

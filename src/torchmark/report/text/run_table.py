@@ -1,0 +1,399 @@
+"""The table of a run's results: one line for each case, and what compiling costs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from torchmark.model.case import AutogradMode
+from torchmark.model.compiling import CompileCosts
+from torchmark.model.plan import Metric, Plan, Target
+from torchmark.model.run import RunInfo
+from torchmark.model.summary import CaseSummary, WallSummary
+from torchmark.model.times import Times
+from torchmark.report.caveats import explain_environments, explain_marks, find_marks
+from torchmark.report.text.failures import join_reason, list_failures
+from torchmark.report.text.names import Variants, explain_short_words, name_target
+from torchmark.report.text.run_summary import render_footer
+from torchmark.report.text.terminal import count, cut, cut_middle, measure, one_line, pad, printable, wrap
+from torchmark.report.text.units import format_time, show_allocations, show_share, show_time
+from torchmark.stats.order import quantile
+
+HEADS = ("guards, call", "first compile", "from cache", "graphs", "breaks")
+# Heads for terminals without much room.
+SHORT_HEADS = ("guards", "first", "cached", "graphs", "breaks")
+LEAST_COMPILE_NAME = 36
+MOST_BREAKS = 5
+TITLE = "torch.compile"
+
+
+def render_compile_costs(summaries: Sequence[CaseSummary], width: int) -> list[str]:
+    """The table with its explanation; nothing where nothing was compiled."""
+    compiled = [(summary, summary.wall.compiling) for summary in summaries if summary.wall and summary.wall.compiling]
+    if not compiled:
+        return []
+    names = _name(compiled, several=len({summary.target for summary in summaries}) > 1)
+    cells = [_fill(costs) for _, costs in compiled]
+    heads = HEADS if width - sum(map(len, HEADS)) - 2 * len(HEADS) >= LEAST_COMPILE_NAME else SHORT_HEADS
+    sizes = [max(len(head), *map(len, column)) for head, column in zip(heads, zip(*cells, strict=True), strict=True)]
+    while sizes and width - sum(sizes) - 2 * len(sizes) < LEAST_COMPILE_NAME // 2:
+        sizes.pop()
+    room = width - sum(sizes) - 2 * len(sizes)
+    size = min(room, max(len(TITLE), *map(measure, names)))
+    lines = [_join_compile_cells(TITLE, heads, sizes, size)]
+    lines += [
+        _join_compile_cells(cut_middle(name, size), row, sizes, size) for name, row in zip(names, cells, strict=True)
+    ]
+    lines += [join_reason(names[i], text, width) for i, text in _tell_breaks([costs for _, costs in compiled])]
+    text = "Besides the steady time above: guards and the way in and out of each call; compiling with an empty cache, "
+    return [*(cut(line, width) for line in lines), *wrap(f"{text}and in another process with a filled one.", width)]
+
+
+def _name(compiled: Sequence[tuple[CaseSummary, CompileCosts]], *, several: bool) -> list[str]:
+    """What stands in the table's corner need not be said again in every line."""
+    variants = Variants(summary.case for summary, _ in compiled)
+    names = [variants.name(summary.case).replace(f", {TITLE}", "", 1) for summary, _ in compiled]
+    targets = [f" ({name_target(summary.target)})" if several else "" for summary, _ in compiled]
+    return [name + target for name, target in zip(names, targets, strict=True)]
+
+
+def _fill(costs: CompileCosts) -> tuple[str, ...]:
+    calls = costs.call.per_run
+    return (
+        show_time(quantile(sorted(calls), 0.5)) if calls else "",
+        show_time(costs.cold_s),
+        show_time(costs.warm_s) if costs.warm.cache_hits else "no cache",
+        str(costs.graphs),
+        str(costs.graph_breaks),
+    )
+
+
+def _tell_breaks(all_costs: Sequence[CompileCosts]) -> list[tuple[int, str]]:
+    """What broke graphs and what was not compiled at all, of the first few cases that had it."""
+    told = []
+    for i, costs in enumerate(all_costs):
+        texts = list(map(printable, costs.cold.breaks))
+        if costs.cold.abandoned:
+            texts.append(f"{count(costs.cold.abandoned, 'function')} left to the interpreter")
+        if texts:
+            told.append((i, "; ".join(texts)))
+    return told[:MOST_BREAKS]
+
+
+def _join_compile_cells(name: str, cells: Sequence[str], sizes: Sequence[int], size: int) -> str:
+    return pad(name, size) + "".join("  " + pad(cell, n, right=True) for cell, n in zip(cells, sizes, strict=False))
+
+
+def describe_compile_costs(costs: CompileCosts) -> str:
+    """A line for each cost, then what was compiled and what was not; nothing at the end."""
+    rows = tell_compile_costs(costs)
+    width = max(len(name) for name, _ in rows)
+    lines = [f"  {name:<{width}}  {text}" for name, text in rows]
+    return "\n".join([*lines, *(f"    break: {text}" for text in costs.cold.breaks)])
+
+
+def tell_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
+    """Each cost by its name."""
+    return (
+        ("steady call", _median(costs.steady)),
+        ("guards and call", _median(costs.call)),
+        ("compile, empty cache", format_time(costs.cold_s)),
+        _word_warm(costs),
+        ("graphs", _word_graphs(costs)),
+    )
+
+
+def _median(times: Times) -> str:
+    return format_time(quantile(sorted(times.per_run), 0.5))
+
+
+def _word_warm(costs: CompileCosts) -> tuple[str, str]:
+    """Back ends other than Inductor keep nothing, and Inductor may refuse to."""
+    if costs.warm.cache_hits:
+        return "compile, from cache", format_time(costs.warm_s)
+    return "compile, again", f"{format_time(costs.warm_s)} (nothing was found in the cache)"
+
+
+def _word_graphs(costs: CompileCosts) -> str:
+    breaks = count(costs.graph_breaks, "break") if costs.graph_breaks else "no breaks"
+    text = f"{costs.graphs}, {breaks}"
+    if costs.cold.abandoned:
+        text += f", {count(costs.cold.abandoned, 'function')} left to the interpreter"
+    return text
+
+
+FAILED = "failed"
+MISSING = "-"
+INDENT = "  "
+
+T = TypeVar("T", bound=Hashable)
+
+# What qualifies the number before it.
+QUALIFYING = ("±", "spread")
+# The columns, in their order, with the metric they belong to.
+COLUMNS = {
+    "time": Metric.WALL,
+    "±": Metric.WALL,
+    "instructions": Metric.COUNT,
+    "spread": Metric.COUNT,
+    "mallocs": Metric.COUNT,
+    "tensors": Metric.COUNT,
+}
+
+
+def find_margin(wall: WallSummary) -> float | None:
+    """How far the farther end of the interval is from the median, as a share of it; None where there is none."""
+    median = wall.times.median
+    if wall.interval is None or median <= 0:
+        return None
+    return max(wall.interval.high - median, median - wall.interval.low) / median
+
+
+def fill_cells(summary: CaseSummary) -> dict[str, str]:
+    """The text of each column."""
+    failed = {metric for metric, _ in summary.failures}
+    cells = dict.fromkeys(COLUMNS, "")
+    for column, metric in (("time", Metric.WALL), ("instructions", Metric.COUNT)):
+        cells[column] = FAILED if metric in failed else MISSING if metric in summary.missing else ""
+    if (wall := summary.wall) is not None:
+        cells["time"] = show_time(wall.times.median)
+        if (margin := find_margin(wall)) is not None:
+            cells["±"] = "±" + show_share(margin)
+    if (counted := summary.count) is not None:
+        cells["instructions"] = f"{counted.instructions:,.0f}"
+        cells["spread"] = "" if counted.spread is None else show_share(counted.spread)
+        cells["mallocs"] = show_allocations(counted.allocations)
+        cells["tensors"] = show_allocations(counted.tensor_allocations)
+    return cells
+
+
+@dataclasses.dataclass(frozen=True)
+class ResultRow:
+    """A case in one environment."""
+
+    heading: str
+    above: str
+    """A line of its own before the row."""
+    leaf: str
+    """Empty where it is that of the row above."""
+    words: tuple[str, ...]
+    short_words: tuple[str, ...]
+    cells: dict[str, str]
+    marks: str
+    stmt: str
+
+    def variant(self, *, short: bool) -> str:
+        """How the case differs from others of its label."""
+        return " ".join(self.short_words if short else self.words)
+
+    def room(self, *, short: bool) -> int:
+        """Columns that the name takes on a single line."""
+        return measure(" ".join(filter(None, (INDENT + self.leaf, self.variant(short=short)))))
+
+
+def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target]) -> list[ResultRow]:
+    """Rows by what their labels begin with. Environments are blocks within each variant, as close as can be."""
+    variants = Variants(summary.case for summary in summaries)
+    places = {target: i for i, target in enumerate(targets)}
+    headings = _number(variants.heading(summary.case) for summary in summaries)
+    labels = _number((summary.case.suite, summary.case.label) for summary in summaries)
+    runtimes = _number(summary.case.autolabels.as_dict["runtime"] for summary in summaries)
+    modes = list(AutogradMode)
+
+    def position(summary: CaseSummary) -> tuple[int, ...]:
+        case = summary.case
+        variant = runtimes[case.autolabels.as_dict["runtime"]], modes.index(case.autolabels.autograd)
+        heading, label = headings[variants.heading(case)], labels[case.suite, case.label]
+        return heading, label, *variant, case.args.num_threads, places.get(summary.target, len(places))
+
+    rows: list[ResultRow] = []
+    last: tuple[int, ...] = ()
+    for place, block in itertools.groupby(sorted(summaries, key=position), key=position):
+        for i, summary in enumerate(block):
+            if len(targets) > 1:
+                rows.append(_make_block_row(summary, variants, first=i == 0, anew=place[:-1] != last[:-1]))
+            else:
+                rows.append(_make_row(summary, variants, anew=place[:2] != last[:2]))
+            last = place
+    return rows
+
+
+def _number(values: Iterable[T]) -> dict[T, int]:
+    return {value: i for i, value in enumerate(dict.fromkeys(values))}
+
+
+def _make_row(summary: CaseSummary, variants: Variants, *, anew: bool) -> ResultRow:
+    case = summary.case
+    return ResultRow(
+        heading=variants.heading(case),
+        above="",
+        leaf=variants.leaf(case) if anew else "",
+        words=variants.words(case),
+        short_words=variants.words(case, short=True),
+        cells=fill_cells(summary),
+        marks=find_marks(summary),
+        stmt=printable(one_line(case.args.stmt.strip())),
+    )
+
+
+def _make_block_row(summary: CaseSummary, variants: Variants, *, first: bool, anew: bool) -> ResultRow:
+    """A row below its case's name, in a block of those in the same environment."""
+    case, kind = summary.case, variants.kind(summary.case)
+    return dataclasses.replace(
+        _make_row(summary, variants, anew=anew),
+        above=variants.leaf(case) + (f": {' '.join(kind)}" if kind else "") if anew else "",
+        leaf=f"{INDENT}({name_target(summary.target)})" if first else "",
+        words=variants.language(case),
+        short_words=variants.language(case, short=True),
+    )
+
+
+def place_name(row: ResultRow, room: int, width: int, *, short: bool) -> tuple[list[str], str]:
+    """Lines for what does not fit beside the rest, and what stands before the numbers, exactly as wide as the room."""
+    indent, variant = INDENT if row.heading else "", row.variant(short=short)
+    lines = [cut(indent + row.above, width)] if row.above else []
+    if row.leaf and measure(indent + " ".join(filter(None, (row.leaf, variant)))) <= room:
+        # The variant stands at the right, next to the numbers.
+        return lines, pad(indent + row.leaf, room - measure(variant)) + variant
+    if row.leaf:
+        lines.append(cut(indent + row.leaf, width))
+    return lines, pad(cut_middle(variant, room), room, right=True)
+
+
+LEAST_WIDTH = 40
+# Names have at least this much room; columns of numbers give way.
+LEAST_NAME = 16
+# In which order they do.
+DISPENSABLE = ("tensors", "mallocs", "spread", "±")
+# Statements are shown where there is so much room for them.
+LEAST_STATEMENT = 20
+GAP = "  "
+# The heads of the columns are told again below a table that is higher than most terminals.
+TALL = 40
+
+BOLD, RED, END = "\033[1m", "\033[31m", "\033[0m"
+
+
+def render_results(
+    summaries: Sequence[CaseSummary],
+    plan: Plan,
+    width: int,
+    *,
+    colour: bool = False,
+    run: RunInfo | None = None,
+    store: str = "",
+) -> str:
+    """The table, and below it legend, notes, failures and a closing sentence.
+
+    Cases of which nothing was measured because all of it failed are among the failures only. `store` is where the run
+    is kept, if commands that are proposed have to say so.
+    """
+    width = max(width, LEAST_WIDTH)
+    shown = [summary for summary in summaries if summary.wall or summary.count or not summary.failures]
+    parts: list[list[str]] = []
+    if shown:
+        parts += [_render_table(shown, plan, width, colour), list(_explain(shown, plan, width))]
+    parts.append(render_compile_costs(shown, width))
+    failures = list_failures(summaries, plan, width)
+    parts.append([_paint(failures[0], RED + BOLD, colour), *failures[1:]] if failures else [])
+    parts.append(render_footer(summaries, plan, width, run, store))
+    return "\n\n".join("\n".join(part) for part in parts if part)
+
+
+@dataclasses.dataclass(frozen=True)
+class _ResultLayout:
+    columns: dict[str, int]
+    """Widths of the columns of numbers."""
+    marks: int
+    room: int
+    """Of names."""
+    short: bool
+    statement: int
+    """Columns for statements; 0 where there are none."""
+    left_out: tuple[str, ...]
+
+
+def _lay_out(rows: Sequence[ResultRow], plan: Plan, width: int) -> _ResultLayout:
+    wanted = [column for column, metric in COLUMNS.items() if metric in plan.sampling.metrics]
+    # What only qualifies others is left out where there is nothing to say.
+    wanted = [column for column in wanted if column not in QUALIFYING or any(row.cells[column] for row in rows)]
+    sizes = {column: max(len(column), *(measure(row.cells[column]) for row in rows)) for column in wanted}
+    marks = max(len(row.marks) for row in rows)
+    left_out = []
+    for column in DISPENSABLE:
+        if column in sizes and width - _add_up(sizes, marks) < LEAST_NAME:
+            del sizes[column]
+            left_out.append(column)
+    most = max(width - _add_up(sizes, marks), 0)
+    short = max(row.room(short=False) for row in rows) > most
+    room = min(max(row.room(short=short) for row in rows), most)
+    rest = width - room - _add_up(sizes, marks) - len(GAP)
+    return _ResultLayout(sizes, marks, room, short, rest if rest >= LEAST_STATEMENT else 0, tuple(left_out))
+
+
+def _add_up(sizes: dict[str, int], marks: int) -> int:
+    return sum(len(_gap(column)) + size for column, size in sizes.items()) + (marks + 1 if marks else 0)
+
+
+def _gap(column: str) -> str:
+    """What qualifies the number before it is close to it."""
+    return " " if column in (*QUALIFYING, "tensors") else GAP
+
+
+def _render_table(summaries: Sequence[CaseSummary], plan: Plan, width: int, colour: bool) -> list[str]:
+    rows = make_rows(summaries, plan.targets)
+    layout = _lay_out(rows, plan, width)
+    head = _join("", {column: column for column in layout.columns}, "", "statement", layout)
+    lines, heading = [_paint(cut(head, width), BOLD, colour)], ""
+    for row in rows:
+        if row.heading != heading:
+            heading = row.heading
+            lines += [_paint(cut(heading, width), BOLD, colour)] if heading else []
+        above, name = place_name(row, layout.room, width, short=layout.short)
+        lines += [*above, cut(_join(name, row.cells, row.marks, row.stmt, layout), width)]
+    if len(lines) > TALL:
+        lines.append(lines[0])
+    words = [word for row in rows for word in row.short_words] if layout.short else []
+    lines += _explain_layout(words, layout, width)
+    return lines
+
+
+def _join(name: str, cells: dict[str, str], marks: str, stmt: str, layout: _ResultLayout) -> str:
+    texts = [pad(name, layout.room)]
+    texts += [_gap(column) + pad(cells[column], size, right=True) for column, size in layout.columns.items()]
+    if layout.marks:
+        texts.append(" " + pad(marks, layout.marks))
+    if layout.statement:
+        texts.append(GAP + cut(stmt, layout.statement))
+    return "".join(texts).rstrip()
+
+
+def _paint(text: str, style: str, colour: bool) -> str:
+    return f"{style}{text}{END}" if colour else text
+
+
+def _explain_layout(words: Sequence[str], layout: _ResultLayout, width: int) -> list[str]:
+    texts = [explain_short_words(words)]
+    if layout.left_out:
+        texts.append(f"A wider terminal shows {', '.join(reversed(layout.left_out))} too.")
+    return [line for text in texts if text for line in wrap(text, width)]
+
+
+def _explain(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> Iterator[str]:
+    """What the numbers are, then what the marks mean."""
+    texts = []
+    if any(summary.wall for summary in summaries):
+        rounds = ", widened to how far rounds differ" if plan.sampling.repeat > 1 else ""
+        texts.append(f"Time is the median, ± the farther end of its 95 % interval{rounds}.")
+    if any(summary.count for summary in summaries):
+        layouts = len(plan.sampling.layouts)
+        how = f", in the median of {layouts} memory layouts" if layouts > 1 else ""
+        spread = "; spread is from the lowest to the highest" if layouts * plan.sampling.repeat > 1 else ""
+        texts.append(f"Instructions and allocations are per run{how}{spread}.")
+        if any(summary.count and summary.count.baseline for summary in summaries):
+            texts.append("Python's have those of the empty loop in them.")
+    yield from wrap(" ".join(texts), width)
+    yield from explain_marks(summaries, width)
+    yield from explain_environments(summaries, width)

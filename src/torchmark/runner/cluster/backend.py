@@ -1,0 +1,323 @@
+"""The back end for Ray clusters: connects to one, and carries out orders wherever it has slots."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import os
+import secrets
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torchmark import __version__
+from torchmark.errors import SetupError
+from torchmark.files import is_ours_by
+from torchmark.model.outcome import Activity, Begun, Event, Failure, FailureKind, Outcome
+from torchmark.model.plan import Order, Plan
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.cluster.board import Board, Done, GivenUp, Lot, Parcel, Returned, Sent, SetAside, Told, pack
+from torchmark.runner.cluster.dispatch import Dispatcher
+from torchmark.runner.cluster.protocol import Fleet, InputTimed, Measured, Race, RunSetup
+from torchmark.runner.cluster.remote_pairs import LibraryStore, RemotePairs
+from torchmark.runner.machine import choose_cores
+from torchmark.runner.spec import travels, visible_path
+
+
+class ClusterBackend:
+    """Carries out orders on a fleet. Actors stay until it is closed."""
+
+    def __init__(
+        self,
+        open_fleet: Callable[[Plan], tuple[Fleet, RunSetup]],
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        together: bool = False,
+    ) -> None:
+        """`open_fleet` connects; `tell` hears what users should know; `together` keeps all orders in one place."""
+        self._open_fleet = open_fleet
+        self._tell = tell
+        self._together = together
+        self._fleet: Fleet | None = None
+        self._dispatcher: Dispatcher | None = None
+
+    @property
+    def slots(self) -> int:
+        """How many cases can be counted at once."""
+        assert self._dispatcher is not None
+        return sum(member.listed.slots for member in self._dispatcher.usable)
+
+    def open(self, plan: Plan) -> None:
+        """Connect, and ask all nodes what they are like. SetupError if none can measure."""
+        if self._fleet is None:
+            self._fleet, outset = self._open_fleet(plan)
+            self._dispatcher = Dispatcher(self._fleet, outset)
+        assert self._dispatcher is not None
+        for aside in self._dispatcher.open():
+            self._tell(_word(aside))
+
+    def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
+        """Carry out orders; see `Backend`."""
+        assert self._dispatcher is not None
+        board = Board(pack(plan, orders, together=self._together))
+        for told in self._dispatcher.run(board, stop):
+            yield from self._translate(told, plan)
+
+    def race(
+        self, races: Sequence[Race], stop: StopRequest, *, alike: bool
+    ) -> Generator[tuple[Race, InputTimed], None, None]:
+        """Time statements on inputs, each with a node for itself; all on nodes of one kind where that is `alike`."""
+        assert self._dispatcher is not None
+        common = Lot()
+        board = Board(Parcel(common if alike else Lot(), alone=True, body=race) for race in races)
+        for told in self._dispatcher.run(board, stop):
+            if isinstance(told, SetAside):
+                self._tell(_word(told))
+            elif isinstance(told, Returned):
+                assert isinstance(told.parcel.body, Race)
+                assert isinstance(told.reply, InputTimed)
+                yield told.parcel.body, told.reply
+            elif isinstance(told, GivenUp):
+                assert isinstance(told.parcel.body, Race)
+                failure = Failure(FailureKind.WORKER_DIED, told.message)
+                yield told.parcel.body, InputTimed(failure, None, None)
+
+    def open_courts(self) -> list[RemotePairs]:
+        """Every node that can measure, for duels: each is for these alone from now on."""
+        assert self._dispatcher is not None
+        assert self._fleet is not None
+        self._dispatcher.clear()
+        depot = LibraryStore(self._fleet)
+        return [RemotePairs(self._fleet, member, depot) for member in self._dispatcher.usable]
+
+    def close(self) -> None:
+        """End all actors, at once."""
+        fleet, self._fleet, self._dispatcher = self._fleet, None, None
+        if fleet is not None:
+            fleet.close()
+
+    def _translate(self, told: Told, plan: Plan) -> Iterator[Event]:
+        now = time.time()
+        if isinstance(told, SetAside):
+            self._tell(_word(told))
+        elif isinstance(told, Sent):
+            yield from (Begun(order, order.target) for order in told.parcel.orders)
+        elif isinstance(told, Returned):
+            yield from _list_outcomes(told, now)
+        elif isinstance(told, GivenUp):
+            failure = Failure(FailureKind.WORKER_DIED, told.message)
+            yield from (Outcome(order, failure, now, now) for order in told.parcel.orders)
+        elif isinstance(told, Done):
+            yield Activity(told.kind, plan.targets[0], now - told.seconds, now, told.size)
+
+
+def _list_outcomes(told: Returned, now: float) -> Iterator[Outcome]:
+    """One outcome for each order of the parcel, whatever a node has returned."""
+    orders = told.parcel.orders
+    outcomes = told.reply.outcomes if isinstance(told.reply, Measured) else ()
+    if all(isinstance(one, Outcome) for one in outcomes) and [one.order for one in outcomes] == list(orders):
+        yield from outcomes
+        return
+    failure = Failure(FailureKind.NO_RESULT, "The node returned something else than the outcomes of its orders.")
+    yield from (Outcome(order, failure, now, now) for order in orders)
+
+
+def _word(aside: SetAside) -> str:
+    return f"The node {aside.node} is not used. {aside.reason}"
+
+
+Open = Callable[[Plan], tuple[Fleet, RunSetup]]
+Tell = Callable[[str], None]
+
+# Ray's own words for addresses: the cluster that runs on this machine, and a new one.
+RUNNING, NEW = "auto", "local"
+# A name of a host has 253 characters at most.
+LONGEST_ADDRESS = 300
+# How long a cluster may take to open a connection.
+KNOCKING_S = 10.0
+# A slot keeps workers of up to this size: see docs/clusters.md.
+SLOT_BYTES = 2 << 30
+# How often, and how long apart, what Ray has left is removed: its processes take some tenths of a second to end.
+REMOVALS, REMOVAL_S = 30, 0.1
+
+
+def open_ray(
+    address: str | None,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    aligned: bool = False,
+    tell: Tell = lambda _: None,
+) -> Open:
+    """How to connect, for a back end; `tell` hears if a cluster is started. SetupError if Ray is not installed."""
+    if importlib.util.find_spec("ray") is None:
+        raise SetupError("Ray is not installed:", missing="ray", advice="pip install 'torchmark[ray]'.")
+
+    def connect(plan: Plan) -> tuple[Fleet, RunSetup]:
+        # Before Ray is loaded: it adds to the path that modules are found by, whose length is counted.
+        outset = make_outset(plan, environ, aligned=aligned)
+        found = choose_address(address, environ)
+        return (_start(outset, tell) if found is None else _join(found, outset)), outset
+
+    return connect
+
+
+def make_outset(plan: Plan, environ: Mapping[str, str], *, aligned: bool = False) -> RunSetup:
+    """What nodes have to know to measure as this process would."""
+    variables = tuple(sorted((name, value) for name, value in environ.items() if travels(name)))
+    return RunSetup(
+        __version__, plan.targets, plan.sampling, os.getcwd(), tuple(visible_path()), variables, aligned=aligned
+    )
+
+
+def choose_address(address: str | None, environ: Mapping[str, str]) -> str | None:
+    """The cluster to join; None to start one. SetupError if one that runs here is asked for, and there is none."""
+    named = address or environ.get("RAY_ADDRESS")
+    if named == NEW:
+        return None
+    if named and named != RUNNING:
+        return named
+    # Ray itself would look for it anew, and join whatever cluster anybody runs on this machine.
+    noted = _read_note(environ)
+    if named == RUNNING:
+        if noted is None:
+            raise SetupError(
+                "There is no Ray cluster to be found on this machine.",
+                missing="ray",
+                advice=f"Start one with 'ray start --head --resources=...', or give --address {NEW}.",
+            )
+        return noted
+    return None if noted is None or _is_refused(noted) else noted
+
+
+def _read_note(environ: Mapping[str, str]) -> str | None:
+    """Where the cluster is that was started last on this machine, as Ray has noted it; None if there is no note.
+
+    The note lies where every user may write. A cluster can have this process run anything, so only what this user or
+    root has noted counts.
+    """
+    note = Path(environ.get("RAY_TMPDIR") or environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")
+    text, is_ours = "", True
+    with contextlib.suppress(OSError):
+        is_ours = not note.is_symlink()
+        with open(os.open(note, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), errors="replace") as file:
+            is_ours = is_ours_by(os.fstat(file.fileno()))
+            text = file.read(LONGEST_ADDRESS).strip()
+    if not is_ours:
+        raise SetupError(
+            f"Other users may have written {note}, which names the Ray cluster of this machine.",
+            missing="ray",
+            advice=f"Name the cluster with --address, or start one for this command with --address {NEW}.",
+        )
+    return text or None
+
+
+def _is_refused(address: str) -> bool:
+    """Whether nothing listens there any more: Ray leaves the note behind when a cluster ends."""
+    try:
+        _knock(address)
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        # It may be there: joining it says what is wrong.
+        return False
+    return False
+
+
+def _knock(address: str) -> None:
+    """See whether anybody is there: Ray itself waits for minutes until it says that nobody is."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        with socket.create_connection((host.strip("[]"), int(port)), KNOCKING_S):
+            pass
+
+
+def _join(address: str, outset: RunSetup) -> Fleet:
+    with _explaining(
+        f"There is no Ray cluster to be found at {address}:",
+        "Start one with 'ray start --head --resources=...', name another one with --address, "
+        f"or start one for this command with --address {NEW}.",
+    ):
+        if not address.startswith("ray://"):
+            _knock(address)
+        module = _load()
+        module.connect(address)
+    fleet: Fleet = module.RayFleet(outset)
+    return fleet
+
+
+def _start(outset: RunSetup, tell: Tell) -> Fleet:
+    """A cluster for this command alone, which ends with the fleet, or else with this process."""
+    cores, slots = count_slots()
+    size = "1 slot" if slots == 1 else f"{slots} slots"
+    tell(f"No running Ray cluster is joined: a local one with {size} is started on 127.0.0.1, and stopped at the end.")
+    # Short, since names of sockets in it may have a hundred letters; and unknown to others, who thus do not join it.
+    folder = tempfile.TemporaryDirectory(prefix="tm-ray-", dir="/tmp", ignore_cleanup_errors=True)
+    with contextlib.ExitStack() as stack:
+        stack.callback(_remove, folder)
+        stack.enter_context(
+            _explaining(
+                "Ray could not be started on this machine:",
+                "Measure without --backend ray, or name a cluster with --address.",
+            )
+        )
+        os.environ.update(_make_variables(Path(folder.name)))
+        module = _load()
+        module.start(folder.name, cores, slots)
+        stack.pop_all()
+    fleet: Fleet = module.RayFleet(outset, at_end=functools.partial(_remove, folder))
+    return fleet
+
+
+def _remove(folder: tempfile.TemporaryDirectory[str]) -> None:
+    """Processes of Ray that are about to end may still make files there."""
+    for _ in range(REMOVALS):
+        folder.cleanup()
+        if not os.path.exists(folder.name):
+            return
+        time.sleep(REMOVAL_S)
+
+
+def count_slots() -> tuple[int, int]:
+    """How many cores this machine has for us, and on how many of them cases can be counted at once."""
+    cores = len(choose_cores())
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return cores, max(1, min(cores, memory_bytes // SLOT_BYTES))
+
+
+def _make_variables(folder: Path) -> dict[str, str]:
+    """What Ray has to find in its environment. None of it is handed on to workers: see `runner/spec.py`."""
+    # Every user of this machine can reach loopback, and whoever has this token can run anything. Without a place that
+    # is named, Ray would leave one in the user's home.
+    token = folder / "token"
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_hex(32))
+    return {
+        # Ray takes the machine's address on the network unless it is told that there is no cluster, whatever else it
+        # is told; then it keeps to loopback.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(token),
+    }
+
+
+def _load() -> Any:
+    # What this program does is nobody else's business, unless the user wants that.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    return importlib.import_module("torchmark.runner.cluster.ray_fleet")
+
+
+@contextlib.contextmanager
+def _explaining(failed: str, advice: str) -> Iterator[None]:
+    """Say what could not be done, and what to do instead."""
+    try:
+        yield
+    except SetupError:
+        raise
+    except (RuntimeError, ValueError, OSError) as error:
+        line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise SetupError(f"{failed} {line.rstrip('.')}.", missing="ray", advice=advice) from error

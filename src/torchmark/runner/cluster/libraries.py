@@ -1,0 +1,146 @@
+"""Compiled C++ on its way between machines: packed with the hash of its content, unpacked where it is measured."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from torchmark.files import is_ours_by
+from torchmark.model.outcome import Failure, FailureKind, may_pass_later
+from torchmark.model.plan import Target
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.native.cache import TOUCH_INTERVAL_S, Cache
+from torchmark.runner.cluster.protocol import LibrarySet, PackedLibrary
+from torchmark.runner.folders import SHIPPING
+from torchmark.runner.prepare import build_snippets
+
+# Where libraries from elsewhere lie in the cache. The name is as long as that of the folder for those made here, and so
+# are the names within: a loaded library's path lies in the heap.
+FOLDER = SHIPPING
+NAME_LENGTH = 32
+_NAME = re.compile(rf"[0-9a-f]{{{NAME_LENGTH}}}")
+
+PackedLibraries = dict[Snippet, "Ware | Failure"]
+
+
+def pack_libraries(built: Mapping[Snippet, Compiled | Failure]) -> tuple[PackedLibraries, dict[str, bytes]]:
+    """What stands for each snippet, and the libraries, each once."""
+    names: dict[tuple[int, int], str] = {}
+    contents: dict[str, bytes] = {}
+    packed: PackedLibraries = {}
+    for snippet, one in built.items():
+        if isinstance(one, Failure):
+            # What a machine was short of is no matter of the snippet: others try themselves.
+            if not may_pass_later(one):
+                packed[snippet] = one
+            continue
+        # Links to one file are one library.
+        status = os.stat(one.library)
+        file = status.st_dev, status.st_ino
+        if file not in names:
+            content = Path(one.library).read_bytes()
+            names[file] = hash_content(content)
+            contents[names[file]] = content
+        packed[snippet] = PackedLibrary(one.key, names[file])
+    return packed, contents
+
+
+def hash_content(content: bytes) -> str:
+    """What a library is known by."""
+    return hashlib.sha256(content).hexdigest()[:NAME_LENGTH]
+
+
+_DAMAGED = Failure(
+    FailureKind.MISSING, "Its compiled library did not arrive as it was sent. Run it again: torchmark run --resume."
+)
+
+
+class LibraryShelf:
+    """A folder of libraries from elsewhere, by their content. All processes of a node share it."""
+
+    def __init__(self, folder: Path, fetch: Callable[[object], bytes]) -> None:
+        """`fetch` gives what was shared."""
+        self._cache = Cache(folder)
+        self._fetch = fetch
+        # Of files that were looked at by this object, whether they are what their names say.
+        self._verdicts: dict[tuple[int, int, int], bool] = {}
+
+    def unpack(
+        self, snippets: Sequence[Snippet], target: Target, outfits: Sequence[LibrarySet]
+    ) -> dict[Snippet, Compiled | Failure]:
+        """Those of the snippets that came compiled."""
+        found: dict[Snippet, Compiled | Failure] = {}
+        for outfit in outfits:
+            wares = dict(outfit.wares).get(target, {})
+            for snippet in snippets:
+                one = wares.get(snippet)
+                if isinstance(one, PackedLibrary):
+                    path = self._place(one.content, outfit.contents)
+                    found[snippet] = _DAMAGED if path is None else Compiled(str(path), one.key)
+                elif one is not None:
+                    found[snippet] = one
+        return found
+
+    def _place(self, name: str, contents: Mapping[str, object]) -> Path | None:
+        """The library's file; it appears complete, or not at all. Those that nobody needed for long make room.
+
+        None if what came is not what its name says.
+        """
+        if not _NAME.fullmatch(name):
+            return None
+        path = self._cache.path(name)
+        if self._holds(path):
+            # So that it counts as used.
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > TOUCH_INTERVAL_S:
+                    os.utime(path)
+            return path
+        content = self._fetch(contents[name])
+        if hash_content(content) != name:
+            return None
+        with self._cache.workshop() as folder:
+            new = folder / path.name
+            new.write_bytes(content)
+            new.chmod(0o755)
+            os.replace(new, path)
+        self._cache.evict([path])
+        return path
+
+    def _holds(self, path: Path) -> bool:
+        """Whether the file is there and has the content that its name says."""
+        try:
+            status = path.lstat()
+            identity = (status.st_ino, status.st_size, status.st_ctime_ns)
+            if identity not in self._verdicts:
+                self._verdicts[identity] = is_ours_by(status) and hash_content(path.read_bytes()) == path.stem
+        except OSError:
+            return False
+        return self._verdicts[identity]
+
+
+class LibrarySupply:
+    """Compiled C++ for one target: what came compiled, and the rest compiled here. Keeps what it gave."""
+
+    def __init__(
+        self, shelf: LibraryShelf, target: Target, outfits: Sequence[LibrarySet], environ: Mapping[str, str]
+    ) -> None:
+        self._shelf = shelf
+        self._target = target
+        self._outfits = outfits
+        self._environ = environ
+        self.made: dict[Snippet, Compiled | Failure] = {}
+
+    def build(self, snippets: Sequence[Snippet], sdk: Sdk, jobs: int) -> Mapping[Snippet, Compiled | Failure]:
+        """All of these. A text with a path in it may be another one on another node, and is compiled there."""
+        came = self._shelf.unpack(snippets, self._target, self._outfits)
+        missing = [snippet for snippet in snippets if snippet not in came]
+        self.made |= came
+        if missing:
+            self.made |= build_snippets(missing, sdk, self._environ, jobs=jobs)
+        return self.made

@@ -1,0 +1,275 @@
+"""A fleet that is not there: nodes, failures and time are drawn from a seed. For tests, and for sizing clusters."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import heapq
+import random
+from collections.abc import Callable, Sequence
+
+from torchmark.model.environment import Environment
+from torchmark.model.node import Node
+from torchmark.model.outcome import Outcome, Result
+from torchmark.model.plan import Order
+from torchmark.runner.cluster.protocol import (
+    Body,
+    Build,
+    Built,
+    Canary,
+    Heard,
+    Listed,
+    Loss,
+    Lost,
+    Measure,
+    Measured,
+    Notice,
+    Replied,
+    Reply,
+    Survey,
+    Surveyed,
+)
+
+VERSION = "simulated"
+
+
+@dataclasses.dataclass(frozen=True)
+class Weather:
+    """What goes wrong, and how long things take besides measuring. Durations are seconds."""
+
+    node_lifetime_s: float | None = None
+    """In the mean; None for nodes that stay."""
+    repair_s: float = 120.0
+    """Until another one takes the place of a node that died."""
+    notice_s: float = 5.0
+    """How long it takes at the most until that is known."""
+    crash: float = 0.0
+    """The share of parcels that end their post."""
+    lost: float = 0.0
+    """The share of answers that are lost on their way."""
+    slow: float = 0.0
+    """The share of nodes that take ten times as long."""
+    odd: float = 0.0
+    """The share of nodes that count otherwise."""
+    kinds: int = 1
+    """How many kinds of nodes there are."""
+    start_s: float = 20.0
+    """To start one that counts."""
+    send_s: float = 0.001
+
+
+SLOWNESS = 10.0
+FINE = Weather()
+
+
+@dataclasses.dataclass
+class _Machine:
+    listed: Listed
+    kind: int
+    factor: float
+    count: int
+    born: float
+    is_dead: bool = False
+    is_known_dead: bool = False
+
+
+@dataclasses.dataclass
+class _Process:
+    machine: _Machine
+    free: float
+    """When it has done all that it was asked for."""
+    alone: bool
+
+
+class SimulatedFleet:
+    """So many nodes. `take_s` says how long a case takes, `measure` what comes of it, whoever does it and when."""
+
+    def __init__(
+        self,
+        nodes: int,
+        slots: int,
+        take_s: Callable[[Order], float],
+        measure: Callable[[Order], Result],
+        weather: Weather = FINE,
+        seed: int = 0,
+    ) -> None:
+        self._slots = slots
+        self._take_s = take_s
+        self._measure = measure
+        self._weather = weather
+        self._chance = random.Random(seed)
+        self._now = 0.0
+        self._machines: dict[str, _Machine] = {}
+        self._processes: dict[int, _Process] = {}
+        self._tickets: dict[int, tuple[int, Body]] = {}
+        self._events: list[tuple[float, int, Callable[[], Notice | None]]] = []
+        self._numbers = 0
+        self.useful_s = 0.0
+        """Spent on what was answered."""
+        self.there_s = 0.0
+        """That slots of nodes which are gone have been there."""
+        self.answered_at = 0.0
+        self.died = 0
+        for _ in range(nodes):
+            self._add_machine()
+
+    @property
+    def utilisation(self) -> float:
+        """The share of time that slots were busy with what was answered, until the last answer."""
+        there = self.there_s + sum(
+            one.listed.slots * (self.answered_at - one.born) for one in self._machines.values() if not one.is_dead
+        )
+        return self.useful_s / there if there else 0.0
+
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return self._now
+
+    def list_nodes(self) -> Sequence[Listed]:
+        """Those that live, as far as is known."""
+        return [one.listed for one in self._machines.values() if not one.is_known_dead]
+
+    def open_post(self, node: str, *, alone: bool) -> int:
+        """It is there at once; what takes time is to start what measures."""
+        post = self._number()
+        self._processes[post] = _Process(self._machines[node], self._now, alone)
+        return post
+
+    def close_post(self, post: int) -> None:
+        """Whatever it was doing has no answer."""
+        self._processes.pop(post, None)
+
+    def send(self, post: int, body: Body) -> int:
+        """The answer comes when it has been worked on, or never."""
+        ticket = self._number()
+        self._tickets[ticket] = post, body
+        process = self._processes[post]
+        if process.machine.is_known_dead:
+            self._at(self._now, lambda: self._lose(ticket))
+        if process.machine.is_dead:
+            return ticket
+        seconds = self._weather.send_s + self._find_seconds(process, body)
+        process.free = max(process.free, self._now) + seconds
+        is_parcel = isinstance(body, (Measure, Build))
+        if is_parcel and self._chance.random() < self._weather.crash:
+            process.free = max(self._now, process.free - seconds * self._chance.random())
+            self._at(process.free, lambda: self._crash(ticket))
+        else:
+            self._at(process.free, lambda: self._answer(ticket, seconds if is_parcel else 0.0))
+        return ticket
+
+    def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
+        """At once."""
+        return self._reply(self._processes[post], body)
+
+    def share(self, value: object) -> object:
+        """Nothing is sent anywhere."""
+        return value
+
+    def wait(self, timeout_s: float) -> Sequence[Notice]:
+        """The next thing that happens, with all that happens at the same time."""
+        end = self._now + timeout_s
+        found: list[Notice] = []
+        while self._events and self._events[0][0] <= end:
+            moment, _, happen = heapq.heappop(self._events)
+            self._now = end = moment
+            notice = happen()
+            if notice is not None:
+                found.append(notice)
+        self._now = end
+        return found
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+    # --- what happens --------------------------------------------------------------------------------
+
+    def _answer(self, ticket: int, seconds: float) -> Notice | None:
+        process = self._find_process(ticket)
+        if process is None:
+            return None
+        _, body = self._tickets.pop(ticket)
+        if isinstance(body, Measure) and self._chance.random() < self._weather.lost:
+            return Lost(ticket, Loss.OBJECT, "The answer was lost.")
+        self.useful_s += seconds * (process.machine.listed.slots if process.alone else 1)
+        self.answered_at = self._now
+        return Replied(ticket, self._reply(process, body))
+
+    def _reply(self, process: _Process, body: Body) -> Reply:
+        machine = process.machine
+        node = Node(machine.listed.name, f"processor {machine.kind}")
+        environment = Environment("python", "3", "2", valgrind="1")
+        if isinstance(body, Survey):
+            return Surveyed(node, VERSION, f"libc {machine.kind}", (environment,))
+        if isinstance(body, Canary):
+            return Heard((machine.count,), (environment,))
+        if isinstance(body, Build):
+            return Built((), {})
+        assert isinstance(body, Measure)
+        moments = self._now, self._now
+        return Measured(
+            tuple(Outcome(order, self._measure(order), *moments, environment, node=node) for order in body.orders)
+        )
+
+    def _crash(self, ticket: int) -> Notice | None:
+        if self._find_process(ticket) is None:
+            return None
+        post, _ = self._tickets.pop(ticket)
+        del self._processes[post]
+        return Lost(ticket, Loss.POST, "The process was killed.")
+
+    def _find_process(self, ticket: int) -> _Process | None:
+        """Who works on it, if anybody does."""
+        post, _ = self._tickets.get(ticket, (None, None))
+        process = self._processes.get(post) if post is not None else None
+        if process is None:
+            self._tickets.pop(ticket, None)
+        return None if process is None or process.machine.is_dead else process
+
+    def _die(self, machine: _Machine) -> Notice | None:
+        machine.is_dead = True
+        self.died += 1
+        self.there_s += machine.listed.slots * (self._now - machine.born)
+        self._at(self._now + self._chance.random() * self._weather.notice_s, lambda: self._find_dead(machine))
+        self._at(self._now + self._weather.repair_s, self._add_machine)
+        return None
+
+    def _find_dead(self, machine: _Machine) -> Notice | None:
+        machine.is_known_dead = True
+        for ticket, (post, _) in self._tickets.items():
+            process = self._processes.get(post)
+            if process is not None and process.machine is machine:
+                self._at(self._now, functools.partial(self._lose, ticket))
+        return None
+
+    def _lose(self, ticket: int) -> Notice | None:
+        post, _ = self._tickets.pop(ticket, (None, None))
+        return Lost(ticket, Loss.NODE, "The node is gone.") if post in self._processes else None
+
+    def _add_machine(self) -> None:
+        weather, number = self._weather, self._number()
+        factor = SLOWNESS if self._chance.random() < weather.slow else 1.0
+        count = 1001 if self._chance.random() < weather.odd else 1000
+        kind = self._chance.randrange(weather.kinds)
+        machine = _Machine(Listed(f"id-{number}", f"node-{number}", self._slots), kind, factor, count, self._now)
+        self._machines[machine.listed.id] = machine
+        if weather.node_lifetime_s is not None:
+            moment = self._now + self._chance.expovariate(1 / weather.node_lifetime_s)
+            self._at(moment, lambda: self._die(machine))
+
+    # --- the clock -----------------------------------------------------------------------------------
+
+    def _find_seconds(self, process: _Process, body: Body) -> float:
+        factor = process.machine.factor
+        if isinstance(body, Canary):
+            return self._weather.start_s * factor
+        if isinstance(body, Measure):
+            return sum(map(self._take_s, body.orders)) * factor
+        return self._weather.start_s * factor if isinstance(body, Build) else 1.0
+
+    def _at(self, moment: float, happen: Callable[[], Notice | None]) -> None:
+        heapq.heappush(self._events, (moment, self._number(), happen))
+
+    def _number(self) -> int:
+        self._numbers += 1
+        return self._numbers

@@ -1,0 +1,387 @@
+"""What measures on a node: workers that stay warm, cores locked for counting, and pairs timed in turns."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from torchmark import __version__
+from torchmark.callgrind.command import find_valgrind
+from torchmark.errors import WorkerError
+from torchmark.files import Hold, open_lock, try_lock
+from torchmark.model.bout import PairedCase, PairedSide, RunTime
+from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.judgement import Side, SideFailure
+from torchmark.model.node import Node
+from torchmark.model.outcome import ActivityKind, Failure, Outcome, Result
+from torchmark.model.plan import Metric, Order, Sampling, Target
+from torchmark.model.task import Language
+from torchmark.runner.cluster.libraries import FOLDER, LibraryShelf, LibrarySupply, PackedLibraries, pack_libraries
+from torchmark.runner.cluster.protocol import (
+    Body,
+    BoutsPrepared,
+    Build,
+    Built,
+    Canary,
+    Heard,
+    InputTimed,
+    LayoutsStarted,
+    LibrarySet,
+    Measure,
+    Measured,
+    OneRunTimed,
+    PreparePairs,
+    Race,
+    Reply,
+    RequestRefused,
+    RunSetup,
+    StartLayouts,
+    Survey,
+    Surveyed,
+    TimeOneRun,
+    Visited,
+    VisitPair,
+)
+from torchmark.runner.folders import MachineLock, cache_folder, lock_folder
+from torchmark.runner.jobs import retry_if_killed
+from torchmark.runner.lab import Lab, measure, refuse_threads
+from torchmark.runner.machine import choose_cores, read_cpu_model
+from torchmark.runner.paired_workers import Aliases, Failures, PairedWorkers, WorkerSide
+from torchmark.runner.prepare import Made, Models, Preparation, has_compiler, make_parts
+from torchmark.runner.spec import travels
+from torchmark.runner.variant_check import Prepared
+from torchmark.runner.worker import Worker, race
+
+
+class CoreLock:
+    """One of these cores that nobody else sits on; the last, if there is none. The system frees it for who is gone.
+
+    Where files cannot be locked, all sit on the last.
+    """
+
+    def __init__(self, cores: Sequence[int], folder: Path | None = None) -> None:
+        self._descriptor: int | None = None
+        self.core = cores[-1]
+        folder = folder or lock_folder()
+        if folder is None:
+            return
+        for core in cores:
+            with contextlib.suppress(OSError):
+                descriptor = open_lock(folder / f"core{core}")
+                if try_lock(descriptor, fcntl.LOCK_EX) is Hold.HELD:
+                    self._descriptor, self.core = descriptor, core
+                    return
+                os.close(descriptor)
+
+    def close(self) -> None:
+        """Leave it to others."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class Ring:
+    """Where two targets are held against each other on this node."""
+
+    def __init__(
+        self,
+        asked: PreparePairs,
+        labs: Mapping[Target, Lab],
+        models: Models,
+        environ: Mapping[str, str],
+        cores: Sequence[int],
+    ) -> None:
+        self._targets = asked.base, asked.head
+        self._labs = labs
+        self._models = models
+        self._environ = environ
+        self._timeout_s = asked.timeout_s
+        base, head = (WorkerSide(target.python) for target in self._targets)
+        self._arena = PairedWorkers(base, head, cores, environ, together=asked.together, timeout_s=asked.timeout_s)
+
+    def prepare(
+        self, pairs: Sequence[tuple[Case, Case]], shelf: LibraryShelf, outfits: Sequence[LibrarySet]
+    ) -> tuple[PairedCase | Failures, ...]:
+        """What both sides of each pair run, or which of them cannot."""
+        sides: list[dict[Case, PairedSide | Failure]] = []
+        for number, target in enumerate(self._targets):
+            cases = list(dict.fromkeys(pair[number] for pair in pairs))
+            supply = LibrarySupply(shelf, target, outfits, self._environ)
+            made = make_parts(cases, self._labs[target], self._models, self._environ, self._timeout_s, supply.build)
+            sides.append(made)
+        return tuple(_match(sides[0][base], sides[1][head]) for base, head in pairs)
+
+    def start(self, layouts: Sequence[int]) -> LayoutsStarted:
+        """Have more layouts."""
+        self._arena.start(layouts)
+        return LayoutsStarted(self._arena.layouts, self._arena.match)
+
+    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+        """How long a run takes on each side."""
+        return self._arena.gauge(bout)
+
+    def visit(self, asked: VisitPair) -> Visited:
+        """Both sides in turns."""
+        return Visited(self._arena.visit(asked.layout, asked.bout, asked.pace))
+
+    def close(self) -> None:
+        """End all workers, at once."""
+        self._arena.close()
+
+
+def _match(base: PairedSide | Failure, head: PairedSide | Failure) -> PairedCase | Failures:
+    if isinstance(base, PairedSide) and isinstance(head, PairedSide):
+        return PairedCase(base, head)
+    return tuple(
+        SideFailure(side, one) for side, one in zip(Side, (base, head), strict=True) if isinstance(one, Failure)
+    )
+
+
+# How often to look whether another run of torchmark on this node is done with timing.
+LOOKING_INTERVAL_S = 0.25
+
+# Counted on every node before anything else. It goes through Python, the dispatcher, an allocation and a kernel.
+CANARY = Case(
+    ("canary",),
+    AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON),
+    TimerArgs("torch.add(x, 1).sum()", "x = torch.ones(64)"),
+)
+CANARY_LAYOUT = 1
+
+
+class Station:
+    """Answers what is asked of it, one thing after the other."""
+
+    def __init__(
+        self,
+        outset: RunSetup,
+        fetch: Callable[[object], object],
+        environ: Mapping[str, str] = os.environ,
+        name: str | None = None,
+        make_lab: Callable[..., Lab] = Lab,
+    ) -> None:
+        """`fetch` gives what was shared with all; `name` is what the node is called."""
+        self._outset = outset
+        self._fetch = fetch
+        self._environ = choose_environ(environ, dict(outset.variables))
+        self._make_lab = make_lab
+        self._models = Models(self._environ)
+        self._shelf = LibraryShelf(cache_folder(self._environ) / FOLDER, lambda handle: _as_bytes(fetch(handle)))
+        self._turns = MachineLock()
+        self._aliases = Aliases()
+        self._counters: dict[Target, Worker] = {}
+        self._ring: Ring | None = None
+        self.node = Node(name or socket.gethostname(), read_cpu_model(Path("/")))
+        if os.path.isdir(outset.folder):
+            os.chdir(outset.folder)
+
+    def answer(self, body: Body) -> Reply:
+        """Do what is asked for. What a machine lacks is an answer, too: a program, a worker, room on its disk."""
+        try:
+            return self._answer(body)
+        except OSError as error:
+            return RequestRefused(str(error))
+
+    def close(self) -> None:
+        """End all workers, at once."""
+        for lab in self._labs.values() if "_labs" in self.__dict__ else ():
+            lab.abandon()
+        if self._ring is not None:
+            self._ring.close()
+        if "_seat" in self.__dict__:
+            self._seat.close()
+        self._models.close()
+        self._aliases.close()
+        self._turns.close()
+
+    def _answer(self, body: Body) -> Reply:
+        if isinstance(body, Survey):
+            return self._survey()
+        if isinstance(body, Canary):
+            return self._sing()
+        if isinstance(body, Build):
+            return self._build(body.cases)
+        if isinstance(body, Measure):
+            return self._measure(body)
+        if isinstance(body, Race):
+            return self._race(body)
+        return self._duel(body)
+
+    @functools.cached_property
+    def _labs(self) -> dict[Target, Lab]:
+        targets, outset = self._outset.targets, self._outset
+        names = self._aliases.give_targets(targets, self._environ) if outset.aligned else {}
+        return {target: self._make_lab(target, self._environ, names.get(target), outset.path) for target in targets}
+
+    # --- what the node is like -----------------------------------------------------------------------
+
+    def _survey(self) -> Surveyed:
+        if Metric.COUNT in self._outset.sampling.metrics:
+            find_valgrind(self._environ.get("PATH", os.defpath))
+        for lab in self._labs.values():
+            lab.start()
+        libc = " ".join((*platform.libc_ver(), platform.machine()))
+        environments = tuple(lab.timer.environment for lab in self._labs.values())
+        folder = str(cache_folder(self._environ))
+        return Surveyed(self.node, __version__, libc, environments, folder, has_compiler(self._environ))
+
+    def _sing(self) -> Heard:
+        with self._sharing():
+            counts = [self._count_canary(target) for target in self._outset.targets]
+        return Heard(tuple(counts), tuple(counter.environment for counter in self._counters.values()))
+
+    def _count_canary(self, target: Target) -> int:
+        counter = self._start_counter(target)
+        sampling = Sampling((Metric.COUNT,), layouts=(CANARY_LAYOUT,), timeout_s=self._outset.sampling.timeout_s)
+        result, _ = measure(lambda: self._labs[target].count(Prepared(CANARY), sampling, counter))
+        if isinstance(result, Tally):
+            return result.total
+        assert isinstance(result, Failure)
+        raise WorkerError(f"Nothing can be counted: {result.message}", kind="canary")
+
+    def _start_counter(self, target: Target) -> Worker:
+        if target not in self._counters:
+            self._counters[target] = self._labs[target].make_counter()
+        self._counters[target].start()
+        self._counters[target].pin((self._seat.core,))
+        return self._counters[target]
+
+    @functools.cached_property
+    def _seat(self) -> CoreLock:
+        return CoreLock(choose_cores())
+
+    # --- measuring -----------------------------------------------------------------------------------
+
+    def _build(self, cases: Sequence[Case]) -> Built:
+        """One compiler at a time: the other slots of the node are at work."""
+        wares: list[tuple[Target, PackedLibraries]] = []
+        contents: dict[str, bytes] = {}
+        with self._sharing():
+            for target in self._outset.targets:
+                supply = LibrarySupply(self._shelf, target, (), self._environ)
+                for stage in self._prepare(target, supply).stages(cases):
+                    if stage.kind in (ActivityKind.SCRIPT, ActivityKind.COMPILE):
+                        stage.run(1)
+                packed, own = pack_libraries(supply.made)
+                wares.append((target, packed))
+                contents |= own
+        return Built(tuple(wares), contents)
+
+    def _prepare(self, target: Target, supply: LibrarySupply) -> Preparation:
+        bench = self._labs[target].bench(self._outset.sampling.timeout_s)
+        return Preparation(bench, self._models, self._environ, build=supply.build)
+
+    def _measure(self, body: Measure) -> Measured:
+        outfits = [self._fetch_outfit(handle) for handle in body.outfits]
+        began = time.time()
+        with self._sharing():
+            targets = dict.fromkeys(order.target for order in body.orders)
+            ready = {target: self._make_ready(target, body.cases, outfits) for target in targets}
+        outcomes: list[Outcome] = []
+        is_timed = any(order.metric is Metric.WALL for order in body.orders)
+        with self._claiming() if is_timed else self._sharing():
+            # In their order: what is compared is measured one right after the other.
+            for order in body.orders:
+                outcomes.append(self._carry_out(order, ready[order.target][order.case], began))
+                began = time.time()
+        return Measured(tuple(outcomes))
+
+    def _make_ready(self, target: Target, cases: Sequence[Case], outfits: Sequence[LibrarySet]) -> Made:
+        ready: Made = {}
+        for stage in self._prepare(target, LibrarySupply(self._shelf, target, outfits, self._environ)).stages(cases):
+            ready |= stage.run(1)
+        return ready
+
+    def _fetch_outfit(self, handle: object) -> LibrarySet:
+        outfit = self._fetch(handle)
+        assert isinstance(outfit, LibrarySet)
+        return outfit
+
+    def _carry_out(self, order: Order, prepared: Prepared | Failure, began: float) -> Outcome:
+        if isinstance(prepared, Failure):
+            return Outcome(order, prepared, began, time.time(), node=self.node)
+        cores: tuple[int, ...] = ()
+        lab, sampling = self._labs[order.target], self._outset.sampling
+        result: Result
+        environment: Environment | None = None
+        if order.metric is Metric.COUNT:
+            counter = None if order.case.parts is not None else self._start_counter(order.target)
+            cores = () if counter is None else (self._seat.core,)
+            result, environment = measure(lambda: lab.count(prepared, sampling, counter))
+        else:
+            usable, threads = choose_cores(), order.case.args.num_threads
+            cores = tuple(usable[-threads:])
+            if threads > len(usable):
+                result = refuse_threads(threads, len(usable))
+            else:
+                result, environment = measure(lambda: lab.time(prepared, sampling, cores))
+        return Outcome(order, result, began, time.time(), environment, cores, prepared.unchecked, self.node)
+
+    def _race(self, body: Race) -> InputTimed:
+        lab = self._labs[self._outset.targets[0]]
+        with self._claiming():
+            lab.timer.pin(choose_cores()[-body.job.threads :])
+            times = retry_if_killed(lambda: race(lab.timer, body.job, timeout_s=body.timeout_s))
+        return InputTimed(times, lab.timer.environment, self.node)
+
+    # --- duels ---------------------------------------------------------------------------------------
+
+    def _duel(self, body: PreparePairs | StartLayouts | TimeOneRun | VisitPair) -> Reply:
+        if isinstance(body, PreparePairs):
+            if self._ring is None:
+                self._ring = Ring(body, self._labs, self._models, self._environ, choose_cores())
+            outfits = [self._fetch_outfit(handle) for handle in body.outfits]
+            return BoutsPrepared(self._ring.prepare(body.pairs, self._shelf, outfits))
+        assert self._ring is not None
+        with self._claiming():
+            if isinstance(body, StartLayouts):
+                return self._ring.start(body.layouts)
+            if isinstance(body, TimeOneRun):
+                return OneRunTimed(self._ring.gauge(body.bout))
+            return self._ring.visit(body)
+
+    # --- other runs on the same node -----------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _sharing(self) -> Iterator[None]:
+        while not self._turns.share():
+            time.sleep(LOOKING_INTERVAL_S)
+        try:
+            yield
+        finally:
+            self._turns.leave()
+
+    @contextlib.contextmanager
+    def _claiming(self) -> Iterator[None]:
+        while not self._turns.claim():
+            time.sleep(LOOKING_INTERVAL_S)
+        try:
+            yield
+        finally:
+            self._turns.leave()
+
+
+def choose_environ(own: Mapping[str, str], sent: Mapping[str, str]) -> dict[str, str]:
+    """A node's variables, of which those that change what is measured are as they are where the run was begun.
+
+    >>> choose_environ({"PATH": "/bin", "OMP_NUM_THREADS": "1"}, {"MKL_DEBUG": "2", "PATH": "/other"})
+    {'PATH': '/bin', 'MKL_DEBUG': '2'}
+    """
+    return {
+        **{name: value for name, value in own.items() if not travels(name)},
+        **{name: value for name, value in sent.items() if travels(name)},
+    }
+
+
+def _as_bytes(value: object) -> bytes:
+    assert isinstance(value, bytes)
+    return value

@@ -1,0 +1,307 @@
+"""Cases that use `torch.compile`: the time of compiling, and counts of its code on processors that Valgrind knows."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from torchmark.errors import SetupError, TorchmarkError
+from torchmark.files import is_ours
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.compiling import CompileCosts, FirstCall
+from torchmark.model.costs import Counts
+from torchmark.model.environment import Environment
+from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.runner.folders import cache_folder, make_scratch
+from torchmark.runner.jobs import count
+from torchmark.runner.spec import WorkerSpec
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, measure_time
+from torchmark.wire.backends import REPLAY
+
+COMPILERS = ("g++", "clang++", "c++")
+SCRIPT = """#!/bin/sh
+# Asks for AVX2 instead of whatever this processor has.
+for argument do
+  shift
+  [ "$argument" = -march=native ] && argument=-march=x86-64-v3
+  set -- "$@" "$argument"
+done
+exec {compiler} "$@"
+"""
+
+
+def lower_variables(environ: Mapping[str, str], folder: Path, root: Path = Path("/")) -> dict[str, str]:
+    """Variables for a worker that counts what Inductor compiles; the script lies in the folder. None need no lowering.
+
+    A processor with less than AVX2, or of another make, has nothing that Valgrind does not know.
+    """
+    if not knows_avx2(root):
+        return {}
+    compiler = _find_compiler(environ)
+    if compiler is None:
+        # Inductor says so itself; other back ends need none.
+        return {"ATEN_CPU_CAPABILITY": "avx2"}
+    return {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "CXX": str(write_script(compiler, folder)),
+        # Inductor would keep 150 MB more of them, and make them anew for each script.
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+    }
+
+
+def knows_avx2(root: Path = Path("/"), processor: str | None = None) -> bool:
+    """Whether this is an x86-64 processor with AVX2."""
+    if (processor or platform.machine()) != "x86_64":
+        return False
+    try:
+        lines = (root / "proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return False
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    return "avx2" in flags
+
+
+def _find_compiler(environ: Mapping[str, str]) -> list[str] | None:
+    """The C++ compiler as a command: the user's `CXX`, or the first that is found."""
+    wanted = shlex.split(environ.get("CXX", ""))
+    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
+        found = shutil.which(first, path=environ.get("PATH", os.defpath))
+        if found is not None:
+            return [found, *rest]
+    return None
+
+
+def write_script(compiler: list[str], folder: Path) -> Path:
+    """The script for a compiler. It has the same name, by which Inductor knows what flags to use."""
+    text = SCRIPT.format(compiler=shlex.join(compiler))
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    path = folder / f"lowering-{key}" / Path(compiler[0]).name
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_ours(path.parent):
+            raise SetupError(
+                f"Other users may write to {path.parent}.",
+                missing="cache",
+                advice="Remove it, or name another folder in TORCHMARK_CACHE.",
+            )
+        if is_ours(path) and os.access(path, os.X_OK) and path.read_text(errors="replace") == text:
+            return path
+        # Another process may be doing the same: whoever is last puts the same content in place, in one step.
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.chmod(temporary, 0o755)
+        os.replace(temporary, path)
+    except OSError as error:
+        if isinstance(error, SetupError):
+            raise
+        raise SetupError(
+            f"The cache {folder} cannot be written: {error.strerror}.",
+            missing="cache",
+            advice="Name another folder in TORCHMARK_CACHE.",
+        ) from error
+    return path
+
+
+# In one process: with a pool of compilers a worker has threads and cannot be forked.
+FIXED = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+# In the setup, before anything is measured.
+CALLS_BEFORE = 3
+
+
+class _GraphFolder:
+    """Where Inductor keeps what it compiles, for the workers of one owner."""
+
+    def __init__(self) -> None:
+        self._scratch = make_scratch()
+        self._emptied = 0
+        self.path = self._scratch / "graphs"
+        self.path.mkdir()
+
+    def empty(self) -> None:
+        """Whatever is asked for next has to be compiled."""
+        # Aside first: a file that cannot be removed is not found there any more.
+        self._emptied += 1
+        gone = self._scratch / f"gone-{self._emptied}"
+        self.path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+        self.path.mkdir()
+
+    def remove(self) -> None:
+        """Leave nothing."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def adapt_spec(
+    spec: WorkerSpec, environ: Mapping[str, str], folder: Path, lowered: Mapping[str, str], *, counting: bool
+) -> WorkerSpec:
+    """The same interpreter and environment, for compiled cases that keep their graphs in this folder."""
+    handed = {"CXX": environ["CXX"]} if environ.get("CXX") else {}
+    variables = {**handed, **lowered, **dict(spec.variables), **FIXED, "TORCHINDUCTOR_CACHE_DIR": str(folder)}
+    if "CXX" in lowered:
+        # Behind which is the user's own.
+        variables["CXX"] = lowered["CXX"]
+    return dataclasses.replace(
+        spec,
+        variables=tuple(sorted(variables.items())),
+        counting=counting,
+        compiling=True,
+        lowered=tuple(name for name in lowered if name not in dict(spec.variables)),
+    )
+
+
+class CompileTimer:
+    """Finds out what compiling costs, in a worker with the user's own flags. `spec` says in which interpreter."""
+
+    def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
+        self._graphs = _GraphFolder()
+        self._lock = threading.Lock()
+        self.worker = Worker(adapt_spec(spec, environ, self._graphs.path, {}, counting=False), environ)
+
+    def measure(
+        self, case: Case, place: Place, *, run_time_s: float = 0.2, timeout_s: float = DEFAULT_TIMEOUT_S
+    ) -> CompileCosts | Failure:
+        """All costs of a case that has `parts`. The time limit is for each of the four processes that are started."""
+        parts = case.parts
+        assert parts is not None
+        mode, args = parts.mode, case.args
+        first = CompileJob(args.stmt, parts.setup, place, mode.backend, mode.mode, args.num_threads)
+        steady = _make_time_job(args, place, run_time_s)
+        replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
+        call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)
+        with self._lock:
+            self._graphs.empty()
+            cold = self._time_first_call(first, timeout_s)
+            if isinstance(cold, Failure):
+                return cold
+            if not cold.graphs:
+                return _explain_nothing(cold)
+            warm = self._time_first_call(first, timeout_s)
+            if isinstance(warm, Failure):
+                return warm
+            steady_times = measure_time(self.worker, steady, timeout_s=timeout_s)
+            if isinstance(steady_times, Failure):
+                return steady_times
+            call_times = measure_time(self.worker, call, timeout_s=timeout_s)
+        return call_times if isinstance(call_times, Failure) else CompileCosts(cold, warm, steady_times, call_times)
+
+    def close(self) -> None:
+        """End the worker and remove what it has compiled."""
+        self.worker.close()
+        self._graphs.remove()
+
+    def abandon(self) -> None:
+        """The same at once, whoever waits for it."""
+        self.worker.abandon()
+        self._graphs.remove()
+
+    def _time_first_call(self, job: CompileJob, timeout_s: float) -> FirstCall | Failure:
+        reply = self.worker.run(job, timeout_s=timeout_s)
+        if isinstance(reply, Failure):
+            return reply
+        assert isinstance(reply.message, FirstCall)
+        return reply.message
+
+
+class CompileCounter:
+    """Counts compiled cases: a worker outside Valgrind compiles them first, for the one that counts to find."""
+
+    def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
+        self._graphs = _GraphFolder()
+        self._lock = threading.Lock()
+        lowered = lower_variables({**environ, **dict(spec.variables)}, cache_folder(environ))
+        self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
+        self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
+        self._filled: set[tuple[TimerArgs, Place]] = set()
+        self._starting: threading.Thread | None = None
+
+    @property
+    def environment(self) -> Environment:
+        """What cases are counted in."""
+        with self._lock:
+            self._start_both()
+            return self._worker.environment
+
+    def count(
+        self,
+        case: Case,
+        place: Place,
+        number: int = 100,
+        layouts: tuple[int, ...] = DEFAULT_LAYOUTS,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        baseline: bool = True,
+        keep_texts: bool = False,
+    ) -> Counts | Failure:
+        """Count a case. The time limit is for each process that is started."""
+        args = case.args
+        job = CountJob(args.stmt, args.setup, place, number, args.num_threads, layouts, watch_compiler=True)
+        with self._lock:
+            self._start_both()
+            failure = self._fill(args, place, timeout_s)
+            if failure is not None:
+                return failure
+            return count(self._worker, job, timeout_s=timeout_s, baseline=baseline, keep_texts=keep_texts)
+
+    def close(self) -> None:
+        """End the workers and remove what they have compiled."""
+        if self._starting is not None and self._starting.is_alive():
+            # An interrupt, most likely: nobody is to wait for half a minute until what is not needed has started.
+            threading.Thread(target=self._worker.close, daemon=True).start()
+        else:
+            self._worker.close()
+        self._filler.close()
+        self._graphs.remove()
+
+    def abandon(self) -> None:
+        """The same at once, whoever waits for it."""
+        self._worker.abandon()
+        self._filler.abandon()
+        self._graphs.remove()
+
+    def _fill(self, args: TimerArgs, place: Place, timeout_s: float) -> Failure | None:
+        if (args, place) in self._filled:
+            return None
+        job = TimeJob(args.stmt, args.setup, place, args.num_threads, number=1, watch_compiler=True)
+        reply = measure_time(self._filler, job, timeout_s=timeout_s)
+        if isinstance(reply, Failure):
+            return reply
+        self._filled.add((args, place))
+        return None
+
+    def _start_both(self) -> None:
+        """The one under Valgrind starts while the other compiles what both rehearse; it needs that only later."""
+        if not self._worker.is_up:
+            self._starting = threading.Thread(target=self._try_to_start, daemon=True)
+            self._starting.start()
+            self._filler.start()
+
+    def _try_to_start(self) -> None:
+        # Whoever needs it next tries again, and is told.
+        with contextlib.suppress(TorchmarkError):
+            self._worker.start()
+
+
+def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:
+    return TimeJob(args.stmt, args.setup, place, args.num_threads, run_time_s, watch_compiler=True)
+
+
+def _explain_nothing(cold: FirstCall) -> Failure:
+    reasons = f": {'; '.join(cold.breaks)}" if cold.breaks else ""
+    text = f"torch.compile compiled nothing of it and left it to the interpreter{reasons}."
+    return Failure(FailureKind.NOT_COMPILED, text)
+
+
+def _repeat(call: str) -> str:
+    lines = "\n".join(f"    {line}" for line in call.splitlines())
+    return f"for _ in range({CALLS_BEFORE}):\n{lines}"

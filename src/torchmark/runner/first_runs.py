@@ -1,0 +1,80 @@
+"""Statements are run once, without Valgrind, before they are counted or timed: code that fails is reported at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from torchmark.measure.script import write_script
+from torchmark.measure.source import user_traceback
+from torchmark.model.bout import PairedSide
+from torchmark.model.case import Case
+from torchmark.model.job import Place, TimeJob
+from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Target
+from torchmark.model.snippet import Compiled
+from torchmark.model.task import Language
+from torchmark.runner.lab import Lab
+from torchmark.runner.prepare import Models, make_parts
+from torchmark.runner.worker import Worker, measure_time
+
+# A statement that runs longer does not fail at once, and is left to whoever measures it.
+FIRST_RUN_S = 10.0
+# The kinds of failure that code has wherever and however often it runs.
+FAULTS = (FailureKind.NOT_COMPILED, FailureKind.RAISED, FailureKind.EXITED, FailureKind.CRASHED)
+
+
+def check_syntax(stmt: str, setup: str) -> Failure | None:
+    """The error in Python code for this interpreter, if it has one. Nothing is started for that.
+
+    >>> check_syntax("x +", "x = 1").kind.value, check_syntax("x + 1", "x = 1")
+    ('raised', None)
+    """
+    try:
+        write_script(stmt, setup)
+    except SyntaxError as error:
+        return Failure(FailureKind.RAISED, user_traceback(error).rstrip())
+    return None
+
+
+def run_once(
+    worker: Worker, stmt: str, setup: str, place: Place, threads: int = 1, compiled: Compiled | None = None
+) -> Failure | None:
+    """The failure of code that fails at once in this worker, which does not count."""
+    job = TimeJob(stmt, setup, place, threads, number=1, compiled=compiled, blocks=1)
+    found = measure_time(worker, job, timeout_s=FIRST_RUN_S)
+    return found if isinstance(found, Failure) and found.kind in FAULTS else None
+
+
+def find_faults(cases: Sequence[Case], target: Target, environ: Mapping[str, str] = os.environ) -> dict[Case, Failure]:
+    """The statements among these cases that fail at once in a target. Cases of suites are not run."""
+    found = find_syntax_faults(cases, target)
+    left = [case for case in _list_statements(cases) if case not in found]
+    if left:
+        lab = Lab(target, environ, trying=True)
+        try:
+            with Models(environ) as models:
+                parts = make_parts(left, lab, models, environ)
+            found |= {case: failure for case, part in parts.items() if (failure := _run_part(lab.timer, part))}
+        finally:
+            lab.abandon()
+    return found
+
+
+def find_syntax_faults(cases: Sequence[Case], target: Target) -> dict[Case, Failure]:
+    """The statements among these cases that cannot be compiled. Nothing is started for that."""
+    if target.python is not None:
+        # Another interpreter may know more syntax than this one.
+        return {}
+    stmts = [case for case in _list_statements(cases) if case.args.language == Language.PYTHON]
+    return {case: failure for case in stmts if (failure := check_syntax(case.args.stmt, case.args.setup))}
+
+
+def _list_statements(cases: Sequence[Case]) -> list[Case]:
+    return [case for case in dict.fromkeys(cases) if not case.suite and case.parts is None]
+
+
+def _run_part(worker: Worker, part: PairedSide | Failure) -> Failure | None:
+    if isinstance(part, Failure):
+        return part if part.kind in FAULTS else None
+    return run_once(worker, part.stmt, part.setup, part.place, part.threads, part.compiled)

@@ -1,0 +1,415 @@
+"""Gets cases ready to be measured: TorchScript models and compiled C++, in stages."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from torchmark.errors import SetupError, UsageError
+from torchmark.files import Hold, is_ours, list_holders, open_lock, try_lock
+from torchmark.model.bout import PairedSide
+from torchmark.model.case import Artefact, Case, Check
+from torchmark.model.job import Place, ScriptJob, Way
+from torchmark.model.outcome import ActivityKind, Failure, FailureKind
+from torchmark.model.sdk import Sdk
+from torchmark.model.snippet import Compiled, Snippet
+from torchmark.model.task import Language
+from torchmark.native.build import build, precompile
+from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
+from torchmark.native.toolchain import find_compiler, make_toolchain
+from torchmark.runner.folders import MODELS, SHIPPING, SNIPPETS, cache_folder, clear_tools, locate_cache
+from torchmark.runner.jobs import retry_if_killed
+from torchmark.runner.lab import Lab
+from torchmark.runner.machine import read_available_memory
+from torchmark.runner.variant_check import CheckWorkers, Prepared, VariantChecker
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+
+# A model for a torch, and one that is being written.
+_NAME = re.compile(r"torchscript_.*_[0-9a-f]{8}\.pt(\.[a-z0-9_]+)?", re.DOTALL)
+# Removing some files takes far less, unless whoever does it has been stopped.
+LONGEST_REMOVAL_S = 30.0
+LOOKING_INTERVAL_S = 0.05
+
+
+class Models:
+    """A folder of models, made when the first is needed; open as long as it is used, by any number of processes.
+
+    A lock tells whether it is in use. Whoever is the last to close removes the models; what a killed process has left
+    is removed by the next that closes. On a file system without locks they stay, until the cache is cleared.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.folder = locate_cache(environ) / MODELS
+        self._lock = -1
+        self._owner = os.getpid()
+
+    def open(self) -> None:
+        """Make the folder and keep others from removing it. SetupError if it cannot be made."""
+        if self._lock >= 0:
+            return
+        self.folder = cache_folder(self._environ) / MODELS
+        try:
+            lock = open_lock(self.folder.with_suffix(".lock"))
+            try:
+                self._await_removal(lock)
+                self.folder.mkdir(mode=0o700, exist_ok=True)
+            except BaseException:
+                os.close(lock)
+                raise
+            self._lock = lock
+        except OSError as error:
+            if isinstance(error, SetupError):
+                raise
+            raise SetupError(
+                f"The cache {self.folder.parent} cannot be written: {error.strerror}.",
+                missing="cache",
+                advice="Name another folder in TORCHMARK_CACHE.",
+            ) from error
+
+    def _await_removal(self, lock: int) -> None:
+        """Share the folder with others that use it; somebody who is removing it is waited for."""
+        end = time.monotonic() + LONGEST_REMOVAL_S
+        while try_lock(lock, fcntl.LOCK_SH) is Hold.BUSY:
+            if time.monotonic() > end:
+                who = ", ".join(f"process {pid}" for pid in list_holders(lock)) or "a process that cannot be seen here"
+                raise SetupError(
+                    f"{self.folder} has been held for {LONGEST_REMOVAL_S:g} s by {who}.",
+                    missing="cache",
+                    advice="End that process, or name another folder in TORCHMARK_CACHE.",
+                )
+            time.sleep(LOOKING_INTERVAL_S)
+
+    def __enter__(self) -> Models:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        # A fork of this process has the same lock, and must not take the folder away.
+        if self._lock < 0 or os.getpid() != self._owner:
+            return
+        lock, self._lock = self._lock, -1
+        try:
+            # Else somebody needs them, or that cannot be known.
+            if try_lock(lock, fcntl.LOCK_EX) is Hold.HELD:
+                _remove_models(self.folder)
+        finally:
+            os.close(lock)
+
+    def clear(self) -> None:
+        """Remove all models, unless somebody needs them."""
+        path = self.folder.with_suffix(".lock")
+        if self._lock >= 0 or not path.exists():
+            return
+        with contextlib.suppress(OSError):
+            lock = open_lock(path)
+            try:
+                if try_lock(lock, fcntl.LOCK_EX) is not Hold.BUSY:
+                    _remove_models(self.folder)
+            finally:
+                os.close(lock)
+
+    def place(self, artefact: Artefact, sdk: Sdk) -> Path:
+        """Where a model for a torch is, or would be."""
+        torch = hashlib.sha256(f"{sdk.version} {sdk.git_version}".encode()).hexdigest()[:8]
+        return self.folder / f"{Path(artefact.file).stem}_{torch}.pt"
+
+    def make(self, artefacts: Iterable[Artefact], worker: Worker) -> dict[Artefact, str | Failure]:
+        """The path of each, made by the worker's torch unless it is there."""
+        return {artefact: self._make_one(artefact, worker) for artefact in dict.fromkeys(artefacts)}
+
+    def _make_one(self, artefact: Artefact, worker: Worker) -> str | Failure:
+        def attempt() -> str | Failure:
+            self.open()
+            path = self.place(artefact, worker.sdk)
+            if is_ours(path):
+                return str(path)
+            reply = worker.run(ScriptJob(artefact.source, str(path), Place(os.getcwd())))
+            if isinstance(reply, Failure) and not self.folder.is_dir():
+                raise SetupError(
+                    f"{self.folder} was removed while it was needed.",
+                    missing="cache",
+                    advice="Run it again: torchmark run --resume.",
+                )
+            return _explain(reply) if isinstance(reply, Failure) else str(path)
+
+        return retry_if_killed(attempt)
+
+
+def _remove_models(folder: Path) -> None:
+    """Remove what has a name of a model, and the folder if nothing else is in it."""
+    with contextlib.suppress(OSError):
+        for path in list(folder.iterdir()):
+            if _NAME.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def insert_path(case: Case, path: str) -> Case:
+    """The case with the path of its model where so far only the model's name stood."""
+    assert case.artefact is not None
+    # A literal of JSON means the same in Python and in C++.
+    old, new = f'"{case.artefact.file}"', json.dumps(path, ensure_ascii=False)
+    args = dataclasses.replace(case.args, setup=case.args.setup.replace(old, new))
+    check = case.check and dataclasses.replace(case.check, setup=case.check.setup.replace(old, new))
+    return dataclasses.replace(case, args=args, check=check)
+
+
+def _explain(failure: Failure) -> Failure:
+    return dataclasses.replace(failure, message=f"There is no TorchScript of this model: {failure.message}")
+
+
+# What the compiler takes for torch's headers, with some to spare.
+MEMORY_PER_UNIT_BYTES = 2 * 1024**3
+
+
+def build_snippets(
+    snippets: Iterable[Snippet],
+    sdk: Sdk,
+    environ: Mapping[str, str],
+    stop: threading.Event | None = None,
+    jobs: int | None = None,
+) -> dict[Snippet, Compiled | Failure]:
+    """Compile them, or take them from the cache. SetupError if there is no compiler or torch has no headers.
+
+    At most `jobs` compilers run at a time, where it is given, and never more than memory is for.
+    """
+    try:
+        folder = os.getcwd()
+    except OSError:
+        folder = "/"
+    toolchain = make_toolchain(sdk, environ, folder)
+    return build(snippets, toolchain, open_cache(environ, create=True), environ, count_jobs(jobs), stop)
+
+
+def has_compiler(environ: Mapping[str, str]) -> bool:
+    """Whether there is one, whatever it is good for."""
+    try:
+        find_compiler(environ)
+    except (SetupError, UsageError):
+        return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheState:
+    """What is in the cache, and how much may be."""
+
+    folder: str
+    snippets: int
+    libraries: int
+    preludes: int
+    size_bytes: int
+    limit_bytes: int
+
+
+def inspect_cache(environ: Mapping[str, str]) -> CacheState:
+    """Look at the cache without changing it."""
+    cache = open_cache(environ)
+    usage = cache.measure()
+    return CacheState(str(cache.folder.parent), *usage, limit_bytes=cache.limit_bytes)
+
+
+def clear_cache(environ: Mapping[str, str]) -> CacheState:
+    """Empty it: all that torchmark has compiled there goes, and nothing else. Gives what there was."""
+    state = inspect_cache(environ)
+    folder = Path(state.folder)
+    for name in (SNIPPETS, SHIPPING):
+        Cache(folder / name).clear()
+    Models(environ).clear()
+    clear_tools(folder)
+    return state
+
+
+def warm_cache(sdk: Sdk, environ: Mapping[str, str]) -> None:
+    """Compile torch's headers ahead."""
+    precompile(make_toolchain(sdk, environ, "/"), open_cache(environ, create=True), environ)
+
+
+def open_cache(environ: Mapping[str, str], *, create: bool = False) -> Cache:
+    """The cache of compiled snippets; `TORCHMARK_CACHE_SIZE` bounds it."""
+    limit = environ.get("TORCHMARK_CACHE_SIZE")
+    folder = cache_folder(environ) if create else locate_cache(environ)
+    return Cache(folder / SNIPPETS, parse_size(limit) if limit else DEFAULT_LIMIT_BYTES)
+
+
+def count_jobs(wanted: int | None = None) -> int:
+    """How many compilers may run at the same time: one a core, as far as memory goes."""
+    cores = wanted or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = read_available_memory()
+    return max(1, cores if memory is None else min(cores, memory // MEMORY_PER_UNIT_BYTES))
+
+
+Made = dict[Case, "Prepared | Failure"]
+Build = Callable[[Sequence[Snippet], Sdk, int], Mapping[Snippet, "Compiled | Failure"]]
+"""Compiles snippets for a torch with so many compilers at a time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A part of the preparation. `run` is given how many cores it may use, and gives the cases that are ready then."""
+
+    kind: ActivityKind
+    size: int
+    run: Callable[[int], Made]
+
+
+class Preparation:
+    """Everything that cases need before they are measured; what fails here costs its own case only.
+
+    What is made serves counting in the same environment, too. The stages are to be run one after the other. Python
+    comes first: it can be measured while C++ is compiled.
+    """
+
+    def __init__(
+        self,
+        bench: CheckWorkers,
+        models: Models,
+        environ: Mapping[str, str],
+        stop: threading.Event | None = None,
+        build: Build | None = None,
+    ) -> None:
+        """`build` has C++ compiled; by default that happens here."""
+        self._bench = bench
+        self._models = models
+        self._build = build or (lambda snippets, sdk, jobs: build_snippets(snippets, sdk, environ, stop, jobs))
+        self._witnesses = VariantChecker(bench)
+        self._located: dict[Case, Case | Failure] = {}
+        self._paths: dict[Artefact, str | Failure] = {}
+        self._assembled: Made = {}
+
+    def stages(self, cases: Sequence[Case]) -> Iterator[Stage]:
+        """What there is to do for these cases."""
+        python = [case for case in cases if case.args.language == Language.PYTHON and case.parts is None]
+        compiled = [case for case in cases if case.parts is not None]
+        native = [case for case in cases if case.args.language == Language.CPP]
+        if any(case.artefact for case in cases):
+            yield Stage(
+                ActivityKind.SCRIPT, sum(case.artefact is not None for case in cases), lambda _: self._script(cases)
+            )
+        if python:
+            yield Stage(ActivityKind.CHECK, len(python), lambda _: self._check(python))
+        if native:
+            yield Stage(ActivityKind.COMPILE, len(native), lambda jobs: self._compile(native, jobs))
+            yield Stage(ActivityKind.CHECK, len(native), lambda _: self._check(native))
+        if compiled:
+            yield Stage(ActivityKind.CHECK, len(compiled), lambda _: self._check(compiled))
+
+    def _script(self, cases: Sequence[Case]) -> Made:
+        wanted = [case.artefact for case in cases if case.artefact is not None]
+        self._paths.update(self._models.make(wanted, self._bench.worker))
+        self._located.update((case, _locate(case, self._paths)) for case in cases)
+        return {}
+
+    def _compile(self, cases: Sequence[Case], jobs: int) -> Made:
+        located = {case: self._located.get(case, case) for case in cases}
+        good = [case for case in located.values() if isinstance(case, Case)]
+        snippets = [snippet for case in good for snippet in list_snippets(case)]
+        built = retry_if_killed(lambda: self._build(snippets, self._bench.worker.sdk, jobs))
+        if isinstance(built, Failure):
+            built = dict.fromkeys(snippets, built)
+        for case, found in located.items():
+            self._assembled[case] = _assemble_native(found, built) if isinstance(found, Case) else found
+        return {}
+
+    def _check(self, cases: Sequence[Case]) -> Made:
+        prepared: Made = {}
+        for case in cases:
+            if case not in self._assembled:
+                found = self._located.get(case, case)
+                self._assembled[case] = _assemble(found) if isinstance(found, Case) else found
+            assembled = self._assembled[case]
+            path = None if case.artefact is None else self._paths.get(case.artefact)
+            if isinstance(assembled, Prepared) and isinstance(path, str):
+                assembled = dataclasses.replace(assembled, model=path)
+            prepared[case] = assembled
+        return {**prepared, **dict(self._witnesses.compare(prepared))}
+
+
+def prepare(
+    cases: Sequence[Case], bench: CheckWorkers, models: Models, environ: Mapping[str, str], build: Build | None = None
+) -> Made:
+    """All of it at once."""
+    ready: Made = {}
+    for stage in Preparation(bench, models, environ, build=build).stages(cases):
+        ready.update(stage.run(count_jobs()))
+    return {case: ready[case] for case in cases}
+
+
+def _locate(case: Case, paths: Mapping[Artefact, str | Failure]) -> Case | Failure:
+    """Write the path of its model into a case that loads one."""
+    if case.artefact is None:
+        return case
+    path = paths[case.artefact]
+    return path if isinstance(path, Failure) else insert_path(case, path)
+
+
+def list_snippets(case: Case) -> Iterator[Snippet]:
+    """What there is to compile for a case of C++."""
+    yield _snippet(case)
+    if case.check is not None:
+        yield _check_snippet(case, case.check)
+
+
+def _snippet(case: Case) -> Snippet:
+    setup = "" if case.args.setup == "pass" else case.args.setup
+    return Snippet(case.args.stmt, setup, case.args.global_setup)
+
+
+def _check_snippet(case: Case, check: Check) -> Snippet:
+    return Snippet(check.stmt, check.setup, case.args.global_setup)
+
+
+def _assemble(case: Case) -> Prepared:
+    return Prepared(case, check=Way(case.check.stmt, case.check.setup) if case.check else None)
+
+
+def _assemble_native(case: Case, built: Mapping[Snippet, Compiled | Failure]) -> Prepared | Failure:
+    compiled = built[_snippet(case)]
+    if isinstance(compiled, Failure):
+        return compiled
+    if case.check is None:
+        return Prepared(case, compiled)
+    check = built[_check_snippet(case, case.check)]
+    if isinstance(check, Failure):
+        # What cannot be handed over, such as the value of a function without one, cannot be compared.
+        return Prepared(case, compiled, unchecked=f"Handing over its results does not compile: {check.message}")
+    return Prepared(case, compiled, Way("", "", check))
+
+
+def make_parts(
+    cases: Sequence[Case],
+    lab: Lab,
+    models: Models,
+    environ: Mapping[str, str] = os.environ,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    build: Build | None = None,
+) -> dict[Case, PairedSide | Failure]:
+    """TorchScript made and C++ compiled where that is needed; a worker is started only then."""
+    # Whether variants agree is none of this; and what is not checked needs no code for it.
+    bare = {case: dataclasses.replace(case, check=None) for case in cases}
+    hard = [one for one in bare.values() if one.artefact is not None or one.args.language == Language.CPP]
+    try:
+        ready = prepare(hard, lab.bench(timeout_s), models, environ, build) if hard else {}
+    except SetupError as error:
+        ready = dict.fromkeys(hard, Failure(FailureKind.MISSING, str(error)))
+    return {case: _make_part(case, ready.get(one, Prepared(one)), lab) for case, one in bare.items()}
+
+
+def _make_part(case: Case, prepared: Prepared | Failure, lab: Lab) -> PairedSide | Failure:
+    if isinstance(prepared, Failure):
+        return prepared
+    args = prepared.case.args
+    return PairedSide(args.stmt, args.setup, lab.place(case), args.num_threads, prepared.compiled)
