@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from benchmarks.context import describe
 from torchmark.analysis.flames import count_frames, grow, unfold
 from torchmark.analysis.stacks import read_stacks
-from torchmark.cli.case_options import Options, load_cases
+from torchmark.cli.case_options import load_cases
+from torchmark.define.selection import CaseOptions
 from torchmark.model.case import Case
 from torchmark.model.flame import FlameNode, Trace
 from torchmark.model.job import BARE_LAYOUT, CountJob
@@ -76,7 +77,7 @@ def main() -> int:
     names = [argument for argument in sys.argv[1:2] if not argument.startswith("-")] or ["standard"]
     k = (sys.argv[sys.argv.index("-k") + 1],) if "-k" in sys.argv else ()
     print(describe())
-    cases = [case for case in load_cases(names, Options(k=k).select()).cases if case.parts is None]
+    cases = [case for case in load_cases(names, CaseOptions(k=k).select()).cases if case.parts is None]
     exact = unfolded = failed = 0
     times = []
     for case, adds_up, other, frames, seconds in trace_all(cases):

@@ -31,12 +31,13 @@ from typing import NamedTuple
 from benchmarks.context import describe
 from benchmarks.detection import copy_environment
 from torchmark.analysis.flames import draw_difference
-from torchmark.cli.case_options import Options, load_cases
+from torchmark.cli.case_options import load_cases
 from torchmark.cli.gate_options import GateOptions
 from torchmark.cli.overrides_output import OverrideComparison, trace_both
 from torchmark.compare.comparison import Evidence, judge_entry
-from torchmark.compare.session import run_comparison
+from torchmark.compare.session import SilentObserver, run_comparison
 from torchmark.compare.timing_sites import LocalSite, time_sides
+from torchmark.define.selection import CaseOptions
 from torchmark.model.case import Case
 from torchmark.model.flame import Stacks
 from torchmark.model.gate import Policy
@@ -189,8 +190,7 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
     )
     comparison, names, cores = question.comparison, name_files(cases), choose_cores(None)
     truth = affected if size_ns else frozenset()
-    with tempfile.TemporaryDirectory() as folder:
-        first = run_comparison(comparison, cores, None, Path(folder, "x.db"), quiet=True)
+    first = run_comparison(comparison, cores, SilentObserver())
     traced: dict[Case, bool] = {}
     for number in range(runs):
         begun = time.perf_counter()
@@ -226,7 +226,7 @@ def main() -> None:
     options = parser.parse_args()
     sizes = [float(size) for size in options.sizes.split(",")]
     print(describe())
-    cases = load_cases(("overrides",), Options(k=(options.k,) if options.k else ()).select()).cases
+    cases = load_cases(("overrides",), CaseOptions(k=(options.k,) if options.k else ()).select()).cases
     results = []
     with contextlib.ExitStack() as stack:
         copies = {size: stack.enter_context(copy_environment()) for size in sizes}

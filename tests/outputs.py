@@ -706,7 +706,7 @@ def _terminal(stage: Stage) -> None:
     stage.patch.setenv("TERM", "xterm-256color")
     stage.patch.setattr("torchmark.cli.commands.cmd_doctor.probe_machine", lambda: RICH)
     stage.patch.setattr(
-        "torchmark.cli.commands.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for line in (
         "show before",
@@ -965,7 +965,7 @@ def count_made_up(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr("torchmark.cli.commands.cmd_count.Worker", NoWorker)
     patch.setattr("torchmark.cli.commands.cmd_count.find_valgrind", lambda path: "/usr/bin/valgrind")
-    patch.setattr("torchmark.cli.commands.cmd_count.start", lambda worker: None)
+    patch.setattr("torchmark.cli.commands.cmd_count.start_counting", lambda worker: None)
     patch.setattr("torchmark.cli.commands.cmd_count.run_once", lambda *_: None)
     patch.setattr("torchmark.cli.commands.cmd_count.count", count)
     patch.setattr("torchmark.cli.commands.cmd_count.tally", lambda counted, seeds: counted)
@@ -1045,7 +1045,7 @@ def make_found(comparison: Comparison, *changes: float) -> ComparisonResult:
 @scene("ab/statements")
 def _ab_statements(stage: Stage) -> None:
     stage.patch.setattr(
-        "torchmark.cli.commands.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for columns in WIDTHS:
         stage.run("ab", "x + y", "torch.add(x, y)", "--setup", "x, y = 1, 2", "--metric", "wall,count", columns=columns)
@@ -1064,7 +1064,7 @@ def _ab_statements(stage: Stage) -> None:
 def _ab_suite(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04, 0.006, 0.0, 0.3)
     stage.patch.setattr(
-        "torchmark.cli.commands.cmd_ab.carry_out", lambda comparison, *_, **__: make_found(comparison, *changes)
+        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, *changes)
     )
     suite = ("ab", "--base", "/a/python", "--head", "/b/python", "standard", "-k", "linear", "--metric", "wall,count")
     for columns in WIDTHS:
@@ -1121,7 +1121,10 @@ def open_no_tracer(target: Target) -> Iterator[NoTracer]:
 def _overrides_compared(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04)
     for name, value in (
-        ("torchmark.cli.overrides_output.carry_out", lambda comparison, *_, **__: make_found(comparison, *changes)),
+        (
+            "torchmark.cli.overrides_output.run_comparison",
+            lambda comparison, *_, **__: make_found(comparison, *changes),
+        ),
         ("torchmark.cli.overrides_output.open_tracer", open_no_tracer),
         ("torchmark.cli.overrides_output.start_together", lambda base, head: None),
     ):
@@ -1166,7 +1169,7 @@ def _selftest(stage: Stage) -> None:
         *[Trial(5e-8, Verdict.SLOWER, 0.05, 0.75)] * 4,
     ]
     for name, value in (
-        ("torchmark.cli.commands.cmd_selftest.Arena", lambda *_, **__: NoArena()),
+        ("torchmark.cli.commands.cmd_selftest.PairedWorkers", lambda *_, **__: NoArena()),
         ("torchmark.cli.commands.cmd_selftest.claim_machine", lambda *_: None),
         ("torchmark.cli.commands.cmd_selftest.gauge_statement", lambda arena: 1e-6),
         ("torchmark.cli.commands.cmd_selftest.choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from torchmark.api.ab import Judgement as Judgement
     from torchmark.api.ab import ab as ab
     from torchmark.api.benchmarks import BenchmarkResult as BenchmarkResult
-    from torchmark.api.benchmarks import materialize as materialize
     from torchmark.api.benchmarks import run_benchmarks as run_benchmarks
     from torchmark.api.callgrind_stats import CallgrindStats as CallgrindStats
     from torchmark.api.callgrind_stats import FunctionCount as FunctionCount
     from torchmark.api.callgrind_stats import FunctionCounts as FunctionCounts
     from torchmark.api.compare import Compare as Compare
     from torchmark.api.counter import CopyIfCallgrind as CopyIfCallgrind
+    from torchmark.api.definitions import materialize as materialize
     from torchmark.api.inputs import FuzzedResult as FuzzedResult
     from torchmark.api.inputs import measure_inputs as measure_inputs
     from torchmark.api.measurement import Measurement as Measurement
@@ -114,7 +114,7 @@ _HOMES = {
     "ab": "api.ab",
     "flatten": "define.expand",
     "join_stmts": "define.signature",
-    "materialize": "api.benchmarks",
+    "materialize": "api.definitions",
     "measure_inputs": "api.inputs",
     "ordered_unique": "analysis.grid",
     "parse_stmts": "define.signature",

@@ -39,8 +39,8 @@ MOST_ATTEMPTS = 5
 LAUNCHER = """
 import sys
 from torchmark.cli.main import main
-from torchmark.store import opening
-opening.BUSY_TIMEOUT_S = 0.2
+from torchmark.store import store_file
+store_file.BUSY_TIMEOUT_S = 0.2
 sys.exit(main(sys.argv[1:]))
 """
 SUITE = """

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from torchmark.api.benchmarks import choose_cases
-from torchmark.api.counter import choose_layouts
 from torchmark.api.statements import make_case
 from torchmark.compare.comparison import (
     ComparedPair,
@@ -37,6 +36,7 @@ from torchmark.report.text.verdict_reasons import say_verdict
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.folders import locate_cache
 from torchmark.runner.machine import choose_cores, read_cpu_model
+from torchmark.runner.spec import choose_layouts
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.ledger import read_selftest
 

@@ -16,26 +16,27 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchmark import __version__
 from torchmark.analysis.estimate import Estimator, pick_orders
-from torchmark.api.counter import choose_layouts
-from torchmark.cli.case_options import Options
+from torchmark.compare.comparison import Comparison
+from torchmark.compare.confirm import Note
 from torchmark.define.discovery import DEFAULT_SUITES, list_suites
+from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
-from torchmark.model.outcome import Begun, Failure, Outcome
+from torchmark.model.outcome import Begun, Event, Failure, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.shard import SHARD, Shard, read_shard
-from torchmark.report.progress import Advance, make_progress
+from torchmark.report.progress import Advance, PairedAdvance, make_progress
 from torchmark.report.text.run_summary import SHORT_ID
 from torchmark.report.text.terminal import printable
 from torchmark.runner.backend import Backend, StopRequest, Terminated, interrupts_stop
 from torchmark.runner.machine import describe_host, describe_sources, read_cpu_model
-from torchmark.runner.spec import FIXED
+from torchmark.runner.spec import FIXED, choose_layouts
 from torchmark.store.runs import DEFAULT_STORE, Recorder, Store
 
 # As long as what SHA-256 gives: a longer key makes an HMAC no stronger (RFC 2104, section 3).
@@ -143,7 +144,7 @@ class RunRequest:
     """What a user asks for."""
 
     names: tuple[str, ...]
-    chosen: Options
+    chosen: CaseOptions
     metrics: tuple[Metric, ...]
     targets: tuple[Target, ...]
     repeat: int
@@ -270,9 +271,9 @@ def _list_named(store: Store, name: str, given: Collection[str]) -> tuple[RunInf
 
 def _read_wish(info: RunInfo, plan: Plan) -> RunRequest:
     options = dict(info.options)
-    fields = {field.name for field in dataclasses.fields(Options)}
+    fields = {field.name for field in dataclasses.fields(CaseOptions)}
     sampling = plan.sampling
-    chosen = Options(**{name: values for name, values in options.items() if name in fields})
+    chosen = CaseOptions(**{name: values for name, values in options.items() if name in fields})
     try:
         chosen.select()
     except (KeyError, ValueError) as error:
@@ -460,3 +461,45 @@ def _follow(
             progress.take(event)
             if fail_fast and isinstance(event, Outcome) and isinstance(event.result, Failure):
                 stop.request()
+
+
+@dataclasses.dataclass
+class ComparisonRecorder:
+    """Shows how far a comparison is on standard error, and keeps its counts in a store as they come."""
+
+    request: RunRequest | None
+    """What the run of the counts was asked for; None if they are not to be kept."""
+    open_store: Callable[[], Store]
+    name: str = "ab"
+    quiet: bool = False
+    kept: RunInfo | None = None
+
+    @contextlib.contextmanager
+    def counting(self, comparison: Comparison, backend: Backend) -> Iterator[Callable[[Event], None]]:
+        """Begin a run, and finish it unless something goes wrong."""
+        plan, orders = comparison.plan, comparison.orders
+        estimator = Estimator(orders, plan.sampling, {}, backend.slots)
+        with contextlib.ExitStack() as stack:
+            recorder = None
+            if self.request is not None:
+                store = stack.enter_context(self.open_store())
+                self.kept = describe_run(self.request, plan, self.name, store.path)
+                recorder = stack.enter_context(store.begin(plan, self.kept))
+            advance = Advance(len(orders), estimator, 0, 0, time.monotonic)
+            progress = stack.enter_context(make_progress(sys.stderr, self.quiet, advance))
+
+            def observe(event: Event) -> None:
+                if recorder is not None and not isinstance(event, Begun):
+                    recorder.append(event)
+                progress.take(event)
+
+            yield observe
+            if recorder is not None:
+                recorder.finish()
+
+    @contextlib.contextmanager
+    def timing(self, comparison: Comparison) -> Iterator[Note]:
+        """Show which cases are timed."""
+        advance = PairedAdvance(len(comparison.entries), time.monotonic)
+        with make_progress(sys.stderr, self.quiet, advance) as progress:
+            yield lambda what, done, of: progress.take((what, done, of))

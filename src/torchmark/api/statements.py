@@ -366,3 +366,13 @@ def make_case(args: TimerArgs) -> Case:
     """A statement as a case of its own."""
     labels = AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language)
     return Case((one_line(args.stmt),), labels, args)
+
+
+STARTING = "Starting a Python with torch under Valgrind (once; takes half a minute or so)"
+
+
+def start_counting(worker: Worker) -> None:
+    """Start a worker, with a sign of life."""
+    if not worker.is_up:
+        with show_waiting(STARTING):
+            worker.start()

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, overload
 import torch
 
 from torchmark.api.callgrind_stats import CallgrindStats
-from torchmark.api.counter import CopyIfCallgrind, choose_layouts, collect, pack_globals
+from torchmark.api.counter import CopyIfCallgrind, collect, pack_globals
 from torchmark.api.cpp_timer import CppTimer
 from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.errors import UsageError
@@ -30,7 +30,7 @@ from torchmark.measure.threads import set_torch_threads
 from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.task import Language, TaskSpec
 from torchmark.model.times import Times
-from torchmark.runner.spec import visible_path
+from torchmark.runner.spec import choose_layouts, visible_path
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 # A raw string, or any string that goes on behind a backslash at the end of a line.

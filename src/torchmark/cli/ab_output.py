@@ -11,16 +11,16 @@ from typing import Any
 
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, identify
 from torchmark.api.ab import compare_statements
-from torchmark.api.counter import choose_layouts
 from torchmark.api.runs import RunRequest
 from torchmark.api.statements import make_case
-from torchmark.cli.case_options import Loaded, Options, describe_statement, load_cases
+from torchmark.cli.case_options import Loaded, describe_statement, load_cases
 from torchmark.cli.gate_options import DEFAULT_LEDGER, GateOptions, decide_exit_code
 from torchmark.cli.options import check_interpreters, use_colour
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.experiment import Settings
 from torchmark.compare.session import ComparisonResult
 from torchmark.define.discovery import list_suites
+from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.costs import Tally
@@ -37,6 +37,7 @@ from torchmark.report.text.judgements import (
     render_judgements,
     tell_side_failures,
 )
+from torchmark.runner.spec import choose_layouts
 
 BASE, HEAD = "base", "head"
 # Names of commits that are no statements: nothing defines such a variable where there is no setup.
@@ -55,7 +56,7 @@ class AbOptions:
     stmts: tuple[str, ...]
     setup: str | None
     global_setup: str
-    chosen: Options
+    chosen: CaseOptions
     metrics: tuple[Metric, ...]
     settings: Settings
     timeout: float

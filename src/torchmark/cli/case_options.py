@@ -1,4 +1,4 @@
-"""Options that select cases or a shard of them, for all commands that take cases."""
+"""CaseOptions that select cases or a shard of them, for all commands that take cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,16 @@ from torchmark.analysis.results import narrow_run
 from torchmark.cli.options import ThreadCounts, check_language, output_aside
 from torchmark.cli.output import echo
 from torchmark.define.discovery import DEFAULT_SUITES, discover, list_suites
-from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, Selection, missing_words, nearby, parse, select
+from torchmark.define.selection import (
+    AUTOGRAD,
+    LANGUAGES,
+    RUNTIMES,
+    CaseOptions,
+    Selection,
+    missing_words,
+    nearby,
+    select,
+)
 from torchmark.errors import UsageError
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.fault import Fault
@@ -69,32 +78,7 @@ def load_cases(names: Sequence[str], selection: Selection) -> Loaded:
     return Loaded(select(discovered.cases, selection), discovered.cases, discovered.faults, selection)
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """The options that select, as they were given."""
-
-    k: tuple[str, ...] = ()
-    language: tuple[str, ...] = ()
-    runtime: tuple[str, ...] = ()
-    autograd: tuple[str, ...] = ()
-    threads: tuple[str, ...] = ()
-    tag: tuple[str, ...] = ()
-
-    def select(self) -> Selection:
-        """What they mean."""
-        if len(self.k) > 1:
-            raise UsageError("-k is given more than once: join the expressions with and, or.")
-        return Selection(
-            expression=parse(self.k[0]) if self.k else None,
-            languages=tuple(LANGUAGES[name] for name in self.language),
-            runtimes=tuple(RUNTIMES[name] for name in self.runtime),
-            autograd=tuple(AUTOGRAD[name] for name in self.autograd),
-            threads=tuple(int(n) for n in self.threads),
-            tags=self.tag,
-        )
-
-
-def describe_statement(stmt: str, setup: str | None, global_setup: str, chosen: Options) -> TimerArgs:
+def describe_statement(stmt: str, setup: str | None, global_setup: str, chosen: CaseOptions) -> TimerArgs:
     """A statement with what belongs to it. Its language and threads are said as those of a suite's cases are."""
     if chosen.k or chosen.runtime or chosen.autograd or chosen.tag:
         raise UsageError(f"{stmt!r} is no suite and no file, and cases are selected of these.")
@@ -109,7 +93,7 @@ def selection_options(function: _Function) -> Callable[..., Any]:
     """Give a command the options that select, and hand it a `selection`."""
 
     @functools.wraps(function)
-    def with_selection(*args: Any, chosen: Options, **kwargs: Any) -> Any:
+    def with_selection(*args: Any, chosen: CaseOptions, **kwargs: Any) -> Any:
         return function(*args, selection=chosen.select(), **kwargs)
 
     return choice_options(with_selection)
@@ -129,7 +113,7 @@ def choice_options(function: _Function) -> Callable[..., Any]:
         only_tags: tuple[str, ...],
         **kwargs: Any,
     ) -> Any:
-        chosen = Options(
+        chosen = CaseOptions(
             k=only_k,
             language=only_language,
             runtime=only_runtime,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from torchmark.analysis.rules import InputComparison, compare_on_inputs
+from torchmark.analysis.input_comparisons import InputComparison, compare_on_inputs
 from torchmark.api.statements import look_for_rules
 from torchmark.cli.options import is_standard_output, write_json
 from torchmark.cli.output import echo
@@ -20,9 +20,10 @@ from torchmark.model.inputs import gather_features
 from torchmark.model.outcome import Failure
 from torchmark.model.rule import RuleSearch
 from torchmark.model.times import Times
-from torchmark.report.progress import InputAdvance, make_progress
+from torchmark.report.progress import make_progress
 from torchmark.report.text.failures import describe_failure, is_hopeless, word_input_failures
-from torchmark.report.text.inputs import list_statements, name_sides, name_statement, render_contest, word_search
+from torchmark.report.text.input_rules import list_statements, name_sides, name_statement, render_contest, word_search
+from torchmark.report.text.inputs import InputAdvance
 from torchmark.report.text.terminal import count, one_line, wrap
 
 if TYPE_CHECKING:

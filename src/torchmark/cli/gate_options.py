@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,16 +19,20 @@ from torchmark.analysis.gate import (
     parse_fail_on,
     parse_limit,
 )
-from torchmark.analysis.verdict.stored import CaseId, CountedCase, identify
+from torchmark.analysis.verdict.stored import CaseId, Contrast, CountedCase, choose_counts, explain_changes, identify
+from torchmark.api.stored_sides import StoredSide, split
 from torchmark.callgrind.profiles import standardise
 from torchmark.cli.output import echo
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
+from torchmark.model.costs import Tally
 from torchmark.model.gate import FailOn, GateResult, LedgerStanding, Policy, StaleEntry
 from torchmark.model.judgement import CaseJudgement
 from torchmark.model.ledger import LedgerEntry
+from torchmark.model.run import Run
 from torchmark.store.ledger import read_entry
 from torchmark.store.plain import content_hash
+from torchmark.store.runs import Store
 
 # Exit codes besides 0 for clean and 2 for what cannot be meant; that of a regression is the gate's own.
 REFUSED = 4
@@ -163,3 +167,34 @@ def append_summary(text: str, options: GateOptions) -> None:
             file.write(text)
     except OSError as error:
         raise StoreError(f"Cannot write {options.summary}: {error.strerror}.") from error
+
+
+def load_functions(
+    store: Store, sides: tuple[StoredSide, StoredSide], contrast: Contrast, head: Run, gate: GateOptions
+) -> tuple[Contrast, dict[CaseId, CountedCase]]:
+    """The contrast with explanations, and head's counts: with functions where they are not what the ledger accepts."""
+    counts = choose_counts(head, sides[1].target)
+    changed = [identify(one.case) for one in contrast.judgements if one.count is not None and one.count.delta]
+    unlike = set(_find_unlike(contrast, counts, gate))
+    for batch in split(dict.fromkeys([*changed, *unlike])):
+        ours, theirs = (_load_counts(store, side, batch) for side in sides)
+        contrast = explain_changes(contrast, _tallies(ours), _tallies(theirs), standardise)
+        counts |= {key: counted for key, counted in theirs.items() if key in unlike}
+    return contrast, counts
+
+
+def _load_counts(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, CountedCase]:
+    run = store.load(side.info.id, profiles=True, select=lambda case: identify(case) in keys)
+    return choose_counts(run, side.target)
+
+
+def _find_unlike(contrast: Contrast, counts: Mapping[CaseId, CountedCase], gate: GateOptions) -> Iterator[CaseId]:
+    """Cases whose count is another than the accepted one."""
+    for case, entry in read_entries([one.case for one in contrast.judgements], gate).items():
+        key = identify(case)
+        if key in counts and counts[key].tally.total != entry.total:
+            yield key
+
+
+def _tallies(counts: Mapping[CaseId, CountedCase]) -> dict[CaseId, Tally]:
+    return {key: counted.tally for key, counted in counts.items()}

@@ -15,15 +15,15 @@ from torchmark.analysis.flames import draw_difference, draw_one
 from torchmark.analysis.overrides import find_overheads
 from torchmark.analysis.verdict.judge import SMALLEST_RATIO
 from torchmark.api.ab import make_settings
-from torchmark.api.counter import STARTING, choose_layouts
 from torchmark.api.flames import open_tracer, start_together
 from torchmark.api.report_data import make_live_report_data
-from torchmark.api.runs import RunRequest
+from torchmark.api.runs import ComparisonRecorder, RunRequest
+from torchmark.api.statements import STARTING
 from torchmark.callgrind.profiles import standardise
 from torchmark.cli.ab_output import BASE, HEAD, AbOutput, list_counts
 from torchmark.cli.commands.cmd_export import JSON
 from torchmark.cli.gate_options import REFUSED, GateOptions, append_summary, apply_gate
-from torchmark.cli.options import is_standard_output, use_colour, write_json
+from torchmark.cli.options import is_standard_output, open_to_write, use_colour, write_json
 from torchmark.cli.output import echo, write_bytes
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.experiment import DEFAULTS
@@ -54,6 +54,7 @@ from torchmark.report.text.failures import sum_up_failure
 from torchmark.report.text.names import name_case, name_files
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.runner.backend import StopRequest, Terminated, interrupts_stop
+from torchmark.runner.spec import choose_layouts
 from torchmark.store.runs import open_store
 
 RUN_NAME = "overrides-ab"
@@ -128,7 +129,8 @@ def compare_overrides(
     comparison = question.comparison
     pictures = find_pictures()
     try:
-        found = run_comparison(comparison, cores, wish, store_path, quiet=quiet, name=RUN_NAME)
+        recorder = ComparisonRecorder(wish, lambda: open_to_write(store_path), RUN_NAME, quiet)
+        found = run_comparison(comparison, cores, recorder)
     except InterpreterError:
         raise
     except SetupError as error:

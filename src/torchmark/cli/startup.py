@@ -32,20 +32,6 @@ def open_closed_streams() -> None:
         setattr(sys, name, io.TextIOWrapper(buffer, errors="replace", line_buffering=name == "stderr"))
 
 
-def is_closed(stream: IO[str] | None, unusable: int = os.O_RDONLY) -> bool:
-    """Whether this output was closed when the program started; for the input, `unusable` is `os.O_WRONLY`.
-
-    >>> is_closed(None), is_closed(io.StringIO())
-    (True, False)
-    """
-    if stream is None:
-        return True
-    try:
-        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == unusable
-    except (OSError, ValueError):  # a stream that is not a file
-        return False
-
-
 def discard(stream: IO[str] | None) -> None:
     """Throw away what could not be written to a stream, and all that follows.
 
@@ -120,3 +106,17 @@ def overview() -> str:
             '  eval "$(_TORCHMARK_COMPLETE=bash_source torchmark)"    (or zsh_source)',
         ]
     )
+
+
+def is_closed(stream: IO[str] | None, unusable: int = os.O_RDONLY) -> bool:
+    """Whether this output was closed when the program started; for the input, `unusable` is `os.O_WRONLY`.
+
+    >>> is_closed(None), is_closed(io.StringIO())
+    (True, False)
+    """
+    if stream is None:
+        return True
+    try:
+        return fcntl.fcntl(stream.fileno(), fcntl.F_GETFL) & os.O_ACCMODE == unusable
+    except (OSError, ValueError):  # a stream that is not a file
+        return False

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 
-from torchmark.cli.options import BackendChoice
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.confirm import Note, Timing
 from torchmark.compare.experiment import PairSite
@@ -15,6 +14,7 @@ from torchmark.model.bout import PairedCase
 from torchmark.model.comparison import NotTimed
 from torchmark.model.plan import Metric
 from torchmark.runner.backend import Backend, StopRequest
+from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.remote_pairs import RemotePairs
 
 
@@ -58,10 +58,8 @@ class RemoteSite:
 class ClusterComparison:
     """Counts and times a comparison on a cluster, which is connected to once for both."""
 
-    def __init__(self, means: BackendChoice, comparison: Comparison) -> None:
-        # Statements that are compared with each other are counted in one place; a case of a suite is with itself.
-        together = any(entry.is_of_two for entry in comparison.entries)
-        self._backend = means.make_cluster(aligned=True, together=together)
+    def __init__(self, backend: ClusterBackend) -> None:
+        self._backend = backend
         self._is_open = False
 
     def open_backend(self, comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
@@ -69,7 +67,7 @@ class ClusterComparison:
         self._open(comparison)
         return self._backend
 
-    def open_venues(
+    def open_sites(
         self, comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note
     ) -> Sequence[TimingSite]:
         """To time in: every node that can measure is one."""

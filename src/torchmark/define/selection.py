@@ -333,3 +333,28 @@ class _Finder:
 
     def finds(self, word: str) -> bool:
         return any(word.casefold() in text for text in self._texts)
+
+
+@dataclasses.dataclass(frozen=True)
+class CaseOptions:
+    """The options that select, as they were given."""
+
+    k: tuple[str, ...] = ()
+    language: tuple[str, ...] = ()
+    runtime: tuple[str, ...] = ()
+    autograd: tuple[str, ...] = ()
+    threads: tuple[str, ...] = ()
+    tag: tuple[str, ...] = ()
+
+    def select(self) -> Selection:
+        """What they mean."""
+        if len(self.k) > 1:
+            raise UsageError("-k is given more than once: join the expressions with and, or.")
+        return Selection(
+            expression=parse(self.k[0]) if self.k else None,
+            languages=tuple(LANGUAGES[name] for name in self.language),
+            runtimes=tuple(RUNTIMES[name] for name in self.runtime),
+            autograd=tuple(AUTOGRAD[name] for name in self.autograd),
+            threads=tuple(int(n) for n in self.threads),
+            tags=self.tag,
+        )

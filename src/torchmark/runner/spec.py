@@ -15,7 +15,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from torchmark.errors import InterpreterError, SetupError
+from torchmark.errors import InterpreterError, SetupError, UsageError
+from torchmark.model.job import BARE_LAYOUT
 
 MIB = 1 << 20
 # The system puts libraries below the room that it leaves to the stack, which is as large as the stack may grow. The
@@ -376,3 +377,10 @@ def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
     if not os.path.isfile(real):
         raise InterpreterError(python, "".join(problem) or "it does not answer as one")
     return real
+
+
+def choose_layouts(number: int) -> tuple[int, ...]:
+    """The seeds of so many layouts: the same on every run."""
+    if number < 1:
+        raise UsageError(f"`layouts` must be at least 1, not {number}.")
+    return (BARE_LAYOUT,) if number == 1 else tuple(range(1, number + 1))

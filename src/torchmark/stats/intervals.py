@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scipy.special import betaincinv  # type: ignore[import-untyped]
-
 from torchmark.stats import order
 from torchmark.stats.order import mean, sample_std
 
@@ -52,6 +50,8 @@ def binomial_bounds(successes: int, trials: int, confidence: float) -> tuple[flo
     >>> low, round(high, 4)
     (0.0, 0.016)
     """
+    from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore]
+
     tail = (1 - confidence) / 2
     low = float(betaincinv(successes, trials - successes + 1, tail)) if successes else 0.0
     high = float(betaincinv(successes + 1, trials - successes, 1 - tail)) if successes < trials else 1.0

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from torchmark.analysis.rules import UNKNOWN_NOISE, compare_on_inputs
+from torchmark.analysis.input_comparisons import UNKNOWN_NOISE, compare_on_inputs
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.times import Times
 

@@ -22,10 +22,12 @@ from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
 from torchmark.stats.layered import combine_layouts
 
+DEFAULT_SETTINGS = Settings()
+
 
 def decide(
-    place: FakePlace, settings: Settings = Settings(), stop: StopRequest | None = None
-) -> dict[Hashable, Timing]:  # noqa: B008
+    place: FakePlace, settings: Settings = DEFAULT_SETTINGS, stop: StopRequest | None = None
+) -> dict[Hashable, Timing]:
     referee = SequentialComparison(place, settings, stop=stop, now=lambda: place.now)
     return dict(referee.decide({name: bout(name) for name in place.effects}))
 

@@ -7,9 +7,9 @@ import pytest
 from tests.made_contrasts import count_functions, run_of
 from tests.sample_runs import ADD, COUNT, FAILING, ODD
 from torchmark.analysis.verdict.stored import compare_runs, identify
-from torchmark.api.stored_sides import find_sides, load_functions
+from torchmark.api.stored_sides import find_sides
 from torchmark.callgrind.profiles import standardise
-from torchmark.cli.gate_options import GateOptions
+from torchmark.cli.gate_options import GateOptions, load_functions
 from torchmark.cli.main import main
 from torchmark.model.gate import Policy
 from torchmark.store.runs import open_store

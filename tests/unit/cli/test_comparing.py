@@ -9,15 +9,17 @@ import pytest
 
 from tests.places import FakePlace, bout, steady
 from tests.sample_runs import EAGER
+from torchmark.api.runs import ComparisonRecorder
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.confirm import Note, Timing
-from torchmark.compare.session import run_comparison
+from torchmark.compare.session import SilentObserver, run_comparison
 from torchmark.errors import SetupError
 from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.judgement import Verdict
 from torchmark.model.plan import Metric, Target
 from torchmark.runner.backend import StopRequest
+from torchmark.store.runs import open_store
 
 EFFECTS = {"slow": steady("slow", 0.03), "calm": steady("calm"), "other": steady("other")}
 ENTRIES = tuple(ComparedPair(case, case) for case in (Case((name,), EAGER, TimerArgs(name)) for name in EFFECTS))
@@ -44,26 +46,27 @@ def test_a_comparison_is_timed_in_the_venues_that_are_opened_for_it(
 ) -> None:
     venues = [FakeVenue(), FakeVenue()]
 
-    def open_venues(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[FakeVenue]:
+    def open_sites(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[FakeVenue]:
         assert comparison is COMPARISON
         assert cores == [3]
         assert not stop.requested
         note("waiting", 0, 0)
         return venues
 
-    found = run_comparison(COMPARISON, [3], None, tmp_path / "x.db", quiet=False, open_venues=open_venues)
+    recorder = ComparisonRecorder(None, lambda: open_store(tmp_path / "x.db"))
+    found = run_comparison(COMPARISON, [3], recorder, open_sites=open_sites)
     assert [one.verdict for one in found.judgements] == [Verdict.SLOWER, Verdict.SAME, Verdict.SAME]
     assert all(venue.is_closed and venue.place.log for venue in venues)
     assert found.exit_code == 0
     assert "timed in turns" in capsys.readouterr().err
 
 
-def test_venues_are_closed_also_if_timing_fails(tmp_path: Path) -> None:
+def test_venues_are_closed_also_if_timing_fails() -> None:
     class Lacking(FakeVenue):
         def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
             raise SetupError("No python3.", missing="python", advice="Name another.")
 
     venues = [FakeVenue(), Lacking()]
     with pytest.raises(SetupError):
-        run_comparison(COMPARISON, [], None, tmp_path / "x.db", quiet=True, open_venues=lambda *_: venues)
+        run_comparison(COMPARISON, [], SilentObserver(), open_sites=lambda *_: venues)
     assert all(venue.is_closed for venue in venues)

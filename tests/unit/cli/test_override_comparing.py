@@ -17,10 +17,10 @@ from tests.made_overrides import make_override
 from tests.pictures import read_size
 from torchmark.api.runs import RunRequest
 from torchmark.cli import overrides_output
-from torchmark.cli.case_options import Options
 from torchmark.cli.gate_options import GateOptions
 from torchmark.cli.overrides_output import OverrideComparison, compare_overrides
 from torchmark.compare.session import ComparisonResult
+from torchmark.define.selection import CaseOptions
 from torchmark.errors import SetupError, StoreError, WorkerError
 from torchmark.model.case import Case
 from torchmark.model.flame import Frame, Stacks
@@ -73,7 +73,7 @@ def tracing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tracing:
 def compare(output: str = "x.zip", *, fail_on: frozenset[FailOn] = frozenset()) -> int:
     gate = GateOptions(Policy(fail_on))
     question = OverrideComparison((ADD, NEG, SHAPE), "/a", "/b", output, (), gate, None, 600.0)
-    wish = RunRequest(("overrides",), Options(), (Metric.COUNT,), question.targets, 1, 0.0, 5, 600.0)
+    wish = RunRequest(("overrides",), CaseOptions(), (Metric.COUNT,), question.targets, 1, 0.0, 5, 600.0)
     return compare_overrides(question, wish, [0], Path("x.db"), "", all_cases=False, quiet=True)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.stored_runs import INFO, PLAN, make_run
 from torchmark.api.runs import RunRequest, check_name, describe_run, find_resumable
-from torchmark.cli.case_options import Options
+from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.plan import Target
 from torchmark.model.run import RunInfo
@@ -23,7 +23,7 @@ HOST = dataclasses.replace(INFO.host, cpu_model=read_cpu_model(Path("/")))
 
 
 def wish(*names: str) -> RunRequest:
-    return RunRequest(names, Options(), PLAN.sampling.metrics, PLAN.targets, 1, 0.2, 5, 600.0)
+    return RunRequest(names, CaseOptions(), PLAN.sampling.metrics, PLAN.targets, 1, 0.2, 5, 600.0)
 
 
 @pytest.fixture

@@ -89,11 +89,11 @@ import sys
 from pathlib import Path
 from torchmark.model.bout import PairedSide
 from torchmark.model.job import Place
-from torchmark.runner import sampling
+from torchmark.api import flames
 folder = sys.argv[1]
-sampling.find_py_spy = lambda environ: folder + "/py-spy"
-part = Part("x + 1", "x = 1", Place(folder))
-sampling.sample("pass", part, "python", seconds=1.0, rate=100, native=True, environ={"PATH": "/usr/bin:/bin"})
+flames.find_py_spy = lambda environ: folder + "/py-spy"
+part = PairedSide("x + 1", "x = 1", Place(folder))
+flames.sample("pass", part, "python", seconds=1.0, rate=100, native=True, environ={"PATH": "/usr/bin:/bin"})
 """
 
 

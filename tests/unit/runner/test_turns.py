@@ -76,7 +76,7 @@ def test_where_files_cannot_be_locked_nobody_is_kept_from_anything(tmp_path: Pat
 
 HOLDER = (
     "import sys; from pathlib import Path; from torchmark.runner.folders import MachineLock\n"
-    "turns = Turns(Path(sys.argv[1])); turns.claim(); print(flush=True); input()"
+    "turns = MachineLock(Path(sys.argv[1])); turns.claim(); print(flush=True); input()"
 )
 
 

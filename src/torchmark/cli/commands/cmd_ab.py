@@ -12,10 +12,10 @@ import click
 
 from torchmark.api.ab import MOST_LAYOUTS, make_settings
 from torchmark.api.report_data import make_live_report_data
-from torchmark.api.runs import RunRequest
+from torchmark.api.runs import ComparisonRecorder, RunRequest
 from torchmark.callgrind.command import find_valgrind
 from torchmark.cli.ab_output import TITLE, AbOptions, AbOutput, list_counts
-from torchmark.cli.case_options import FAULTY, Options, choice_options, say_why_nothing, show_faults
+from torchmark.cli.case_options import FAULTY, choice_options, say_why_nothing, show_faults
 from torchmark.cli.gate_options import REFUSED, GateOptions, append_summary, apply_gate, gate_options
 from torchmark.cli.options import (
     BackendChoice,
@@ -28,6 +28,7 @@ from torchmark.cli.options import (
     global_setup_option,
     is_standard_output,
     json_option,
+    open_to_write,
     setup_option,
     spell_store,
     store_option,
@@ -39,6 +40,7 @@ from torchmark.compare.comparison import Comparison
 from torchmark.compare.experiment import LAYOUTS
 from torchmark.compare.remote_site import ClusterComparison
 from torchmark.compare.session import ComparisonResult, run_comparison
+from torchmark.define.selection import CaseOptions
 from torchmark.errors import SetupError, UsageError
 from torchmark.model.plan import Metric
 from torchmark.report.html.report_page import render_report
@@ -92,7 +94,7 @@ def command(
     stmts: tuple[str, ...],
     setup: str | None,
     global_setup: str,
-    chosen: Options,
+    chosen: CaseOptions,
     metrics: tuple[Metric, ...],
     alpha: float,
     equivalence: float,
@@ -164,18 +166,13 @@ def _carry_out(
     *,
     quiet: bool,
 ) -> ComparisonResult:
+    recorder = ComparisonRecorder(wish, lambda: open_to_write(store_path), quiet=quiet)
     if not means.is_ray:
-        return run_comparison(comparison, cores, wish, store_path, quiet=quiet)
-    with contextlib.closing(ClusterComparison(means, comparison)) as away:
-        return run_comparison(
-            comparison,
-            cores,
-            wish,
-            store_path,
-            quiet=quiet,
-            open_venues=away.open_venues,
-            open_backend=away.open_backend,
-        )
+        return run_comparison(comparison, cores, recorder)
+    # Statements that are compared with each other are counted in one place; a case of a suite is with itself.
+    together = any(entry.is_of_two for entry in comparison.entries)
+    with contextlib.closing(ClusterComparison(means.make_cluster(aligned=True, together=together))) as away:
+        return run_comparison(comparison, cores, recorder, open_sites=away.open_sites, open_backend=away.open_backend)
 
 
 def _leave_out_counts(metrics: tuple[Metric, ...]) -> tuple[Metric, ...]:

@@ -21,7 +21,7 @@ from torchmark.analysis.verdict.stored import (
     find_unmeasured,
     leave_out_incomparable,
 )
-from torchmark.api.stored_sides import StoredSide, find_sides, load_functions, name_sides, names_file, read_sides
+from torchmark.api.stored_sides import StoredSide, find_sides, name_sides
 from torchmark.callgrind.profiles import standardise
 from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.commands.cmd_show import make_unmistakable
@@ -33,6 +33,7 @@ from torchmark.cli.gate_options import (
     apply_gate,
     decide_exit_code,
     gate_options,
+    load_functions,
 )
 from torchmark.cli.options import (
     Metrics,
@@ -44,6 +45,7 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import echo
+from torchmark.cli.result_files import names_file, read_sides
 from torchmark.define.selection import Selection, parse
 from torchmark.errors import UsageError
 from torchmark.model.gate import GateResult

@@ -15,8 +15,7 @@ import click
 
 from torchmark.analysis.grid import ordered_unique
 from torchmark.api.callgrind_stats import CallgrindStats, make_row, make_stats
-from torchmark.api.counter import choose_layouts, start
-from torchmark.api.statements import compile_tasks
+from torchmark.api.statements import compile_tasks, start_counting
 from torchmark.callgrind.command import find_valgrind
 from torchmark.callgrind.profiles import tally
 from torchmark.cli.options import (
@@ -47,7 +46,7 @@ from torchmark.report.text.grid import plain_caveat
 from torchmark.report.text.terminal import one_line
 from torchmark.runner.first_runs import check_syntax, run_once
 from torchmark.runner.jobs import count
-from torchmark.runner.spec import WorkerSpec, other_worker, own_worker, visible_path
+from torchmark.runner.spec import WorkerSpec, choose_layouts, other_worker, own_worker, visible_path
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
 
 SCHEMA = "torchmark.count"
@@ -121,7 +120,7 @@ def command(
         ready = _try_first(tasks, worker, place, language)
         failures += [(task, found) for task, found in ready.items() if isinstance(found, Failure)]
         if len(failures) < len(tasks):
-            start(worker)
+            start_counting(worker)
         for task, compiled in ready.items():
             if isinstance(compiled, Failure):
                 continue

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import click
 
-from torchmark.api.counter import STARTING
 from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
-from torchmark.api.statements import make_case
+from torchmark.api.statements import STARTING, make_case
 from torchmark.cli.case_options import (
     FAULTY,
-    Options,
     choice_options,
     describe_statement,
     load_cases,
@@ -25,6 +23,7 @@ from torchmark.cli.flame_output import FORMATS, Graph, choose_format, is_folder
 from torchmark.cli.options import Seconds, WholeNumber, check_folder, global_setup_option, python_option, setup_option
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_bytes, write_text
 from torchmark.define.discovery import list_suites
+from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.environment import Environment
@@ -64,7 +63,7 @@ def command(
     texts: tuple[str, ...],
     setup: str | None,
     global_setup: str,
-    chosen: Options,
+    chosen: CaseOptions,
     output: str | None,
     kind: str | None,
     python: str | None,
@@ -126,7 +125,7 @@ def command(
 
 
 def _choose(
-    texts: tuple[str, ...], setup: str | None, global_setup: str, chosen: Options
+    texts: tuple[str, ...], setup: str | None, global_setup: str, chosen: CaseOptions
 ) -> tuple[tuple[Case, ...], tuple[Fault, ...]]:
     """The statement, or the cases of suites and files; what is wrong with others."""
     named = [text in list_suites() or os.path.exists(text) for text in texts]

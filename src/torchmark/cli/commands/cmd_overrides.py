@@ -17,7 +17,7 @@ from torchmark.analysis.results import summarise_run
 from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, execute_run, plan_targets
 from torchmark.api.statements import make_case
 from torchmark.callgrind.profiles import standardise
-from torchmark.cli.case_options import Loaded, Options, load_cases, say_why_nothing
+from torchmark.cli.case_options import Loaded, load_cases, say_why_nothing
 from torchmark.cli.commands.cmd_show import make_unmistakable
 from torchmark.cli.gate_options import GateOptions, gate_options
 from torchmark.cli.options import (
@@ -34,7 +34,7 @@ from torchmark.cli.options import (
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo
 from torchmark.cli.overrides_output import DEFAULT_OUTPUT, OverrideComparison, compare_overrides
 from torchmark.define.expand import expand
-from torchmark.define.selection import select
+from torchmark.define.selection import CaseOptions, select
 from torchmark.errors import UsageError
 from torchmark.measure.blocks import LARGEST_NUMBER
 from torchmark.model.case import Case, TimerArgs
@@ -133,12 +133,12 @@ def command(
         check_output(output or DEFAULT_OUTPUT, DEFAULT_OUTPUT)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
-    loaded = _load(types, Options(k=() if only_k is None else (only_k,)))
+    loaded = _load(types, CaseOptions(k=() if only_k is None else (only_k,)))
     if not loaded.cases:
         return say_why_nothing(loaded)
     wish = RunRequest(
         names=(SUITE,),
-        chosen=Options(k=() if only_k is None else (only_k,)),
+        chosen=CaseOptions(k=() if only_k is None else (only_k,)),
         metrics=(Metric.WALL, Metric.COUNT),
         targets=plan_targets(python, ()),
         repeat=1,
@@ -201,7 +201,7 @@ def _spell_again(types: Sequence[str], only_k: str | None) -> tuple[str, ...]:
     return (*chosen, *(("-k", only_k) if only_k is not None else ()))
 
 
-def _load(types: Sequence[str], chosen: Options) -> Loaded:
+def _load(types: Sequence[str], chosen: CaseOptions) -> Loaded:
     """The cases that are meant, those of the user's types among them, with the plain Tensors they are held against."""
     loaded = load_cases((SUITE,), chosen.select())
     everything = (*loaded.found, *(case for spelling in dict.fromkeys(types) for case in _define(spelling)))

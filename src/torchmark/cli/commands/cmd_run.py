@@ -17,7 +17,6 @@ from torchmark.analysis.results import summarise_run
 from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, check_name, execute_run, find_resumable, plan_targets
 from torchmark.cli.case_options import (
     FAULTY,
-    Options,
     ShardNumber,
     cases_argument,
     choice_options,
@@ -45,6 +44,7 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import echo
+from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.outcome import Failure, Outcome, may_pass_later
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order
@@ -102,7 +102,7 @@ MOST_LAYOUTS = 1000
 @json_option
 def command(
     names: tuple[str, ...],
-    chosen: Options,
+    chosen: CaseOptions,
     metrics: tuple[Metric, ...],
     python: str | None,
     envs: tuple[tuple[str, str], ...],

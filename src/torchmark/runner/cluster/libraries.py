@@ -26,7 +26,7 @@ FOLDER = SHIPPING
 NAME_LENGTH = 32
 _NAME = re.compile(rf"[0-9a-f]{{{NAME_LENGTH}}}")
 
-PackedLibraries = dict[Snippet, "Ware | Failure"]
+PackedLibraries = dict[Snippet, "PackedLibrary | Failure"]
 
 
 def pack_libraries(built: Mapping[Snippet, Compiled | Failure]) -> tuple[PackedLibraries, dict[str, bytes]]:

@@ -1,0 +1,102 @@
+"""Statements compared over many inputs: on how many of them which is faster, and by how much."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+from torchmark.model.inputs import FuzzedInput
+from torchmark.model.times import Times
+from torchmark.stats import order
+from torchmark.stats.intervals import PairedRatio, compare_paired
+
+# What is not worth speaking of, and may be an accident of where things lie in memory.
+NOTABLE = math.log(1.03)
+
+
+NANOSECOND = 1e-9
+
+
+# Where there are too few rounds for an interval, the effect is taken to be this uncertain.
+UNKNOWN_NOISE = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class InputRatio:
+    """One input: medians of both sides in seconds, and their ratio round by round."""
+
+    input: FuzzedInput
+    base_s: float
+    other_s: float
+    ratio: PairedRatio
+
+    @property
+    def noise(self) -> float:
+        """Half of the ratio's interval, as a logarithm."""
+        low, high = self.ratio.low, self.ratio.high
+        return UNKNOWN_NOISE if low is None or high is None else (high - low) / 2
+
+
+@dataclasses.dataclass(frozen=True)
+class InputComparison:
+    """What a statement takes compared with another, on every input, the smallest ratio first.
+
+    Without another it is compared with a nanosecond for each element of the largest tensor.
+    """
+
+    stmt: str
+    base: str | None
+    entries: tuple[InputRatio, ...]
+
+    @property
+    def effects(self) -> list[float]:
+        """Logarithms of ratios."""
+        return [entry.ratio.log_ratio for entry in self.entries]
+
+    def quantile(self, q: float) -> float:
+        """Of ratios."""
+        return math.exp(order.quantile(self.effects, q))
+
+    def count_notable(self) -> tuple[int, int]:
+        """On how many inputs it is faster, and on how many slower, by so much that it is worth speaking of, surely."""
+        faster = sum(e.ratio.log_ratio < -NOTABLE and _is_below(e.ratio.high, 0.0) for e in self.entries)
+        slower = sum(e.ratio.log_ratio > NOTABLE and _is_below(0.0, e.ratio.low) for e in self.entries)
+        return faster, slower
+
+
+def compare_on_inputs(
+    stmts: Sequence[str], results: Iterable[tuple[FuzzedInput, Sequence[Times]]]
+) -> list[InputComparison]:
+    """The first statement against each of the others, or alone against its number of elements."""
+    measured = list(results)
+    if len(stmts) == 1:
+        entries = [_per_element(one, times[0]) for one, times in measured if one.elements]
+        return [InputComparison(stmts[0], None, _sorted(entries))]
+    return [
+        InputComparison(stmt, stmts[0], _sorted([_compare(one, times[0], times[position]) for one, times in measured]))
+        for position, stmt in enumerate(stmts)
+        if position
+    ]
+
+
+def _compare(one: FuzzedInput, base: Times, other: Times) -> InputRatio:
+    ratio = compare_paired(base.per_run, other.per_run)
+    return InputRatio(one, _median(base), _median(other), ratio)
+
+
+def _per_element(one: FuzzedInput, times: Times) -> InputRatio:
+    nominal = one.elements * NANOSECOND
+    return InputRatio(one, nominal, _median(times), compare_paired([nominal] * len(times.raw_times), times.per_run))
+
+
+def _median(times: Times) -> float:
+    return order.quantile(sorted(times.per_run), 0.5)
+
+
+def _sorted(entries: list[InputRatio]) -> tuple[InputRatio, ...]:
+    return tuple(sorted(entries, key=lambda entry: entry.ratio.log_ratio))
+
+
+def _is_below(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and low < high

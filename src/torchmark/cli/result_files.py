@@ -1,0 +1,188 @@
+"""Results in JSON files of `torchmark time` and `torchmark count`, as runs that can be compared."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torchmark.analysis.verdict.stored import identify
+from torchmark.api.callgrind_stats import CallgrindStats
+from torchmark.api.measurement import Measurement
+from torchmark.api.statements import make_case
+from torchmark.api.stored_sides import StoredSide
+from torchmark.cli.output import open_document
+from torchmark.define.selection import LANGUAGES
+from torchmark.errors import StoreError, UsageError
+from torchmark.model.case import Case, TimerArgs
+from torchmark.model.costs import INSTRUCTIONS, Costs, Function, Profile, Tally
+from torchmark.model.outcome import Outcome
+from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.run import Host, Run, RunInfo
+from torchmark.model.task import Language, TaskSpec
+from torchmark.model.times import Times
+from torchmark.report.text.terminal import count
+from torchmark.runner.spec import choose_layouts
+from torchmark.store.documents import export_run, import_run, parse_document
+from torchmark.store.plain import check_kind, check_schema, take
+
+SUFFIX = ".json"
+SCHEMA_VERSION = 1
+# The schema of a file, what is measured, and the field that has the results.
+_KINDS = {"torchmark.time": (Metric.WALL, "measurements"), "torchmark.count": (Metric.COUNT, "counts")}
+_WORDS = {Metric.WALL: "times", Metric.COUNT: "counts"}
+_TARGET = Target()
+# A function as tables of counts name it: its binary stands in brackets at the end.
+_LABEL = re.compile(r"(?P<file>[^:]*):(?P<name>.*?)(?: \[(?P<binary>[^\[\]]*)\])?", re.DOTALL)
+
+
+def names_file(text: str) -> bool:
+    """Whether an argument of `torchmark compare` means a file and not a run."""
+    return text.endswith(SUFFIX) or (os.sep in text and os.path.exists(text))
+
+
+def read_sides(base: str, head: str | None) -> tuple[tuple[StoredSide, StoredSide], tuple[Run, Run]]:
+    """Both files, which have the same kind of results and at least one statement in common."""
+    if head is None:
+        raise UsageError(f"Name a second file to compare {base} with.")
+    for one, other in ((base, head), (head, base)):
+        if not names_file(other):
+            raise UsageError(f"{one} is a file, and {other!r} is not. Compare two files, or two runs of a store.")
+    if os.path.realpath(base) == os.path.realpath(head):
+        raise UsageError(f"{base} and {head} are the same file: there is nothing to compare.")
+    runs = _read(base), _read(head)
+    words = [_WORDS[run.plan.sampling.metrics[0]] for run in runs]
+    if words[0] != words[1]:
+        raise UsageError(f"{base} has {words[0]} and {head} has {words[1]}: compare files of one kind.")
+    mine, theirs = ({identify(case) for case in run.plan.cases} for run in runs)
+    if mine.isdisjoint(theirs):
+        raise UsageError(
+            f"{base} and {head} have no statement in common, with the same number of threads: the first has "
+            f"{_list(runs[0])}, and the second {_list(runs[1])}."
+        )
+    first, second = (StoredSide(run.info, _TARGET, alone=True, is_file=True) for run in runs)
+    return (first, second), runs
+
+
+def _list(run: Run) -> str:
+    names = [repr(case.label[0]) for case in run.plan.cases]
+    rest = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {count(rest, 'other')}" if rest > 0 else "")
+
+
+def _read(path: str) -> Run:
+    try:
+        with open_document(path) as stream:
+            data = parse_document(stream)
+            when = os.fstat(stream.fileno()).st_mtime
+        return _make_run(path, data, when)
+    except StoreError as error:
+        raise StoreError(f"{path}: {error}") from error
+    except OSError as error:
+        raise StoreError(f"{path}: It cannot be read: {error.strerror}.") from error
+
+
+def _make_run(path: str, data: object, when: float) -> Run:
+    schema = data.get("schema") if isinstance(data, Mapping) else None
+    if not isinstance(schema, str) or schema not in _KINDS:
+        raise StoreError(
+            f"This is not a file of 'torchmark time --json' or 'torchmark count --json': its schema is {schema!r:.40}."
+        )
+    check_schema(data, schema, SCHEMA_VERSION)
+    metric, field = _KINDS[schema]
+    found = take(check_kind(data, "document", dict), field, list)
+    if not found:
+        raise StoreError("It has no results: no statement was measured.")
+    language = _read_language(check_kind(data, "document", dict))
+    results = [_read_result(check_kind(one, field, dict), metric, language) for one in found]
+    outcomes = _number_rounds(results, metric, when)
+    cases = tuple(dict.fromkeys(outcome.order.case for outcome in outcomes))
+    _check_cases(cases)
+    rounds = 1 + max(outcome.order.round for outcome in outcomes)
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+    info = RunInfo(digest, path, when, when, "", Host(""), orders=len(outcomes), outcomes=len(outcomes))
+    run = Run(info, Plan(cases, (_TARGET,), Sampling(metrics=(metric,), repeat=rounds)), outcomes)
+    # Through the form of an export, whose reader checks every value.
+    return import_run(export_run(run))
+
+
+def _read_language(data: Mapping[str, Any]) -> Language | None:
+    """The language of all statements of a file; older files do not say it."""
+    name = data.get("language")
+    if name is None:
+        return None
+    if check_kind(name, "language", str) not in LANGUAGES:
+        raise StoreError(f"The field 'language' is {name!r:.40}; expected one of {', '.join(LANGUAGES)}.")
+    return LANGUAGES[name]
+
+
+def _read_result(data: Mapping[str, Any], metric: Metric, language: Language | None) -> tuple[Case, Any, Any]:
+    if metric is Metric.WALL:
+        timed = Measurement.from_dict(data)
+        if not timed.raw_times:
+            raise StoreError("The field 'raw_times' is empty; expected at least one time.")
+        times = Times(timed.number_per_run, tuple(timed.raw_times), timed.overhead_s, timed.optimised_away)
+        return _make_case(timed.task_spec, language), times, None
+    counted = CallgrindStats.from_dict(data)
+    return _make_case(counted.task_spec, language), _make_tally(counted), counted.environment
+
+
+def _make_case(task: TaskSpec, language: Language | None) -> Case:
+    language = language or _guess_language(task)
+    return make_case(TimerArgs(task.stmt, task.setup, task.global_setup, task.num_threads, language))
+
+
+def _guess_language(task: TaskSpec) -> Language:
+    """For files that do not say it. A statement of C++ ends with a semicolon, and Python has no global setup."""
+    ends = task.stmt.rstrip().endswith(";") or task.setup.rstrip().endswith(";")
+    return Language.CPP if task.global_setup or ends else Language.PYTHON
+
+
+def _make_tally(counted: CallgrindStats) -> Tally:
+    if counted.allocations is None or counted.tensor_allocations is None:
+        raise StoreError("The fields 'allocations' and 'tensor_allocations' are null; expected whole numbers.")
+    events = counted.events or ((INSTRUCTIONS, counted.counts()),)
+    totals = counted.layouts or (dict(events).get(INSTRUCTIONS, counted.counts()),)
+    baseline = counted.baseline_exclusive_stats
+    return Tally(
+        counted.number_per_run,
+        choose_layouts(len(totals)),
+        totals,
+        events,
+        counted.allocations,
+        counted.tensor_allocations,
+        baseline.sum() if len(baseline) else None,
+        optimised_away=counted.optimised_away,
+        profile=_make_profile(counted),
+    )
+
+
+def _make_profile(counted: CallgrindStats) -> Profile:
+    """Costs by function. Who called whom is not in such files, and is not asked for when two are compared."""
+    costs: Counter[Function] = Counter()
+    for entry in counted.stmt_exclusive_stats:
+        parts = _LABEL.fullmatch(entry.function)
+        named = Function(parts["file"], parts["name"], parts["binary"] or "") if parts else Function("", entry.function)
+        costs[named] += entry.count
+    exclusive: dict[Function, Costs] = {function: (cost,) for function, cost in costs.items()}
+    return Profile((INSTRUCTIONS,), exclusive, exclusive, {})
+
+
+def _number_rounds(results: Sequence[tuple[Case, Any, Any]], metric: Metric, when: float) -> tuple[Outcome, ...]:
+    """Outcomes of one round, or of several for a statement that was measured more than once."""
+    seen: Counter[Case] = Counter()
+    outcomes = []
+    for case, result, environment in results:
+        outcomes.append(Outcome(Order(case, _TARGET, metric, seen[case]), result, when, when, environment))
+        seen[case] += 1
+    return tuple(outcomes)
+
+
+def _check_cases(cases: Sequence[Case]) -> None:
+    for name, times in Counter(map(identify, cases)).items():
+        if times > 1:
+            stmt = next(case.label[0] for case in cases if identify(case) == name)
+            raise StoreError(f"It has the statement {stmt!r:.80} more than once, with different setups.")
