@@ -22,8 +22,8 @@ import torch.utils.benchmark as reference
 import torchmark
 from benchmarks.context import describe
 from torchmark.callgrind.profiles import read_profile, standardise
-from torchmark.runner.lab import close_workers, get_worker
 from torchmark.runner.spec import own_worker
+from torchmark.runner.worker import close_workers, get_worker
 
 SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4)"
 MULTIPLY = ("y = x * w", SETUP)

@@ -56,7 +56,16 @@ def trace_all(cases: list[Case]) -> Iterator[tuple[Case, bool | Failure, bool, i
                 if isinstance(part, Failure):
                     yield case, part, False, 0, 0.0
                     continue
-                job = CountJob(part.stmt, part.setup, part.place, RUNS, part.threads, (BARE_LAYOUT,), (), part.compiled)
+                job = CountJob(
+                    stmt=part.stmt,
+                    setup=part.setup,
+                    place=part.place,
+                    number=RUNS,
+                    threads=part.threads,
+                    layouts=(BARE_LAYOUT,),
+                    givens=(),
+                    compiled=part.compiled,
+                )
                 begun = time.perf_counter()
                 found = trace(tracer, job)
                 seconds = time.perf_counter() - begun

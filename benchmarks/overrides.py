@@ -186,7 +186,14 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
     Times are taken anew each time, by processes that are started anew.
     """
     question = OverrideComparison(
-        tuple(cases), sys.executable, head, "", (), GateOptions(Policy(frozenset())), None, 600.0
+        cases=tuple(cases),
+        base=sys.executable,
+        head=head,
+        output="",
+        arguments=(),
+        gate=GateOptions(Policy(frozenset())),
+        json_file=None,
+        timeout_s=600.0,
     )
     comparison, names, cores = question.comparison, name_files(cases), choose_cores(None)
     truth = affected if size_ns else frozenset()

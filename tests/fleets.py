@@ -60,7 +60,7 @@ def make_plan(names: Iterable[str], sampling: Sampling = COUNTING, *, group: str
 
 
 def make_outset(plan: Plan) -> RunSetup:
-    return RunSetup(VERSION, plan.targets, plan.sampling, "/", ())
+    return RunSetup(torchmark=VERSION, targets=plan.targets, sampling=plan.sampling, folder="/", path=())
 
 
 def make_result(order: Order) -> Times:
@@ -128,7 +128,10 @@ def answer(
     assert isinstance(asked.body, Measure)
     node = Node(asked.node)
     return 1.0, Measured(
-        tuple(Outcome(order, make_result(order), 0.0, 1.0, HERE, node=node) for order in asked.body.orders)
+        tuple(
+            Outcome(order=order, result=make_result(order), began=0.0, ended=1.0, environment=HERE, node=node)
+            for order in asked.body.orders
+        )
     )
 
 

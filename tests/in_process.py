@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from torchmark.cli.main import main
-from torchmark.runner.lab import get_worker
 from torchmark.runner.spec import WorkerSpec
+from torchmark.runner.worker import get_worker
 
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -33,7 +33,16 @@ def count_functions(loop: int, evaluation: int, *, number: int = 100, layouts: i
     profile = Profile(("Ir",), {LOOP: (loop,), EVAL: (evaluation,)}, {}, {})
     total = loop + evaluation
     seeds = tuple(range(1, layouts + 1))
-    made = Tally(number, seeds, (total,) * layouts, (("Ir", total),), 2 * number, number, None, profile=profile)
+    made = Tally(
+        number=number,
+        seeds=seeds,
+        totals=(total,) * layouts,
+        events=(("Ir", total),),
+        allocations=2 * number,
+        tensor_allocations=number,
+        baseline=None,
+        profile=profile,
+    )
     return dataclasses.replace(made, **fields)
 
 
@@ -59,7 +68,17 @@ def evidence(base: float, head: float, *, base_allocations: float = 2, head_allo
 
 def clock(verdict: Verdict, log_ratio: float) -> TimeEvidence:
     """What the clock says, within half a per cent."""
-    return TimeEvidence(verdict, log_ratio, log_ratio - 0.005, log_ratio + 0.005, 0.99, 1e-6, 1e-6, 0.003, 0.01)
+    return TimeEvidence(
+        verdict=verdict,
+        log_ratio=log_ratio,
+        low=log_ratio - 0.005,
+        high=log_ratio + 0.005,
+        confidence=0.99,
+        base_s=1e-6,
+        head_s=1e-6,
+        floor=0.003,
+        equivalence=0.01,
+    )
 
 
 def judgement(verdict: Verdict, case: Case = ADD, **fields: Any) -> CaseJudgement:

@@ -25,7 +25,13 @@ from torchmark.model.task import Language
 from torchmark.report.html.overrides import make_override_section
 
 CREATED = 1.7e9
-BASE = ReportSide("before", "before (0001), 2023-11-14", (ENVIRONMENT,), HOST, (Source("standard", "c0ffee"),))
+BASE = ReportSide(
+    name="before",
+    title="before (0001), 2023-11-14",
+    environments=(ENVIRONMENT,),
+    host=HOST,
+    sources=(Source("standard", "c0ffee"),),
+)
 HEAD = dataclasses.replace(
     BASE,
     name="after",
@@ -78,7 +84,7 @@ def make_flame(title: str = "a case", *, compared: bool = False, name: str = "at
     call = node(Frame("THPVariable_add"), 100, (leaf, side), 100 if compared else None)
     python = node(Frame("f", FrameKind.PYTHON, "bench.py:3"), 50, (call,), 50 if compared else None)
     root = node(Frame("all", FrameKind.OTHER), 0, (python,), 0 if compared else None)
-    return Flame(root, title, FlameUnit.INSTRUCTIONS, Method.CALL_GRAPH, 1)
+    return Flame(root=root, title=title, unit=FlameUnit.INSTRUCTIONS, method=Method.CALL_GRAPH, number=1)
 
 
 def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame: bool = True) -> ReportEntry:
@@ -86,15 +92,15 @@ def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame:
     base, head = make_summary(case, 1e-6, 10_000.0), make_summary(case, 1e-6 * (1 + change), 10_000.0 * (1 + change))
     judgement = make_judgement(case=case, time=make_time(change), count=make_count(10_000, 10_000 * change))
     return ReportEntry(
-        case,
-        (base, head) if compared else (head,),
-        judgement if compared else None,
-        make_breakdown(
+        case=case,
+        exhibits=(base, head) if compared else (head,),
+        judgement=judgement if compared else None,
+        breakdown=make_breakdown(
             10_000 if compared else 10_000 * (1 + change),
             10_000 * change if compared else 0,
             None if compared else Side.HEAD,
         ),
-        (make_flame(compared=compared),) if flame else (),
+        flames=(make_flame(compared=compared),) if flame else (),
         commands=(Command("Measure it again:", "torchmark run standard -k 'a b'"),),
     )
 
@@ -110,7 +116,12 @@ def make_failed(case: Case, failure: Failure = LACKING, *, compared: bool = True
 def make_dossier(entries: Sequence[ReportEntry], *, compared: bool = True, title: str = "A report") -> ReportData:
     """A report on these."""
     return ReportData(
-        title, (BASE, HEAD) if compared else (HEAD,), tuple(entries), CREATED, "0.1.0", ("By looking at it.",)
+        title=title,
+        parties=(BASE, HEAD) if compared else (HEAD,),
+        entries=tuple(entries),
+        created=CREATED,
+        torchmark="0.1.0",
+        method=("By looking at it.",),
     )
 
 

@@ -59,19 +59,40 @@ HEAD = make_stacks(
 
 
 def plain_flame() -> Flame:
-    return Flame(grow(BASE), "torch.add for Sub", FlameUnit.INSTRUCTIONS, Method.CALLERS, 100, "torch 2.13")
+    return Flame(
+        root=grow(BASE),
+        title="torch.add for Sub",
+        unit=FlameUnit.INSTRUCTIONS,
+        method=Method.CALLERS,
+        number=100,
+        note="torch 2.13",
+    )
 
 
 def compared_flame() -> Flame:
     root = grow_difference(BASE, HEAD)
-    return Flame(root, "torch.add for Sub: base, head", FlameUnit.INSTRUCTIONS, Method.CALLERS, 100, "Two builds")
+    return Flame(
+        root=root,
+        title="torch.add for Sub: base, head",
+        unit=FlameUnit.INSTRUCTIONS,
+        method=Method.CALLERS,
+        number=100,
+        note="Two builds",
+    )
 
 
 def hostile_flame() -> Flame:
     """Every hostile text as a title, a note, a name and an origin."""
     frames = [Frame(text, kind, text) for text in HOSTILE for kind in (FrameKind.PYTHON, FrameKind.NATIVE)]
     stacks = make_stacks(*(((frame,), 100) for frame in frames))
-    return Flame(grow(stacks), "".join(HOSTILE), stacks.unit, stacks.method, 1, "".join(HOSTILE))
+    return Flame(
+        root=grow(stacks),
+        title="".join(HOSTILE),
+        unit=stacks.unit,
+        method=stacks.method,
+        number=1,
+        note="".join(HOSTILE),
+    )
 
 
 def large_flame(frames: int) -> Flame:
@@ -101,7 +122,14 @@ def stacks(draw: st.DrawFn) -> Stacks:
 def flames(draw: st.DrawFn) -> Flame:
     one, other = draw(stacks()), draw(stacks())
     root = grow_difference(one, dataclasses.replace(other, number=one.number)) if draw(st.booleans()) else grow(one)
-    return Flame(root, draw(texts), one.unit, draw(st.sampled_from(Method)), one.number, draw(texts))
+    return Flame(
+        root=root,
+        title=draw(texts),
+        unit=one.unit,
+        method=draw(st.sampled_from(Method)),
+        number=one.number,
+        note=draw(texts),
+    )
 
 
 def unpack(table: list[list[Any]], graph: dict[str, Any]) -> FlameNode:
@@ -129,7 +157,7 @@ class _Reader:
         if not self.graph["both"]:
             return FlameNode(frame, own, value, children)
         base_value = base_own + base_rest + sum(child.base_value or 0 for child in children)
-        return FlameNode(frame, own, value, children, base_own, base_value)
+        return FlameNode(frame=frame, own=own, value=value, children=children, base_own=base_own, base_value=base_value)
 
     def _pair(self) -> tuple[int, int]:
         head = self._amount(next(self.numbers))

@@ -31,7 +31,15 @@ Values = tuple["float | None", "int | None"]
 def count(value: int, spread: int = 4) -> Tally:
     """A hundred runs in three layouts."""
     totals = tuple(100 * (value + delta) for delta in (-spread, 0, spread))
-    return Tally(100, (1, 2, 3), totals, (("Ir", totals[1]),), 100, 100, None)
+    return Tally(
+        number=100,
+        seeds=(1, 2, 3),
+        totals=totals,
+        events=(("Ir", totals[1]),),
+        allocations=100,
+        tensor_allocations=100,
+        baseline=None,
+    )
 
 
 def make_day(
@@ -54,13 +62,23 @@ def make_day(
             (Metric.WALL, FAILURE if seconds is None else Times(10, (10 * seconds,) * 3), timed),
             (Metric.COUNT, FAILURE if instructions is None else count(instructions), counted),
         ]
-        outcomes += [Outcome(Order(case, target, metric), result, 0.0, 1.0, where) for metric, result, where in results]
+        outcomes += [
+            Outcome(order=Order(case, target, metric), result=result, began=0.0, ended=1.0, environment=where)
+            for metric, result, where in results
+        ]
     created = 1.7e9 + number * DAY
     info = RunInfo(
-        f"{number:032x}", f"day-{number}", created, created + 60, "0.1.0", host, (Source("standard", commit),),
-        orders=2 * len(values), outcomes=len(outcomes),
+        id=f"{number:032x}",
+        name=f"day-{number}",
+        created=created,
+        finished=created + 60,
+        torchmark="0.1.0",
+        host=host,
+        sources=(Source("standard", commit),),
+        orders=2 * len(values),
+        outcomes=len(outcomes),
         failures=sum(outcome.result is FAILURE for outcome in outcomes),
-    )  # fmt: skip
+    )
     return Run(info, plan, tuple(outcomes))
 
 

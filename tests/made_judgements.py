@@ -70,15 +70,15 @@ def make_time(
         verdict = Verdict.SLOWER if low > 0 else Verdict.FASTER if high < 0 else Verdict.UNDECIDED
         verdict = Verdict.SAME if max(abs(low), abs(high)) < 0.01 and low < 0 < high else verdict
     return TimeEvidence(
-        verdict,
-        center,
-        low,
-        high,
-        0.99,
-        base_s,
-        base_s * (1 + change),
-        0.003,
-        0.01,
+        verdict=verdict,
+        log_ratio=center,
+        low=low,
+        high=high,
+        confidence=0.99,
+        base_s=base_s,
+        head_s=base_s * (1 + change),
+        floor=0.003,
+        equivalence=0.01,
         p_value=0.001,
         layouts=layouts,
         sweeps=4 if layouts else 0,
@@ -94,11 +94,11 @@ def make_visits(first: Sequence[Sequence[float]], fresh: Sequence[Sequence[float
     """Visits of layouts whose changes are shares, of a statement that takes a microsecond."""
     return tuple(
         LayoutVisits(
-            tuple(map(math.log1p, shares)),
-            math.log1p(statistics.median(shares)),
-            is_fresh,
-            (1e-6,) * len(shares),
-            tuple(1e-6 * (1 + share) for share in shares),
+            log_ratios=tuple(map(math.log1p, shares)),
+            centre=math.log1p(statistics.median(shares)),
+            fresh=is_fresh,
+            base_s=(1e-6,) * len(shares),
+            head_s=tuple(1e-6 * (1 + share) for share in shares),
         )
         for layouts, is_fresh in ((first, False), (fresh, True))
         for shares in layouts

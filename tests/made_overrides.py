@@ -51,7 +51,16 @@ def make_tally(*costs: int) -> Tally:
     own: dict[Function, Costs] = {function: (NUMBER * cost,) for function, cost in functions}
     profile = Profile(("Ir",), own, own, {})
     total = profile.total()
-    return Tally(NUMBER, (1, 2, 3), (total,) * 3, (("Ir", total),), 0, 0, None, profile=profile)
+    return Tally(
+        number=NUMBER,
+        seeds=(1, 2, 3),
+        totals=(total,) * 3,
+        events=(("Ir", total),),
+        allocations=0,
+        tensor_allocations=0,
+        baseline=None,
+        profile=profile,
+    )
 
 
 def make_override_rows(

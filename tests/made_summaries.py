@@ -30,7 +30,15 @@ def make_wall(*samples: float, compiling: CompileCosts | None = None) -> WallSum
 
 
 def make_count(instructions: float, spread: float | None = 0.001, allocations: float = 3.0) -> CountSummary:
-    return CountSummary(instructions, spread, allocations, 1.0, 96.0, 100, (int(instructions * 100),))
+    return CountSummary(
+        instructions=instructions,
+        spread=spread,
+        allocations=allocations,
+        tensor_allocations=1.0,
+        baseline=96.0,
+        number=100,
+        totals=(int(instructions * 100),),
+    )
 
 
 def make_summary(
@@ -46,12 +54,12 @@ def make_summary(
     unchecked: str | None = None,
 ) -> CaseSummary:
     return CaseSummary(
-        case,
-        target or Target(),
-        None if time is None else make_wall(*(time * (1 + i / 1000) for i in range(9)), compiling=compiling),
-        None if instructions is None else make_count(instructions),
-        failures,
-        caveats,
-        unchecked,
-        missing,
+        case=case,
+        target=target or Target(),
+        wall=None if time is None else make_wall(*(time * (1 + i / 1000) for i in range(9)), compiling=compiling),
+        count=None if instructions is None else make_count(instructions),
+        failures=failures,
+        caveats=caveats,
+        unchecked=unchecked,
+        missing=missing,
     )

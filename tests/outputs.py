@@ -1237,7 +1237,12 @@ def _doctor(stage: Stage) -> None:
 
 @scene("cache")
 def _cache(stage: Stage) -> None:
-    for state in (CacheState("/a/cache", 0, 0, 0, 0, 2 << 30), CacheState("/a/cache", 21, 3, 1, 123_456_789, 2 << 30)):
+    for state in (
+        CacheState(folder="/a/cache", snippets=0, libraries=0, preludes=0, size_bytes=0, limit_bytes=2 << 30),
+        CacheState(
+            folder="/a/cache", snippets=21, libraries=3, preludes=1, size_bytes=123_456_789, limit_bytes=2 << 30
+        ),
+    ):
         stage.patch.setattr("torchmark.cli.commands.cmd_cache.inspect_cache", lambda environ, found=state: found)
         stage.patch.setattr("torchmark.cli.commands.cmd_cache.clear_cache", lambda environ, found=state: found)
         stage.run("cache", "info")

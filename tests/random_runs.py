@@ -60,7 +60,13 @@ def profiles(draw: st.DrawFn) -> Profile:
     exclusive = draw(st.dictionaries(FUNCTIONS, costs, max_size=4))
     among = st.sampled_from(list(exclusive)) if exclusive else FUNCTIONS
     calls = draw(st.dictionaries(st.tuples(among, among), st.builds(Call, NUMBERS, costs), max_size=4))
-    return Profile(events, exclusive, draw(st.dictionaries(among, costs, max_size=3)), calls, draw(st.none() | TEXTS))
+    return Profile(
+        events=events,
+        exclusive=exclusive,
+        inclusive=draw(st.dictionaries(among, costs, max_size=3)),
+        calls=calls,
+        trigger=draw(st.none() | TEXTS),
+    )
 
 
 SIMPLE[Environment] = values_of(

@@ -41,7 +41,15 @@ def times(number: int, *seconds_per_run: float) -> Times:
 
 def tally(number: int, *totals: int) -> Tally:
     chosen = sorted(totals)[len(totals) // 2]
-    return Tally(number, tuple(range(len(totals))), totals, (("Ir", chosen),), 3 * number, 2 * number, None)
+    return Tally(
+        number=number,
+        seeds=tuple(range(len(totals))),
+        totals=totals,
+        events=(("Ir", chosen),),
+        allocations=3 * number,
+        tensor_allocations=2 * number,
+        baseline=None,
+    )
 
 
 def compile_costs(steady: Times) -> CompileCosts:
@@ -76,14 +84,28 @@ def make_run(
     plan = Plan(tuple(cases), tuple(targets), Sampling(tuple(metrics), repeat=2))
     orders = [Order(case, target, metric, n) for (case, metric, n) in results for target in targets]
     outcomes = tuple(
-        Outcome(order, results[order.case, order.metric, order.round], 1.7e9 + i, 1.7e9 + i + 0.5, ENVIRONMENT)
+        Outcome(
+            order=order,
+            result=results[order.case, order.metric, order.round],
+            began=1.7e9 + i,
+            ended=1.7e9 + i + 0.5,
+            environment=ENVIRONMENT,
+        )
         for i, order in enumerate(orders)
     )
     failures = sum(isinstance(outcome.result, Failure) for outcome in outcomes)
     info = RunInfo(
-        "0" * 31 + "1", "sample", 1.7e9, 1.7e9 + 60.9, "0.1.0", HOST, (Source("standard", "c0ffee", dirty=True),),
-        orders=len(plan.orders), outcomes=len(outcomes), failures=failures,
-    )  # fmt: skip
+        id="0" * 31 + "1",
+        name="sample",
+        created=1.7e9,
+        finished=1.7e9 + 60.9,
+        torchmark="0.1.0",
+        host=HOST,
+        sources=(Source("standard", "c0ffee", dirty=True),),
+        orders=len(plan.orders),
+        outcomes=len(outcomes),
+        failures=failures,
+    )
     return Run(info, plan, outcomes)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from torchmark.errors import TorchmarkError
-from torchmark.runner.lab import get_worker
 from torchmark.runner.spec import WorkerSpec, other_worker, own_worker
+from torchmark.runner.worker import get_worker
 
 DEBIAN = "/usr/bin/python3"
 

@@ -53,7 +53,13 @@ ADD_CASE = Case(
 CPP_CASE = Case(
     ("nn Modules", "add"),
     AutoLabels(RuntimeMode.JIT, AutogradMode.FORWARD_BACKWARD, Language.CPP),
-    TimerArgs("x.add(1);", 'auto x = load("model");', "#include <vector>", 2, Language.CPP),
+    TimerArgs(
+        stmt="x.add(1);",
+        setup='auto x = load("model");',
+        global_setup="#include <vector>",
+        num_threads=2,
+        language=Language.CPP,
+    ),
     artefact=Artefact("model", "jit_model = torch.jit.script(f)"),
     suite="standard",
 )
@@ -111,7 +117,14 @@ KILLED = Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")
 PLAN = Plan(
     (ADD_CASE, CPP_CASE, COMPILED_CASE), (OWN, OTHER), Sampling(min_run_time_s=0.1, layouts=(0, 1, 2), timeout_s=60.0)
 )
-HOST = Host("Linux 6.1 x86_64", "AMD EPYC", 8, 2, 1.5, "g++ 12.2.0")
+HOST = Host(
+    system="Linux 6.1 x86_64",
+    cpu_model="AMD EPYC",
+    cores_online=8,
+    cores_allowed=2,
+    cpu_quota=1.5,
+    compiler="g++ 12.2.0",
+)
 SOURCES = (Source("standard"), Source("bench_mine.py", "0" * 40, dirty=True))
 INFO = RunInfo(
     id="018bcfe568fa4c21b1f6d7e83a90c512",
@@ -138,7 +151,13 @@ def make_outcomes() -> tuple[Outcome, ...]:
     ]
     return tuple(
         Outcome(
-            order, result, BEGAN + i, BEGAN + i + 0.5, ENVIRONMENT if i else None, (0, 1), "too large" if i else None
+            order=order,
+            result=result,
+            began=BEGAN + i,
+            ended=BEGAN + i + 0.5,
+            environment=ENVIRONMENT if i else None,
+            cores=(0, 1),
+            unchecked="too large" if i else None,
         )
         for i, (order, result) in enumerate(results)
     )
@@ -148,7 +167,7 @@ def make_run() -> Run:
     """The run that the golden files have."""
     activities = (
         Activity(ActivityKind.START, OWN, BEGAN - 20, BEGAN - 1.5),
-        Activity(ActivityKind.COMPILE, OTHER, BEGAN - 1.5, BEGAN, 3),
+        Activity(kind=ActivityKind.COMPILE, target=OTHER, began=BEGAN - 1.5, ended=BEGAN, size=3),
     )
     info = dataclasses.replace(INFO, orders=12, outcomes=6, failures=2)
     return Run(info, PLAN, make_outcomes(), activities)

@@ -41,4 +41,13 @@ def make_stub_torch(folder: Path, flags: str = "-O2") -> Sdk:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (folder / "lib").mkdir(exist_ok=True)
-    return Sdk("/stub/python", str(folder), "0.1", "abc", True, flags, 17, None)
+    return Sdk(
+        python="/stub/python",
+        folder=str(folder),
+        version="0.1",
+        git_version="abc",
+        cxx11_abi=True,
+        cxx_flags=flags,
+        cxx_standard=17,
+        python_include=None,
+    )

@@ -297,7 +297,17 @@ def _result_files() -> tuple[bytes, bytes]:
     table = FunctionCounts((FunctionCount(900, "a.cpp:add(int) [/lib/a.so]"), FunctionCount(100, "b.c:run")), False)
     empty = FunctionCounts((), False)
     fields = {"layouts": (1000,), "events": (("Ir", 1000),), "allocations": 1, "tensor_allocations": 1}
-    counts = CallgrindStats(task, 100, True, empty, empty, table, table, None, **fields).to_dict()  # type: ignore[arg-type]
+    counts = CallgrindStats(
+        task_spec=task,
+        number_per_run=100,
+        built_with_debug_symbols=True,
+        baseline_inclusive_stats=empty,
+        baseline_exclusive_stats=empty,
+        stmt_inclusive_stats=table,
+        stmt_exclusive_stats=table,
+        stmt_callgrind_out=None,
+        **fields,  # type: ignore[arg-type]
+    ).to_dict()
     documents = (
         {"schema": "torchmark.time", "schema_version": 1, "measurements": [times], "failures": []},
         {"schema": "torchmark.count", "schema_version": 1, "counts": [counts], "failures": []},

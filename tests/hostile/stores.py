@@ -73,7 +73,14 @@ def make_run(name: str, number: int, *, factor: float = 1.0, suite: str = "stand
     ]
     began = BEGAN + 1000 * number
     outcomes = tuple(
-        Outcome(Order(case, target, metric), result, began + i, began + i + 0.5, ENVIRONMENT, (0, 1))
+        Outcome(
+            order=Order(case, target, metric),
+            result=result,
+            began=began + i,
+            ended=began + i + 0.5,
+            environment=ENVIRONMENT,
+            cores=(0, 1),
+        )
         for i, (case, metric, result) in enumerate(results)
     )
     info = dataclasses.replace(

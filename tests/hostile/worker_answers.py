@@ -60,8 +60,26 @@ from torchmark.wire.messages import (
 # A worker of ours that does not answer is given up after twenty seconds; these need no time.
 PATIENCE_S = 1.0
 PLACE = Place("/")
-SDK = Sdk("/bin/python", "/nowhere/torch", "2.2", "abc", True, "-O2", 17, None)
-READY = Ready(PROTOCOL, 1, "3.11.7", "2.2.0", "/nowhere/torch/__init__.py", "AVX2", True, SDK)
+SDK = Sdk(
+    python="/bin/python",
+    folder="/nowhere/torch",
+    version="2.2",
+    git_version="abc",
+    cxx11_abi=True,
+    cxx_flags="-O2",
+    cxx_standard=17,
+    python_include=None,
+)
+READY = Ready(
+    protocol=PROTOCOL,
+    pid=1,
+    python_version="3.11.7",
+    torch_version="2.2.0",
+    torch_file="/nowhere/torch/__init__.py",
+    cpu_capability="AVX2",
+    debug_symbols=True,
+    sdk=SDK,
+)
 PROFILE = """version: 1
 creator: callgrind-3.19.0
 pid: 1
@@ -431,6 +449,8 @@ def _keep(result: Result, path: Path) -> None:
     info = dataclasses.replace(INFO, id=f"{7:032x}", options=())
     with open_store(path, create=True) as store:
         with store.begin(plan, info) as recorder:
-            recorder.append(Outcome(plan.orders[0], result, BEGAN, BEGAN + 1, ENVIRONMENT))
+            recorder.append(
+                Outcome(order=plan.orders[0], result=result, began=BEGAN, ended=BEGAN + 1, environment=ENVIRONMENT)
+            )
             recorder.finish()
         store.load(info.id, profiles=True)

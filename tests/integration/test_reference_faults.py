@@ -366,7 +366,16 @@ def look_ups_of_current_pythons_are_known_for_noise(benchmark: Any) -> None:
 def counts_of_unequal_numbers_of_runs_are_not_subtracted(benchmark: Any) -> None:
     def stats(number: int) -> Any:
         table = function_counts(benchmark, (number, "f"))
-        return benchmark.CallgrindStats(benchmark.TaskSpec("x", "pass"), number, True, table, table, table, table, None)
+        return benchmark.CallgrindStats(
+            task_spec=benchmark.TaskSpec("x", "pass"),
+            number_per_run=number,
+            built_with_debug_symbols=True,
+            baseline_inclusive_stats=table,
+            baseline_exclusive_stats=table,
+            stmt_inclusive_stats=table,
+            stmt_exclusive_stats=table,
+            stmt_callgrind_out=None,
+        )
 
     with pytest.raises(ValueError, match="same number"):
         stats(100).delta(stats(1000))
@@ -388,7 +397,16 @@ def the_types_that_can_be_copied_are_told_by_name(benchmark: Any) -> None:
 @claim(AssertionError)
 def folders_of_pythons_own_modules_are_normalised(benchmark: Any) -> None:
     table = function_counts(benchmark, (1, "/tmp/Python-3.11.7/./Modules/gcmodule.c:collect [/usr/lib/libpython.so]"))
-    stats = benchmark.CallgrindStats(benchmark.TaskSpec("x", "pass"), 1, True, table, table, table, table, None)
+    stats = benchmark.CallgrindStats(
+        task_spec=benchmark.TaskSpec("x", "pass"),
+        number_per_run=1,
+        built_with_debug_symbols=True,
+        baseline_inclusive_stats=table,
+        baseline_exclusive_stats=table,
+        stmt_inclusive_stats=table,
+        stmt_exclusive_stats=table,
+        stmt_callgrind_out=None,
+    )
     assert next(iter(stats.as_standardized().stats())).function == "Modules/gcmodule.c:collect"
 
 

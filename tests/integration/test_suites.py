@@ -146,7 +146,16 @@ def time(outcome: Prepared | Failure, timer: Worker) -> Times | Failure:
         return outcome
     args = outcome.case.args
     return measure_time(
-        timer, TimeJob(args.stmt, args.setup, PLACE, args.num_threads, RUN_TIME_S, 1.0, compiled=outcome.compiled)
+        timer,
+        TimeJob(
+            stmt=args.stmt,
+            setup=args.setup,
+            place=PLACE,
+            threads=args.num_threads,
+            min_run_time_s=RUN_TIME_S,
+            max_run_time_s=1.0,
+            compiled=outcome.compiled,
+        ),
     )
 
 
@@ -157,7 +166,15 @@ def test_cases_of_every_kind_can_be_counted(prepared: Made, counting_worker: Wor
     for outcome in kinds.values():
         assert isinstance(outcome, Prepared)
         args = outcome.case.args
-        job = CountJob(args.stmt, args.setup, PLACE, 10, 1, (BARE_LAYOUT,), compiled=outcome.compiled)
+        job = CountJob(
+            stmt=args.stmt,
+            setup=args.setup,
+            place=PLACE,
+            number=10,
+            threads=1,
+            layouts=(BARE_LAYOUT,),
+            compiled=outcome.compiled,
+        )
         counts = count(counting_worker, job, baseline=False)
         if isinstance(counts, Failure):
             failures[outcome.case] = counts

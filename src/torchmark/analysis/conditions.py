@@ -133,7 +133,9 @@ def make_column(feature: Feature) -> FeatureColumn:
         values = np.array([np.nan if value is None else float(value) for value in feature.values], dtype=float)
     is_truth = all(isinstance(value, bool) for value in known)
     is_whole = all(isinstance(value, int) for value in known)
-    return FeatureColumn(feature.name, values, present, is_text, is_truth, is_whole)
+    return FeatureColumn(
+        name=feature.name, values=values, present=present, is_text=is_text, is_truth=is_truth, is_whole=is_whole
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,7 +218,16 @@ def _candidates(column: FeatureColumn, position: int) -> Iterator[tuple[Candidat
         effort = _READABLE[relation]
         if relation in (Relation.ABOVE, Relation.AT_MOST) and not isinstance(value, str):
             effort += count_digits(value)
-        yield Candidate(condition, position, is_number, effort, (position, relation, stretch)), column.meets(condition)
+        yield (
+            Candidate(
+                condition=condition,
+                position=position,
+                is_number=is_number,
+                effort=effort,
+                stretch=(position, relation, stretch),
+            ),
+            column.meets(condition),
+        )
 
 
 def _comparisons(column: FeatureColumn) -> Iterator[tuple[Relation, Value, int]]:

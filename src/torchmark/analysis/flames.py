@@ -112,12 +112,12 @@ def _finish(sapling: _Sapling, *, compared: bool) -> FlameNode:
     def make(sapling: _Sapling, below: tuple[FlameNode, ...]) -> FlameNode:
         children = sorted(below, key=lambda child: (-_larger(child), child.frame.name, child.frame.origin))
         return FlameNode(
-            sapling.frame,
-            sapling.own,
-            sapling.own + sum(child.value for child in children),
-            tuple(children),
-            sapling.base_own if compared else None,
-            sapling.base_own + sum(child.base_value or 0 for child in children) if compared else None,
+            frame=sapling.frame,
+            own=sapling.own,
+            value=sapling.own + sum(child.value for child in children),
+            children=tuple(children),
+            base_own=sapling.base_own if compared else None,
+            base_value=sapling.base_own + sum(child.base_value or 0 for child in children) if compared else None,
         )
 
     return build_up(sapling, lambda sapling: tuple(sapling.children.values()), make)
@@ -363,7 +363,9 @@ def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = 
 
 def draw_one(stacks: Stacks, title: str, note: str = "") -> Flame:
     """The graph of one side."""
-    return Flame(grow(stacks), title, stacks.unit, stacks.method, stacks.number, note)
+    return Flame(
+        root=grow(stacks), title=title, unit=stacks.unit, method=stacks.method, number=stacks.number, note=note
+    )
 
 
 def draw_difference(base: Stacks, head: Stacks, title: str, note: str = "") -> Flame:
@@ -373,7 +375,14 @@ def draw_difference(base: Stacks, head: Stacks, title: str, note: str = "") -> F
         note = f"{note}. {STRIPPED.format(', '.join(aligned.stripped))}".removeprefix(". ")
     # Of different numbers of runs, the tree is of their product.
     number = head.number if base.number == head.number else base.number * head.number
-    return Flame(grow_difference(aligned.base, aligned.head), title, head.unit, head.method, number, note)
+    return Flame(
+        root=grow_difference(aligned.base, aligned.head),
+        title=title,
+        unit=head.unit,
+        method=head.method,
+        number=number,
+        note=note,
+    )
 
 
 def abridge(flame: Flame, most: int) -> Flame:
@@ -430,7 +439,9 @@ def shorten(explanation: Explanation, only: Side | None = None) -> Breakdown:
     shown = list(dict.fromkeys([*changed, *costly]))
     taken = set(shown)
     others = [one for one in explanation.functions if one not in taken]
-    return Breakdown(tuple(shown), _sum_up(others), len(others), explanation.stages, only)
+    return Breakdown(
+        functions=tuple(shown), rest=_sum_up(others), others=len(others), stages=explanation.stages, only=only
+    )
 
 
 def _sum_up(functions: Sequence[FunctionChange]) -> FunctionChange | None:

@@ -210,9 +210,16 @@ def _check_instructions(
         limit = limit or Limit(Witness.INSTRUCTIONS)
         if limit.admits(standing.accepted, standing.head):
             return None
-        both = standing.accepted, standing.head
-        functions = standing.functions
-        return Regression(case, FailOn.SLOWER, Witness.INSTRUCTIONS, *both, limit, accepted=True, functions=functions)
+        return Regression(
+            case=case,
+            reason=FailOn.SLOWER,
+            witness=Witness.INSTRUCTIONS,
+            base=standing.accepted,
+            head=standing.head,
+            limit=limit,
+            accepted=True,
+            functions=standing.functions,
+        )
     if count is None:
         return None
     if limit is None:
@@ -221,8 +228,15 @@ def _check_instructions(
         stops = not limit.admits(count.base.value, count.head.value)
     if not stops:
         return None
-    both = count.base.value, count.head.value
-    return Regression(case, FailOn.SLOWER, Witness.INSTRUCTIONS, *both, limit, functions=_grown(judgement))
+    return Regression(
+        case=case,
+        reason=FailOn.SLOWER,
+        witness=Witness.INSTRUCTIONS,
+        base=count.base.value,
+        head=count.head.value,
+        limit=limit,
+        functions=_grown(judgement),
+    )
 
 
 def _is_slower_by_clock(judgement: CaseJudgement) -> bool:
@@ -241,16 +255,29 @@ def _check_time(judgement: CaseJudgement, standing: LedgerStanding | None, limit
     ratio = math.exp(time.log_ratio)
     if limit is not None and limit.admits(1.0, ratio):
         return None
-    both = time.base_s, time.base_s * ratio
-    return Regression(judgement.case, FailOn.SLOWER, Witness.TIME, *both, limit, functions=_grown(judgement))
+    return Regression(
+        case=judgement.case,
+        reason=FailOn.SLOWER,
+        witness=Witness.TIME,
+        base=time.base_s,
+        head=time.base_s * ratio,
+        limit=limit,
+        functions=_grown(judgement),
+    )
 
 
 def _check_allocations(judgement: CaseJudgement, limit: Limit | None) -> Regression | None:
     count = judgement.count
     if limit is None or count is None or limit.admits(count.base_allocations, count.head_allocations):
         return None
-    both = count.base_allocations, count.head_allocations
-    return Regression(judgement.case, FailOn.SLOWER, Witness.ALLOCATIONS, *both, limit)
+    return Regression(
+        case=judgement.case,
+        reason=FailOn.SLOWER,
+        witness=Witness.ALLOCATIONS,
+        base=count.base_allocations,
+        head=count.head_allocations,
+        limit=limit,
+    )
 
 
 def _grown(judgement: CaseJudgement) -> tuple[Growth, ...]:

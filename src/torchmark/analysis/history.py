@@ -83,15 +83,15 @@ def _read(info: RunInfo, case: Case, target: Target, outcomes: Sequence[Outcome]
     timed = [outcome for outcome in alike if isinstance(outcome.result, (Times, CompileCosts))]
     counted = [outcome for outcome in alike if isinstance(outcome.result, Tally)]
     return Reading(
-        info,
-        case,
-        target,
-        _find_log_time(timed),
-        _find_spread([outcome.result for outcome in counted if isinstance(outcome.result, Tally)]),
-        next((outcome.environment for outcome in timed), None),
-        next((outcome.environment for outcome in counted), None),
-        _find_cpus(timed, info.host),
-        _find_cpus(counted, info.host),
+        info=info,
+        case=case,
+        target=target,
+        log_time=_find_log_time(timed),
+        instructions=_find_spread([outcome.result for outcome in counted if isinstance(outcome.result, Tally)]),
+        timed_in=next((outcome.environment for outcome in timed), None),
+        counted_in=next((outcome.environment for outcome in counted), None),
+        timed_on=_find_cpus(timed, info.host),
+        counted_on=_find_cpus(counted, info.host),
     )
 
 
@@ -204,7 +204,9 @@ def trace(readings: Sequence[Reading], pinned: Reading | None = None) -> History
         shifts += _find_time_changes(readings, members, ratios)
     newest = readings[-1]
     ordered = sorted(shifts, key=lambda shift: shift.position)
-    return History(newest.case, newest.target, tuple(points), tuple(anchors), tuple(ordered))
+    return History(
+        case=newest.case, target=newest.target, points=tuple(points), anchors=tuple(anchors), shifts=tuple(ordered)
+    )
 
 
 def _take_time(reading: Reading) -> float:
@@ -237,7 +239,14 @@ def _find_borders(readings: Sequence[Reading], segments: dict[Metric, dict[Condi
         redefined = any(one.what == "definition" for one in differences)
         standing = ShiftStanding.REDEFINED if redefined else ShiftStanding.ENVIRONMENT
         ground = Ground.DEFINITION if redefined else Ground.MACHINE
-        yield Shift(tuple(metrics), position, previous, standing, ground, differences=differences)
+        yield Shift(
+            metrics=tuple(metrics),
+            position=position,
+            previous=previous,
+            standing=standing,
+            ground=ground,
+            differences=differences,
+        )
 
 
 def _find_count_changes(readings: Sequence[Reading], segments: dict[Conditions, list[int]]) -> Iterator[Shift]:
@@ -251,7 +260,13 @@ def _find_count_changes(readings: Sequence[Reading], segments: dict[Conditions, 
                 continue
             differences = find_differences(readings[previous], readings[position], [Metric.COUNT])
             shift = Shift(
-                (Metric.COUNT,), position, previous, ShiftStanding.CONFIRMED, Ground.EXACT, before.value, after.value
+                metrics=(Metric.COUNT,),
+                position=position,
+                previous=previous,
+                standing=ShiftStanding.CONFIRMED,
+                ground=Ground.EXACT,
+                before=before.value,
+                after=after.value,
             )
             if has_other_settings(differences):
                 shift = dataclasses.replace(shift, standing=ShiftStanding.ENVIRONMENT, ground=Ground.SETTINGS)
@@ -263,16 +278,16 @@ def _find_time_changes(readings: Sequence[Reading], members: Sequence[int], rati
     for change in find_changes(ratios):
         previous, position = members[change.position - 1], members[change.position]
         yield Shift(
-            (Metric.WALL,),
-            position,
-            previous,
-            ShiftStanding.UNCONFIRMED,
-            Ground.NONE,
-            change.before,
-            change.after,
-            change.p_value,
-            find_differences(readings[previous], readings[position], [Metric.WALL]),
-            _find_pythons(readings[previous], readings[position]),
+            metrics=(Metric.WALL,),
+            position=position,
+            previous=previous,
+            standing=ShiftStanding.UNCONFIRMED,
+            ground=Ground.NONE,
+            before=change.before,
+            after=change.after,
+            p_value=change.p_value,
+            differences=find_differences(readings[previous], readings[position], [Metric.WALL]),
+            pythons=_find_pythons(readings[previous], readings[position]),
         )
 
 

@@ -104,7 +104,9 @@ def _compare(
         instructions = summary.count.instructions - plain.count.instructions
     base, head = tallies.get(plain.case), tallies.get(summary.case)
     explanation = explain(base, head, standardise) if base is not None and head is not None else None
-    return Overhead(plain.case, seconds, median, instructions, explanation)
+    return Overhead(
+        plain=plain.case, seconds=seconds, median_seconds=median, instructions=instructions, explanation=explanation
+    )
 
 
 def _list_stages(tally: Tally | None, standardise: Callable[[str], str]) -> dict[str, float]:
@@ -206,7 +208,9 @@ def _hold(
         return None
     met = sum(one.value >= limit if above else one.value < limit for one in numbers)
     ordered = sorted(numbers, key=lambda one: one.value)
-    return OverrideFinding(expectation, met, len(numbers), ordered[0], ordered[-1], limit)
+    return OverrideFinding(
+        expectation=expectation, met=met, of=len(numbers), least=ordered[0], most=ordered[-1], limit=limit
+    )
 
 
 def _hold_order(rows: Sequence[OverrideRow]) -> OverrideFinding | None:
@@ -217,4 +221,12 @@ def _hold_order(rows: Sequence[OverrideRow]) -> OverrideFinding | None:
         return None
     met = sum(one.value <= other.value for one, other in itertools.pairwise(expected))
     ordered = sorted(expected, key=lambda one: one.value)
-    return OverrideFinding(Expectation.ORDER, met, len(expected) - 1, ordered[0], ordered[-1], 0.0, tuple(ordered))
+    return OverrideFinding(
+        expectation=Expectation.ORDER,
+        met=met,
+        of=len(expected) - 1,
+        least=ordered[0],
+        most=ordered[-1],
+        limit=0.0,
+        order=tuple(ordered),
+    )

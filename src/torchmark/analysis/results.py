@@ -105,7 +105,7 @@ def _doubt(metric: Metric, rounds: Sequence[tuple[Outcome, Kind]], kept: Kind) -
     others = [(outcome, kind) for outcome, kind in rounds if kind != kept]
     nodes = dict.fromkeys(outcome.node.name for outcome, _ in others if outcome.node is not None)
     what = _find_differing([kept, *(kind for _, kind in others)])
-    return OtherPlaces(metric.value, len(others), len(rounds), what, tuple(nodes))
+    return OtherPlaces(metric=metric.value, rounds=len(others), of=len(rounds), what=what, nodes=tuple(nodes))
 
 
 def _find_differing(kinds: Sequence[Kind]) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def _find_one(
         held: list[tuple[float, Rule]] = []
         for turn in range(HELD_BACK):
             searched, held_back = (table.take(inputs) for inputs in split(table.effects, turn))
-            study = _Study(searched, held_back, scale, floor, neutral)
+            study = _Study(searched=searched, held_back=held_back, scale=scale, floor=floor, neutral=neutral)
             candidates.append(study.look())
             rule = study.check(candidates[-1])
             if rule is not None:
@@ -202,8 +202,14 @@ class _Study:
         difference = float(np.median(here) - np.median(there))
         if not p_value < ALPHA or kept < LEAST_KEPT * abs(seen) or math.copysign(1, seen) * difference < self.floor:
             return None
-        medians = float(np.median(here)), float(np.median(there))
-        return Rule(conditions, *medians, int(inside.sum()), int((~inside).sum()), p_value)
+        return Rule(
+            conditions=conditions,
+            inside=float(np.median(here)),
+            outside=float(np.median(there)),
+            inputs_inside=int(inside.sum()),
+            inputs_outside=int((~inside).sum()),
+            p_value=p_value,
+        )
 
     def _compare(self, table: _InputTable, inside: Mask) -> float:
         """How far the medians lie apart on the compressed scale, on which halves of large effects are near them."""

@@ -170,7 +170,13 @@ def read_samples(text: str, seconds: float) -> Stacks:
         if frames is not None and _COUNT.match(number):
             values[frames] += int(number)
     stacks = sorted(values.items(), key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
-    return Stacks(tuple(Stack(*one) for one in stacks), FlameUnit.SAMPLES, Method.SAMPLING, 1, seconds)
+    return Stacks(
+        stacks=tuple(Stack(*one) for one in stacks),
+        unit=FlameUnit.SAMPLES,
+        method=Method.SAMPLING,
+        number=1,
+        seconds=seconds,
+    )
 
 
 def _read_frames(stack: str) -> tuple[Frame, ...] | None:

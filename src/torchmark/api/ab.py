@@ -129,8 +129,15 @@ def ab(
         if python is not None or setup != "pass":
             raise UsageError("`python` and `setup` are for two statements: with cases, base and head are interpreters.")
         entries = tuple(ComparedPair(case, case) for case in choose_cases(cases, select, check=False))
-        targets = Target("base", base), Target("head", head)
-        comparison = Comparison(entries, *targets, metrics, settings, choose_layouts(SUITE_LAYOUTS), timeout_s)
+        comparison = Comparison(
+            entries=entries,
+            base=Target("base", base),
+            head=Target("head", head),
+            metrics=metrics,
+            settings=settings,
+            count_layouts=choose_layouts(SUITE_LAYOUTS),
+            timeout_s=timeout_s,
+        )
     return _compare(comparison)
 
 
@@ -144,7 +151,13 @@ def make_settings(alpha: float, equivalence: float, layouts: int, budget_s: floa
     if budget_s is not None and not 0 <= budget_s < math.inf:
         raise UsageError(f"`budget_s` is a number of seconds, not {budget_s!r}.")
     known = read_selftest(locate_cache(os.environ), read_cpu_model(Path("/")))
-    return Settings(alpha, equivalence, layouts, budget_s, known.sd if known else None)
+    return Settings(
+        alpha=alpha,
+        equivalence=equivalence,
+        layouts=layouts,
+        budget_s=budget_s,
+        self_test_sd=known.sd if known else None,
+    )
 
 
 def compare_statements(
@@ -158,7 +171,12 @@ def compare_statements(
     first, *others = (make_case(args) for args in statements)
     target = Target(python=python)
     return Comparison(
-        tuple(ComparedPair(first, one) for one in others), target, target, metrics, settings, timeout_s=timeout_s
+        entries=tuple(ComparedPair(first, one) for one in others),
+        base=target,
+        head=target,
+        metrics=metrics,
+        settings=settings,
+        timeout_s=timeout_s,
     )
 
 

@@ -209,7 +209,14 @@ def _measure(prepared: Prepared, lab: Lab, counter: Worker, wanted: Sampling) ->
             failures.append(counted)
         else:
             stats = make_stats(spec, counted, environment)
-    return BenchmarkResult(case, measurement, stats, costs, tuple(failures), prepared.unchecked)
+    return BenchmarkResult(
+        case=case,
+        measurement=measurement,
+        stats=stats,
+        compile_costs=costs,
+        failures=tuple(failures),
+        unchecked=prepared.unchecked,
+    )
 
 
 def _describe(case: Case) -> TaskSpec:

@@ -21,8 +21,8 @@ from torchmark.model.outcome import Failure
 from torchmark.model.task import TaskSpec
 from torchmark.report.text.failures import describe_failure
 from torchmark.runner.jobs import count
-from torchmark.runner.lab import get_worker
 from torchmark.runner.spec import own_worker
+from torchmark.runner.worker import get_worker
 
 
 class Serialization(enum.Enum):

@@ -153,7 +153,14 @@ class Tracer:
                 yield case, part if isinstance(part, Failure) else self._trace(part, number)
 
     def _trace(self, part: PairedSide, number: int) -> Stacks | Failure:
-        job = CountJob(part.stmt, part.setup, part.place, number, part.threads, compiled=part.compiled)
+        job = CountJob(
+            stmt=part.stmt,
+            setup=part.setup,
+            place=part.place,
+            number=number,
+            threads=part.threads,
+            compiled=part.compiled,
+        )
         try:
             found = trace(self.worker, job, timeout_s=self._timeout_s)
         except SetupError as error:

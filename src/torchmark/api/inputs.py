@@ -252,7 +252,12 @@ def measure_inputs(
     if type(threads) is not int or threads < 1:
         raise UsageError(f"`threads` is a whole number from 1, not {threads!r}.")
     outlines = (outline(fuzzer, index) for index in numbers)
-    return race_on(outlines, RaceJob(chosen, setup, choose_place(python), threads, min_run_time), python, timeout_s)
+    return race_on(
+        outlines,
+        RaceJob(stmts=chosen, setup=setup, place=choose_place(python), threads=threads, min_run_time_s=min_run_time),
+        python,
+        timeout_s,
+    )
 
 
 def choose_place(python: str | None) -> Place:

@@ -193,7 +193,15 @@ def make_report_side(part: RunTarget, name: str, title: str = "") -> ReportSide:
     info = part.run.info
     nodes = list_nodes(part.outcomes, info.host)
     kinds = list_kinds(part.outcomes, Metric.COUNT, info.host) if nodes else ()
-    return ReportSide(name, title, tuple(environments), info.host, info.sources, nodes, kinds)
+    return ReportSide(
+        name=name,
+        title=title,
+        environments=tuple(environments),
+        host=info.host,
+        sources=info.sources,
+        nodes=nodes,
+        count_kinds=kinds,
+    )
 
 
 def make_report_entries(parts: Sequence[RunTarget], contrast: Contrast = NOTHING_COMPARED) -> tuple[ReportEntry, ...]:
@@ -292,7 +300,7 @@ def _name_commands(sides: Sequence[StoredSide], names: Sequence[str], parts: Seq
     pythons = [_find_python(part.run, side) for part, side in zip(parts, sides, strict=True)]
     if len(sides) == 1:
         return Sides(names[0], pythons[0] if sides[0].target.python else None, store=store)
-    return Sides(names[1], pythons[1], names[0], pythons[0], store)
+    return Sides(head=names[1], head_python=pythons[1], base=names[0], base_python=pythons[0], store=store)
 
 
 def _find_python(run: Run, side: StoredSide) -> str | None:
@@ -367,7 +375,9 @@ def _target(comparison: Comparison, side: Side) -> Target:
 def _make_live_side(comparison: Comparison, evidence: Evidence, side: Side) -> pages.ReportSide:
     found = evidence.list_environments(_target(comparison, side))
     suites = (entry.head.suite for entry in comparison.entries if entry.head.suite)
-    return pages.ReportSide(side.value, "", found, describe_host(os.environ), describe_sources(suites))
+    return pages.ReportSide(
+        name=side.value, title="", environments=found, host=describe_host(os.environ), sources=describe_sources(suites)
+    )
 
 
 def _make_live_entry(
@@ -387,16 +397,16 @@ def _make_live_entry(
     sides = Sides("head", comparison.head.python, "base", comparison.base.python)
     drawn = () if judgement.time is None else (_draw(judgement),)
     return pages.ReportEntry(
-        entry.head,
-        tuple(
+        case=entry.head,
+        exhibits=tuple(
             _summarise_counts(comparison, entry, judgement, side, tally, failure)
             for side, tally, failure in zip(Side, tallies, counted, strict=True)
         ),
-        judgement,
-        break_down(tallies, standardise),
-        tuple(_choose_flames(entry.head, tallies, traced, most)),
-        drawn,
-        spell_commands(entry.head, labels, sides)[:1],
+        judgement=judgement,
+        breakdown=break_down(tallies, standardise),
+        flames=tuple(_choose_flames(entry.head, tallies, traced, most)),
+        drawings=drawn,
+        commands=spell_commands(entry.head, labels, sides)[:1],
     )
 
 
@@ -425,11 +435,11 @@ def _summarise_counts(
     failures = [(Metric.COUNT, counted)] if isinstance(counted, Failure) else []
     failures += [(Metric.WALL, one.failure) for one in judgement.failures if one.side is side]
     return CaseSummary(
-        entry.base if side is Side.BASE else entry.head,
-        _target(comparison, side),
-        None if judgement.time is None else _summarise_times(judgement.time, side),
-        None if tally is None else summarise_counts([tally]),
-        tuple(dict.fromkeys(failures)),
+        case=entry.base if side is Side.BASE else entry.head,
+        target=_target(comparison, side),
+        wall=None if judgement.time is None else _summarise_times(judgement.time, side),
+        count=None if tally is None else summarise_counts([tally]),
+        failures=tuple(dict.fromkeys(failures)),
     )
 
 

@@ -162,13 +162,13 @@ class RunRequest:
     def make_plan(self, cases: Sequence[Case]) -> Plan:
         """What that means for these cases."""
         sampling = Sampling(
-            self.metrics,
-            self.min_run_time,
-            choose_layouts(self.layouts),
-            self.repeat,
-            self.timeout,
-            self.number,
-            self.blocks,
+            metrics=self.metrics,
+            min_run_time_s=self.min_run_time,
+            layouts=choose_layouts(self.layouts),
+            repeat=self.repeat,
+            timeout_s=self.timeout,
+            number=self.number,
+            blocks=self.blocks,
         )
         return Plan(tuple(cases), self.targets, sampling)
 

@@ -285,12 +285,12 @@ class Stopwatch:
 
     def _have_raced(self, specs: Sequence[TaskSpec], run_time_s: float) -> tuple[Times, ...] | Failure:
         job = RaceJob(
-            tuple(spec.stmt for spec in specs),
-            specs[0].setup,
-            self._place,
-            specs[0].num_threads,
-            run_time_s,
-            self._budget.limit_s,
+            stmts=tuple(spec.stmt for spec in specs),
+            setup=specs[0].setup,
+            place=self._place,
+            threads=specs[0].num_threads,
+            min_run_time_s=run_time_s,
+            max_run_time_s=self._budget.limit_s,
             threshold=self._budget.threshold,
             number=self._budget.number,
         )

@@ -178,14 +178,14 @@ class _Reader:
         calls = ((caller, callee, costs) for (caller, callee), (_, *costs) in self._edges.items())
         inclusive = add_calls(self._exclusive, calls)
         return Profile(
-            self.events,
-            _by_function(functions, self._exclusive),
-            _by_function(functions, inclusive),
-            {
+            events=self.events,
+            exclusive=_by_function(functions, self._exclusive),
+            inclusive=_by_function(functions, inclusive),
+            calls={
                 (functions[caller], functions[callee]): Call(count, tuple(costs))
                 for (caller, callee), (count, *costs) in self._edges.items()
             },
-            self._trigger,
+            trigger=self._trigger,
         )
 
 

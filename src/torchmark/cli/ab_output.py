@@ -128,11 +128,30 @@ class AbOptions:
             return None, loaded
         entries = tuple(ComparedPair(case, case) for case in loaded.cases)
         layouts = choose_layouts(SUITE_LAYOUTS)
-        return Comparison(entries, *self.targets, self.metrics, self.settings, layouts, self.timeout), loaded
+        base, head = self.targets
+        comparison = Comparison(
+            entries=entries,
+            base=base,
+            head=head,
+            metrics=self.metrics,
+            settings=self.settings,
+            count_layouts=layouts,
+            timeout_s=self.timeout,
+        )
+        return comparison, loaded
 
     def wish(self) -> RunRequest:
         """The same, as the run that counts are kept in has it."""
-        return RunRequest(self.texts, self.chosen, (Metric.COUNT,), self.targets, 1, 0.0, SUITE_LAYOUTS, self.timeout)
+        return RunRequest(
+            names=self.texts,
+            chosen=self.chosen,
+            metrics=(Metric.COUNT,),
+            targets=self.targets,
+            repeat=1,
+            min_run_time=0.0,
+            layouts=SUITE_LAYOUTS,
+            timeout=self.timeout,
+        )
 
 
 TITLE = "torchmark ab: head against base"

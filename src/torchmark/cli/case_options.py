@@ -86,7 +86,13 @@ def describe_statement(stmt: str, setup: str | None, global_setup: str, chosen: 
         raise UsageError("A statement has one --language and one number of --threads.")
     language = chosen.language[0] if chosen.language else "python"
     threads = int(chosen.threads[0]) if chosen.threads else 1
-    return TimerArgs(stmt, check_language(language, setup, global_setup), global_setup, threads, LANGUAGES[language])
+    return TimerArgs(
+        stmt=stmt,
+        setup=check_language(language, setup, global_setup),
+        global_setup=global_setup,
+        num_threads=threads,
+        language=LANGUAGES[language],
+    )
 
 
 def selection_options(function: _Function) -> Callable[..., Any]:

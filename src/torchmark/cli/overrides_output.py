@@ -87,14 +87,16 @@ class OverrideComparison:
     @property
     def comparison(self) -> Comparison:
         """The same, for those who carry it out."""
+        base, head = self.targets
         return Comparison(
-            tuple(ComparedPair(case, case) for case in self.cases),
-            *self.targets,
-            (Metric.WALL, Metric.COUNT),
-            make_settings(DEFAULTS.alpha, DEFAULTS.equivalence, DEFAULTS.layouts, DEFAULTS.budget_s),
-            choose_layouts(SUITE_LAYOUTS),
-            self.timeout_s,
-            SMALLEST_RATIO,
+            entries=tuple(ComparedPair(case, case) for case in self.cases),
+            base=base,
+            head=head,
+            metrics=(Metric.WALL, Metric.COUNT),
+            settings=make_settings(DEFAULTS.alpha, DEFAULTS.equivalence, DEFAULTS.layouts, DEFAULTS.budget_s),
+            count_layouts=choose_layouts(SUITE_LAYOUTS),
+            timeout_s=self.timeout_s,
+            decisive=SMALLEST_RATIO,
         )
 
     @property
@@ -140,7 +142,7 @@ def compare_overrides(
     traced = trace_slower(comparison, slower) if slower and not found.exit_code else Traced()
     found.exit_code = found.exit_code or traced.exit_code
     result = apply_gate(found.judgements, list_counts(comparison, found.evidence), question.gate)
-    report = AbOutput(comparison, found, result, question.gate, store)
+    report = AbOutput(comparison=comparison, found=found, result=result, gate=question.gate, store=store)
     if question.json_file is not None:
         write_json(report.as_json(), question.json_file)
     if not is_standard_output(question.json_file):

@@ -103,7 +103,16 @@ def _make_run(path: str, data: object, when: float) -> Run:
     _check_cases(cases)
     rounds = 1 + max(outcome.order.round for outcome in outcomes)
     digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
-    info = RunInfo(digest, path, when, when, "", Host(""), orders=len(outcomes), outcomes=len(outcomes))
+    info = RunInfo(
+        id=digest,
+        name=path,
+        created=when,
+        finished=when,
+        torchmark="",
+        host=Host(""),
+        orders=len(outcomes),
+        outcomes=len(outcomes),
+    )
     run = Run(info, Plan(cases, (_TARGET,), Sampling(metrics=(metric,), repeat=rounds)), outcomes)
     # Through the form of an export, whose reader checks every value.
     return import_run(export_run(run))
@@ -132,7 +141,15 @@ def _read_result(data: Mapping[str, Any], metric: Metric, language: Language | N
 
 def _make_case(task: TaskSpec, language: Language | None) -> Case:
     language = language or _guess_language(task)
-    return make_case(TimerArgs(task.stmt, task.setup, task.global_setup, task.num_threads, language))
+    return make_case(
+        TimerArgs(
+            stmt=task.stmt,
+            setup=task.setup,
+            global_setup=task.global_setup,
+            num_threads=task.num_threads,
+            language=language,
+        )
+    )
 
 
 def _guess_language(task: TaskSpec) -> Language:
@@ -148,13 +165,13 @@ def _make_tally(counted: CallgrindStats) -> Tally:
     totals = counted.layouts or (dict(events).get(INSTRUCTIONS, counted.counts()),)
     baseline = counted.baseline_exclusive_stats
     return Tally(
-        counted.number_per_run,
-        choose_layouts(len(totals)),
-        totals,
-        events,
-        counted.allocations,
-        counted.tensor_allocations,
-        baseline.sum() if len(baseline) else None,
+        number=counted.number_per_run,
+        seeds=choose_layouts(len(totals)),
+        totals=totals,
+        events=events,
+        allocations=counted.allocations,
+        tensor_allocations=counted.tensor_allocations,
+        baseline=baseline.sum() if len(baseline) else None,
         optimised_away=counted.optimised_away,
         profile=_make_profile(counted),
     )
@@ -176,7 +193,15 @@ def _number_rounds(results: Sequence[tuple[Case, Any, Any]], metric: Metric, whe
     seen: Counter[Case] = Counter()
     outcomes = []
     for case, result, environment in results:
-        outcomes.append(Outcome(Order(case, _TARGET, metric, seen[case]), result, when, when, environment))
+        outcomes.append(
+            Outcome(
+                order=Order(case, _TARGET, metric, seen[case]),
+                result=result,
+                began=when,
+                ended=when,
+                environment=environment,
+            )
+        )
         seen[case] += 1
     return tuple(outcomes)
 

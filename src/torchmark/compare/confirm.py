@@ -262,7 +262,7 @@ def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
     """The visits of one layout."""
     ratios = tuple(visit.log_ratio for visit in visits)
     base_s, head_s = (tuple(times) for times in zip(*((visit.base_s, visit.head_s) for visit in visits), strict=True))
-    return LayoutVisits(ratios, find_centre(ratios), fresh, base_s, head_s)
+    return LayoutVisits(log_ratios=ratios, centre=find_centre(ratios), fresh=fresh, base_s=base_s, head_s=head_s)
 
 
 # A change is looked for on fresh layouts, and once more in more visits: visits are off now and then, and what is there

@@ -205,7 +205,7 @@ def _lies_in(folder: str, module: ModuleType | None) -> bool:
 
 
 def _describe(file: str, label: Label, error: DefinitionError, line: int | None = None) -> Fault:
-    return Fault(file, label, str(error), error.advice, line)
+    return Fault(file=file, label=label, message=str(error), advice=error.advice, line=line)
 
 
 def _explain_absence(file: str, found: object) -> Fault:
@@ -220,12 +220,20 @@ def _explain_failure(file: str, path: str, error: BaseException) -> Fault:
     # A file that this one imports may have such an error, too.
     if isinstance(error, SyntaxError) and error.filename == path:
         where = point(error.text.rstrip("\n"), max((error.offset or 1) - 1, 0)) if error.text else ""
-        return Fault(file, (), f"It is not Python: {error.msg}.\n{where}".rstrip(), "Correct the line.", error.lineno)
+        return Fault(
+            file=file,
+            label=(),
+            message=f"It is not Python: {error.msg}.\n{where}".rstrip(),
+            advice="Correct the line.",
+            line=error.lineno,
+        )
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     advice = "The file is run to find its benchmarks: see that `python` can run it."
     if isinstance(error, ModuleNotFoundError):
         advice = f"Install {error.name}, or run torchmark in the environment that has it."
-    return Fault(file, (), f"It does not load: {text}", advice, lines[-1] if lines else None)
+    return Fault(
+        file=file, label=(), message=f"It does not load: {text}", advice=advice, line=lines[-1] if lines else None
+    )
 
 
 DEFAULT_SUITES = ("standard",)

@@ -37,12 +37,14 @@ class Sizes:
         return tuple(2**i for i in range(self.shortest.bit_length() - 1, self.longest.bit_length()))
 
 
-REFERENCE = Sizes(16, 16 * MI, 4 * KI, 32 * MI, 2 * GI)
+REFERENCE = Sizes(shortest=16, longest=16 * MI, min_elements=4 * KI, max_elements=32 * MI, max_allocation_bytes=2 * GI)
 # Small ones take an operator microseconds, most of it overhead; medium ones fit into caches, large ones do not.
 PRESETS = {
-    "small": Sizes(2, 16 * KI, 16, 64 * KI, 4 * MI),
-    "medium": Sizes(4, 256 * KI, 16 * KI, 1 * MI, 64 * MI),
-    "large": Sizes(16, 4 * MI, 1 * MI, 16 * MI, 1 * GI),
+    "small": Sizes(shortest=2, longest=16 * KI, min_elements=16, max_elements=64 * KI, max_allocation_bytes=4 * MI),
+    "medium": Sizes(
+        shortest=4, longest=256 * KI, min_elements=16 * KI, max_elements=1 * MI, max_allocation_bytes=64 * MI
+    ),
+    "large": Sizes(shortest=16, longest=4 * MI, min_elements=1 * MI, max_elements=16 * MI, max_allocation_bytes=1 * GI),
 }
 
 

@@ -175,7 +175,14 @@ class CompileTimer:
         parts = case.parts
         assert parts is not None
         mode, args = parts.mode, case.args
-        first = CompileJob(args.stmt, parts.setup, place, mode.backend, mode.mode, args.num_threads)
+        first = CompileJob(
+            stmt=args.stmt,
+            setup=parts.setup,
+            place=place,
+            backend=mode.backend,
+            mode=mode.mode,
+            threads=args.num_threads,
+        )
         steady = _make_time_job(args, place, run_time_s)
         replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
         call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)
@@ -245,7 +252,15 @@ class CompileCounter:
     ) -> Counts | Failure:
         """Count a case. The time limit is for each process that is started."""
         args = case.args
-        job = CountJob(args.stmt, args.setup, place, number, args.num_threads, layouts, watch_compiler=True)
+        job = CountJob(
+            stmt=args.stmt,
+            setup=args.setup,
+            place=place,
+            number=number,
+            threads=args.num_threads,
+            layouts=layouts,
+            watch_compiler=True,
+        )
         with self._lock:
             self._start_both()
             failure = self._fill(args, place, timeout_s)
@@ -293,7 +308,14 @@ class CompileCounter:
 
 
 def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:
-    return TimeJob(args.stmt, args.setup, place, args.num_threads, run_time_s, watch_compiler=True)
+    return TimeJob(
+        stmt=args.stmt,
+        setup=args.setup,
+        place=place,
+        threads=args.num_threads,
+        min_run_time_s=run_time_s,
+        watch_compiler=True,
+    )
 
 
 def _explain_nothing(cold: FirstCall) -> Failure:

@@ -33,7 +33,7 @@ class FakeBackend:
             yield Begun(order, order.target)
             began = time.time()
             result = self._measure(order)
-            yield Outcome(order, result, began, time.time(), self._environment)
+            yield Outcome(order=order, result=result, began=began, ended=time.time(), environment=self._environment)
 
     def close(self) -> None:
         """Nothing was started."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import dataclasses
 import functools
 import os
@@ -54,43 +53,6 @@ def refuse_threads(threads: int, cores: int) -> Failure:
     return Failure(
         FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
     )
-
-
-_workers: dict[WorkerSpec, Worker] = {}
-_lock = threading.Lock()
-
-
-def get_worker(spec: WorkerSpec) -> Worker:
-    """The worker of this kind; it is not started by this."""
-    with _lock:
-        if spec not in _workers:
-            _workers[spec] = Worker(spec)
-        return _workers[spec]
-
-
-@atexit.register
-def close_workers() -> None:
-    """End them all. Whoever needs one later gets a new one.
-
-    Without waiting: a daemon thread may be in the middle of a job that has long to go.
-    """
-    workers = list(_workers.values())
-    _workers.clear()
-    for worker in workers:
-        worker.abandon()
-
-
-def _disown_workers() -> None:
-    """A fork of this process has copies of all handles, and must not end what is not its own, or keep it alive."""
-    global _lock
-    # Another thread may have held it, and is not here to release it.
-    _lock = threading.Lock()
-    for worker in _workers.values():
-        worker.disown()
-    _workers.clear()
-
-
-os.register_at_fork(after_in_child=_disown_workers)
 
 
 class Closing(Protocol):
@@ -187,11 +149,11 @@ class Lab:
             if cores:
                 self.timer.pin(cores)
             job = TimeJob(
-                args.stmt,
-                args.setup,
-                place,
-                args.num_threads,
-                sampling.min_run_time_s,
+                stmt=args.stmt,
+                setup=args.setup,
+                place=place,
+                threads=args.num_threads,
+                min_run_time_s=sampling.min_run_time_s,
                 number=sampling.number,
                 compiled=prepared.compiled,
                 blocks=sampling.blocks,

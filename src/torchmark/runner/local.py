@@ -208,7 +208,9 @@ class Execution:
             except Stopped:
                 made = {}
             ended = time.time()
-            return lambda: self._finish_stage(site, Activity(stage.kind, site.target, began, ended, stage.size), made)
+            return lambda: self._finish_stage(
+                site, Activity(kind=stage.kind, target=site.target, began=began, ended=ended, size=stage.size), made
+            )
 
         self._fly(work, cores, is_order=False)
         return Begun(stage.kind, site.target)
@@ -292,7 +294,15 @@ class Execution:
                 counter.pin(cores)
             result, environment = measure(lambda: site.lab.count(prepared, self._sampling, counter))
             ended = time.time()
-            outcome = Outcome(order, result, began, ended, environment, cores, prepared.unchecked)
+            outcome = Outcome(
+                order=order,
+                result=result,
+                began=began,
+                ended=ended,
+                environment=environment,
+                cores=cores,
+                unchecked=prepared.unchecked,
+            )
             return lambda: self._finish_count(site, counter, outcome)
 
         self._fly(work, cores, is_order=True)
@@ -358,7 +368,15 @@ class Execution:
             result = refuse_threads(threads, len(self._cores))
         else:
             result, environment = measure(lambda: lab.time(prepared, self._sampling, cores))
-        yield Outcome(order, result, began, time.time(), environment, cores, prepared.unchecked)
+        yield Outcome(
+            order=order,
+            result=result,
+            began=began,
+            ended=time.time(),
+            environment=environment,
+            cores=cores,
+            unchecked=prepared.unchecked,
+        )
 
 
 def _raise_later(error: BaseException) -> Callable[[], Iterator[Event]]:

@@ -314,15 +314,15 @@ def _make_job(
     part: PairedSide, pace: BlockPlan, firsts: tuple[int, ...], side: int, cores: tuple[int, ...], *, rival: str | None
 ) -> DuelJob:
     return DuelJob(
-        part.stmt,
-        part.setup,
-        part.place,
-        pace.number,
-        pace.warm,
-        firsts,
-        side,
-        rival,
-        part.threads,
+        stmt=part.stmt,
+        setup=part.setup,
+        place=part.place,
+        number=pace.number,
+        warm=pace.warm,
+        firsts=firsts,
+        side=side,
+        rival=rival,
+        threads=part.threads,
         compiled=part.compiled,
         cores=cores,
     )

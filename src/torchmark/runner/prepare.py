@@ -412,4 +412,6 @@ def _make_part(case: Case, prepared: Prepared | Failure, lab: Lab) -> PairedSide
     if isinstance(prepared, Failure):
         return prepared
     args = prepared.case.args
-    return PairedSide(args.stmt, args.setup, lab.place(case), args.num_threads, prepared.compiled)
+    return PairedSide(
+        stmt=args.stmt, setup=args.setup, place=lab.place(case), threads=args.num_threads, compiled=prepared.compiled
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
@@ -19,7 +20,17 @@ from torchmark.errors import SetupError, WorkerError
 from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import Profile
 from torchmark.model.environment import Environment
-from torchmark.model.job import CheckJob, CompileJob, CountJob, DuelJob, GaugeJob, Job, RaceJob, ScriptJob, TimeJob
+from torchmark.model.job import (
+    CheckJob,
+    CompileJob,
+    CountJob,
+    DuelJob,
+    GaugeJob,
+    Job,
+    RaceJob,
+    ScriptJob,
+    TimeJob,
+)
 from torchmark.model.machine import TorchBuild
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.sdk import Sdk
@@ -27,7 +38,12 @@ from torchmark.model.times import Times
 from torchmark.runner.folders import cache_folder, make_scratch, read_plain_file
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
-from torchmark.runner.spec import WorkerSpec, find_interpreter, layout_command, select_telling
+from torchmark.runner.spec import (
+    WorkerSpec,
+    find_interpreter,
+    layout_command,
+    select_telling,
+)
 from torchmark.wire.messages import (
     PROTOCOL,
     Checked,
@@ -202,7 +218,11 @@ class Worker:
                     log = self._lose(lost)
                     if lost.started is not None:
                         return Failure(
-                            FailureKind.WORKER_DIED, f"The job took its worker down: it {lost}.", None, "", log
+                            kind=FailureKind.WORKER_DIED,
+                            message=f"The job took its worker down: it {lost}.",
+                            traceback=None,
+                            stdout="",
+                            stderr=log,
                         )
                     problem = f"{lost}. {log}".strip()
                     continue
@@ -404,7 +424,7 @@ def _judge(ending: Ending, timeout_s: float) -> Answer | Failure:
     else:
         kind, text = describe_status(ending.status)
         message, trace = f"The process {text}.", None
-    return Failure(kind, message, trace, ending.stdout, ending.stderr)
+    return Failure(kind=kind, message=message, traceback=trace, stdout=ending.stdout, stderr=ending.stderr)
 
 
 def _explain_loss(python: str, text: str, *, counting: bool) -> SetupError:
@@ -457,3 +477,40 @@ def race(
     raced = reply.message
     assert isinstance(raced, Raced)
     return tuple(map(Times, raced.numbers, raced.raw_times))
+
+
+_workers: dict[WorkerSpec, Worker] = {}
+_lock = threading.Lock()
+
+
+def get_worker(spec: WorkerSpec) -> Worker:
+    """The worker of this kind; it is not started by this."""
+    with _lock:
+        if spec not in _workers:
+            _workers[spec] = Worker(spec)
+        return _workers[spec]
+
+
+@atexit.register
+def close_workers() -> None:
+    """End them all. Whoever needs one later gets a new one.
+
+    Without waiting: a daemon thread may be in the middle of a job that has long to go.
+    """
+    workers = list(_workers.values())
+    _workers.clear()
+    for worker in workers:
+        worker.abandon()
+
+
+def _disown_workers() -> None:
+    """A fork of this process has copies of all handles, and must not end what is not its own, or keep it alive."""
+    global _lock
+    # Another thread may have held it, and is not here to release it.
+    _lock = threading.Lock()
+    for worker in _workers.values():
+        worker.disown()
+    _workers.clear()
+
+
+os.register_at_fork(after_in_child=_disown_workers)

@@ -117,7 +117,13 @@ def read_profile(data: object) -> Profile:
     else:
         given = _take_rows(found, "inclusive", width=1 + size, references=1, known=known)
         inclusive = {functions[number]: tuple(costs) for number, *costs in given}
-    return Profile(events, exclusive, inclusive, calls, take(found, "trigger", str, optional=True))
+    return Profile(
+        events=events,
+        exclusive=exclusive,
+        inclusive=inclusive,
+        calls=calls,
+        trigger=take(found, "trigger", str, optional=True),
+    )
 
 
 def _derive(

@@ -249,7 +249,15 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
         writer = read_writer(database, info.id)
         names = tuple(target.name for target in _read_targets(database, run))
         torch = tuple(sorted(versions.get(run, ())))
-        entries.append(RunEntry(info, cases.get(run, 0), names, torch, None if writer is None else writer.pid))
+        entries.append(
+            RunEntry(
+                info=info,
+                cases=cases.get(run, 0),
+                targets=names,
+                torch_versions=torch,
+                writer=None if writer is None else writer.pid,
+            )
+        )
     return tuple(entries)
 
 

@@ -31,7 +31,14 @@ def test_cycles_weigh_misses() -> None:
 
 
 def environment(counted: str | None, native: str | None) -> Environment:
-    return Environment("python", "3", "2", counted, native, valgrind="valgrind-3")
+    return Environment(
+        python="python",
+        python_version="3",
+        torch_version="2",
+        cpu_capability=counted,
+        native_capability=native,
+        valgrind="valgrind-3",
+    )
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,9 @@ def test_instructions_are_told_from_other_events() -> None:
 
 
 def test_without_costs_by_function_there_is_nothing_to_explain() -> None:
-    bare = Tally(1, (0,), (10,), (("Ir", 10),), 0, 0, None)
+    bare = Tally(
+        number=1, seeds=(0,), totals=(10,), events=(("Ir", 10),), allocations=0, tensor_allocations=0, baseline=None
+    )
     assert explain(bare, OLD, standardise) is None
     assert explain(OLD, bare, standardise) is None
 

@@ -30,11 +30,11 @@ COUNTS = st.floats(0, 1e6)
 def time(verdict: Verdict, *, confirmed: bool | None = None) -> TimeEvidence:
     log_ratio = {SLOWER: 0.02, FASTER: -0.02}.get(verdict, 0.0)
     return TimeEvidence(
-        verdict,
-        log_ratio,
-        log_ratio - 0.005,
-        log_ratio + 0.005,
-        0.95,
+        verdict=verdict,
+        log_ratio=log_ratio,
+        low=log_ratio - 0.005,
+        high=log_ratio + 0.005,
+        confidence=0.95,
         base_s=1e-6,
         head_s=1e-6,
         floor=0.003,
@@ -197,12 +197,12 @@ def counts() -> st.SearchStrategy[CountEvidence]:
 
 def swap(evidence: CountEvidence) -> CountEvidence:
     return CountEvidence(
-        evidence.head,
-        evidence.base,
-        evidence.head_allocations,
-        evidence.base_allocations,
-        evidence.head_tensor_allocations,
-        evidence.base_tensor_allocations,
+        base=evidence.head,
+        head=evidence.base,
+        base_allocations=evidence.head_allocations,
+        head_allocations=evidence.base_allocations,
+        base_tensor_allocations=evidence.head_tensor_allocations,
+        head_tensor_allocations=evidence.base_tensor_allocations,
     )
 
 

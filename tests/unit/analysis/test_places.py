@@ -33,7 +33,14 @@ def outcome(
     made = times(1, 1.0) if metric is WALL else tally(100, 500)
     start = float(number) if began is None else began
     environment = dataclasses.replace(COUNTED, **changes)
-    return Outcome(Order(ADD, Target(), metric, number), result or made, start, start + 1, environment, node=node)
+    return Outcome(
+        order=Order(ADD, Target(), metric, number),
+        result=result or made,
+        began=start,
+        ended=start + 1,
+        environment=environment,
+        node=node,
+    )
 
 
 def rounds_of(*outcomes: Outcome) -> tuple[list[int], tuple[OtherPlaces, ...]]:
@@ -45,7 +52,7 @@ def test_the_largest_group_speaks_and_the_rest_is_counted() -> None:
     nodes = (XEON, EPYC, MILAN, XEON, EPYC)
     kept, caveats = rounds_of(*(outcome(i, node) for i, node in enumerate(nodes)))
     assert kept == [1, 2, 4]
-    assert caveats == (OtherPlaces("wall", 2, 5, ("cpu",), ("c",)),)
+    assert caveats == (OtherPlaces(metric="wall", rounds=2, of=5, what=("cpu",), nodes=("c",)),)
     assert choose_rounds([outcome(0, XEON), outcome(1, XEON)]).caveats == ()
 
 
@@ -71,7 +78,7 @@ def test_counts_are_kept_apart_by_all_that_moves_them(changes: dict[str, Any], w
     others = [outcome(2, EPYC, COUNT, **changes)]
     kept, caveats = rounds_of(outcome(0, EPYC, COUNT), outcome(1, MILAN, COUNT), *others)
     assert kept == [0, 1]
-    assert caveats == (OtherPlaces("count", 1, 3, (what,), ("a",)),)
+    assert caveats == (OtherPlaces(metric="count", rounds=1, of=3, what=(what,), nodes=("a",)),)
 
 
 def test_counts_have_no_processor_in_them_and_times_neither_valgrind_nor_hash_seed() -> None:
@@ -89,7 +96,9 @@ def test_the_own_machine_is_of_the_kind_of_nodes_with_its_processor() -> None:
     alike = Node("d", HOST.cpu_model)
     both = [outcome(0), outcome(1, alike)]
     assert rounds_of(*both) == ([0, 1], ())
-    assert rounds_of(*both, outcome(2, XEON))[1] == (OtherPlaces("wall", 1, 3, ("cpu",), ("c",)),)
+    assert rounds_of(*both, outcome(2, XEON))[1] == (
+        OtherPlaces(metric="wall", rounds=1, of=3, what=("cpu",), nodes=("c",)),
+    )
     # Of a machine of which nothing is known, nothing is taken for granted.
     assert [one.order.round for one in choose_rounds(both).outcomes] == [0]
 

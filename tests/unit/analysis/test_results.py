@@ -64,7 +64,7 @@ def test_rounds_of_another_processor_are_not_in_the_result() -> None:
     (summary,) = summarise_run(run)
     assert summary.wall is not None
     assert summary.wall.samples_s == pytest.approx(NARROW)
-    assert summary.caveats == (OtherPlaces("wall", 1, 2, ("cpu",), ("b",)),)
+    assert summary.caveats == (OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("b",)),)
     assert summary.nodes == (Node("a", "EPYC"),)
     assert summary.missing == ()
 

@@ -119,7 +119,17 @@ def profile(**costs: int) -> Profile:
     return Profile(("Ir",), exclusive, exclusive, calls)
 
 
-HERE = Environment("/bin/python", "3.11", "2.13", "AVX2", "AVX512", True, "valgrind-3", "0", (("OMP_X", "1"),))
+HERE = Environment(
+    python="/bin/python",
+    python_version="3.11",
+    torch_version="2.13",
+    cpu_capability="AVX2",
+    native_capability="AVX512",
+    debug_symbols=True,
+    valgrind="valgrind-3",
+    hash_seed="0",
+    variables=(("OMP_X", "1"),),
+)
 LAYOUTS = (profile(f=100, malloc=10, z=0), profile(f=100, malloc=12), profile(f=100, malloc=11))
 
 

@@ -72,8 +72,26 @@ def tracing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tracing:
 
 def compare(output: str = "x.zip", *, fail_on: frozenset[FailOn] = frozenset()) -> int:
     gate = GateOptions(Policy(fail_on))
-    question = OverrideComparison((ADD, NEG, SHAPE), "/a", "/b", output, (), gate, None, 600.0)
-    wish = RunRequest(("overrides",), CaseOptions(), (Metric.COUNT,), question.targets, 1, 0.0, 5, 600.0)
+    question = OverrideComparison(
+        cases=(ADD, NEG, SHAPE),
+        base="/a",
+        head="/b",
+        output=output,
+        arguments=(),
+        gate=gate,
+        json_file=None,
+        timeout_s=600.0,
+    )
+    wish = RunRequest(
+        names=("overrides",),
+        chosen=CaseOptions(),
+        metrics=(Metric.COUNT,),
+        targets=question.targets,
+        repeat=1,
+        min_run_time=0.0,
+        layouts=5,
+        timeout=600.0,
+    )
     return compare_overrides(question, wish, [0], Path("x.db"), "", all_cases=False, quiet=True)
 
 

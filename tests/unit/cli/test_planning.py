@@ -23,7 +23,16 @@ HOST = dataclasses.replace(INFO.host, cpu_model=read_cpu_model(Path("/")))
 
 
 def wish(*names: str) -> RunRequest:
-    return RunRequest(names, CaseOptions(), PLAN.sampling.metrics, PLAN.targets, 1, 0.2, 5, 600.0)
+    return RunRequest(
+        names=names,
+        chosen=CaseOptions(),
+        metrics=PLAN.sampling.metrics,
+        targets=PLAN.targets,
+        repeat=1,
+        min_run_time=0.2,
+        layouts=5,
+        timeout=600.0,
+    )
 
 
 @pytest.fixture

@@ -13,7 +13,10 @@ from torchmark.define.selection import Selection, Word, parse, select
 from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.task import Language
 
-ONE, TWO = Sides("run"), Sides("after", "/b/python", "before", "/a/python", "my store.db")
+ONE, TWO = (
+    Sides("run"),
+    Sides(head="after", head_python="/b/python", base="before", base_python="/a/python", store="my store.db"),
+)
 
 
 def find_meant(command: str, cases: list[Case]) -> list[Case]:

@@ -34,14 +34,14 @@ def counted(task: TaskSpec, instructions: int) -> dict[str, Any]:
     entries = (FunctionCount(instructions - 1000, "a.cpp:add(int) [/lib/libtorch.so]"), FunctionCount(1000, "b.c:run"))
     table, nothing = FunctionCounts(entries, False), FunctionCounts((), False)
     stats = CallgrindStats(
-        task,
-        100,
-        True,
-        nothing,
-        nothing,
-        table,
-        table,
-        None,
+        task_spec=task,
+        number_per_run=100,
+        built_with_debug_symbols=True,
+        baseline_inclusive_stats=nothing,
+        baseline_exclusive_stats=nothing,
+        stmt_inclusive_stats=table,
+        stmt_exclusive_stats=table,
+        stmt_callgrind_out=None,
         layouts=(instructions,),
         events=(("Ir", instructions),),
         allocations=100,

@@ -90,7 +90,16 @@ def make_results(kind: Kind, side: RawSide, case: Case) -> Iterator[tuple[tuple[
         events = (("Ir", raw.totals[1]),)
         yield (
             (case, COUNT, 0),
-            Tally(raw.number, (1, 2, 3), raw.totals, events, raw.allocations, raw.tensors, None, profile=profile),
+            Tally(
+                number=raw.number,
+                seeds=(1, 2, 3),
+                totals=raw.totals,
+                events=events,
+                allocations=raw.allocations,
+                tensor_allocations=raw.tensors,
+                baseline=None,
+                profile=profile,
+            ),
         )
     elif counted == "failed":
         yield (case, COUNT, 0), FAILED

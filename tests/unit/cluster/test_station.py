@@ -57,7 +57,16 @@ from torchmark.runner.cluster.station import CANARY, CoreLock, Station, choose_e
 from torchmark.runner.variant_check import Prepared
 from torchmark.wire import messages
 
-SDK = Sdk("python", "/torch", "2", "abc", True, "", 17, None)
+SDK = Sdk(
+    python="python",
+    folder="/torch",
+    version="2",
+    git_version="abc",
+    cxx11_abi=True,
+    cxx_flags="",
+    cxx_standard=17,
+    python_include=None,
+)
 BASE, HEAD = Target("base"), Target("head")
 TWO = (BASE, HEAD)
 
@@ -114,7 +123,15 @@ class PretendedLab:
         assert counter is self.counters[-1]
         self.log.append(f"count {self.target.name} {stmt}")
         total = len(stmt)
-        return self.results.get(stmt) or Tally(1, (0,), (total,), (("Ir", total),), 0, 0, None), counter.environment
+        return self.results.get(stmt) or Tally(
+            number=1,
+            seeds=(0,),
+            totals=(total,),
+            events=(("Ir", total),),
+            allocations=0,
+            tensor_allocations=0,
+            baseline=None,
+        ), counter.environment
 
     def abandon(self) -> None:
         self.log.append("abandon")
@@ -146,7 +163,19 @@ def open_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
     stages: list[Stage] = []
 
     def open_it(targets: tuple[Target, ...] = (BASE,), sampling: Sampling = COUNTING, **more: Any) -> Stage:
-        stages.append(Stage(RunSetup(__version__, targets, sampling, str(tmp_path), ("/lib",), **more), tmp_path / "c"))
+        stages.append(
+            Stage(
+                RunSetup(
+                    torchmark=__version__,
+                    targets=targets,
+                    sampling=sampling,
+                    folder=str(tmp_path),
+                    path=("/lib",),
+                    **more,
+                ),
+                tmp_path / "c",
+            )
+        )
         return stages[-1]
 
     yield open_it

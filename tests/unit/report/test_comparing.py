@@ -48,7 +48,13 @@ def test_explanations_stand_below_the_names_of_their_cases() -> None:
 
 
 def test_plain_values_have_everything() -> None:
-    contrast = Contrast((judgement(Verdict.SAME),), (ADD,), (FAILING,), (CPU,), ((ADD, (TEXT,)),))
+    contrast = Contrast(
+        judgements=(judgement(Verdict.SAME),),
+        missing=(ADD,),
+        new=(FAILING,),
+        obstacles=(CPU,),
+        case_obstacles=((ADD, (TEXT,)),),
+    )
     plain = json.loads(json.dumps(plain_contrast(contrast, forced=True)))
     assert plain["forced"] is True
     assert plain["obstacles"][0]["what"] == "cpu"

@@ -22,7 +22,14 @@ def row(name: str, instructions: float, **changes: object) -> CountRow:
         "cycles": None,
         "layouts": 5,
         "spread": 0.0012,
-        "environment": Environment("python", "3.11.7", "2.13.0", "AVX2", "AVX2", valgrind="valgrind-3.19.0"),
+        "environment": Environment(
+            python="python",
+            python_version="3.11.7",
+            torch_version="2.13.0",
+            cpu_capability="AVX2",
+            native_capability="AVX2",
+            valgrind="valgrind-3.19.0",
+        ),
     }
     return CountRow(**{**defaults, **changes})  # type: ignore[arg-type]
 

@@ -12,13 +12,13 @@ def make(own: int, below: int) -> Stacks:
 
 
 def test_the_most_expensive_functions_come_first() -> None:
-    flame = Flame(grow(make(300, 700)), "x", FlameUnit.INSTRUCTIONS, Method.CALLERS, 10)
+    flame = Flame(root=grow(make(300, 700)), title="x", unit=FlameUnit.INSTRUCTIONS, method=Method.CALLERS, number=10)
     assert sum_up_flame(flame) == ["100 instructions per run", "   70%  at::add (l.so)", "   30%  f (a.py:1)"]
 
 
 def test_of_a_difference_those_that_changed_most_do() -> None:
     root = grow_difference(make(300, 700), make(800, 600))
-    lines = sum_up_flame(Flame(root, "x", FlameUnit.INSTRUCTIONS, Method.CALLERS, 10))
+    lines = sum_up_flame(Flame(root=root, title="x", unit=FlameUnit.INSTRUCTIONS, method=Method.CALLERS, number=10))
     assert lines == ["100 → 140 instructions per run (+40%)", "+50  f (a.py:1)", "−10  at::add (l.so)"]
 
 

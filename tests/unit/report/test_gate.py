@@ -11,12 +11,12 @@ from torchmark.report.text.gate import list_sentences, plain_gate, tell_gate, wo
 
 IR, TIME = Witness.INSTRUCTIONS, Witness.TIME
 GREW = Regression(
-    ADD,
-    FailOn.SLOWER,
-    IR,
-    1000.0,
-    1050.0,
-    parse_limit("Ir:0"),
+    case=ADD,
+    reason=FailOn.SLOWER,
+    witness=IR,
+    base=1000.0,
+    head=1050.0,
+    limit=parse_limit("Ir:0"),
     functions=tuple(Growth(f"f{n}", n) for n in (9, 5, 3, 1)),
 )
 
@@ -26,15 +26,32 @@ GREW = Regression(
     [
         (GREW, "takes 50 instructions (+5.0 %) more than base, limit Ir:0: f9 +9, f5 +5, f3 +3 and 1 more"),
         (
-            Regression(ADD, FailOn.SLOWER, IR, 1000.0, 1000.25, parse_limit("Ir:0"), accepted=True),
+            Regression(
+                case=ADD,
+                reason=FailOn.SLOWER,
+                witness=IR,
+                base=1000.0,
+                head=1000.25,
+                limit=parse_limit("Ir:0"),
+                accepted=True,
+            ),
             "takes 0.25 instructions (+0.03 %) more than accepted, limit Ir:0",
         ),
         (
-            Regression(ADD, FailOn.SLOWER, TIME, 1e-6, 1.1e-6, parse_limit("time:2%@*")),
+            Regression(
+                case=ADD, reason=FailOn.SLOWER, witness=TIME, base=1e-6, head=1.1e-6, limit=parse_limit("time:2%@*")
+            ),
             "takes 100 ns (+10 %) more than base, limit time:2%@*",
         ),
         (
-            Regression(ADD, FailOn.SLOWER, Witness.ALLOCATIONS, 0.0, 2.0, parse_limit("allocations:1")),
+            Regression(
+                case=ADD,
+                reason=FailOn.SLOWER,
+                witness=Witness.ALLOCATIONS,
+                base=0.0,
+                head=2.0,
+                limit=parse_limit("allocations:1"),
+            ),
             "takes 2 allocations more than base, limit allocations:1",
         ),
         (Regression(ADD, FailOn.SLOWER), "is slower"),
@@ -85,7 +102,13 @@ def test_a_page_has_a_sentence_for_each() -> None:
 
 
 def test_plain_values_have_everything() -> None:
-    result = GateResult((GREW,), (Improvement(ADD, 2.0, 1.0),), (StaleEntry(ADD, (("torch", "1", "2"),)),), (ODD,), 3)
+    result = GateResult(
+        regressions=(GREW,),
+        improvements=(Improvement(ADD, 2.0, 1.0),),
+        stale=(StaleEntry(ADD, (("torch", "1", "2"),)),),
+        accepted=(ODD,),
+        exit_code=3,
+    )
     plain = json.loads(json.dumps(plain_gate(result), allow_nan=False))
     assert plain["exit_code"] == 3
     assert plain["regressions"][0]["functions"][0] == {"function": "f9", "delta": 9}
@@ -99,5 +122,7 @@ def test_what_a_ledger_says_stays_on_its_line() -> None:
     evil = "2.2\x1b]0;x\x07\n::error::y"
     (line,) = word_stale([StaleEntry(ADD, (("torch", evil, "2.2"),))])
     assert line.isprintable()
-    grown = Regression(ADD, FailOn.SLOWER, IR, 1000.0, 1050.0, functions=(Growth(evil, 50),))
+    grown = Regression(
+        case=ADD, reason=FailOn.SLOWER, witness=IR, base=1000.0, head=1050.0, functions=(Growth(evil, 50),)
+    )
     assert word_regression(grown).isprintable()

@@ -13,14 +13,30 @@ from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.model.times import Times
 from torchmark.report.text.run_summary import describe_run
 
-INFO = RunInfo("0123456789abcdef" * 2, "base", 86400.0, 86700.0, "0.1", Host("Linux x86_64", "EPYC", 4, 4))
-NATIVE = Environment("python", "3.11.7", "2.13.0", "AVX512", "AVX512")
+INFO = RunInfo(
+    id="0123456789abcdef" * 2,
+    name="base",
+    created=86400.0,
+    finished=86700.0,
+    torchmark="0.1",
+    host=Host("Linux x86_64", "EPYC", 4, 4),
+)
+NATIVE = Environment(
+    python="python",
+    python_version="3.11.7",
+    torch_version="2.13.0",
+    cpu_capability="AVX512",
+    native_capability="AVX512",
+)
 COUNTED = dataclasses.replace(NATIVE, cpu_capability="AVX2", valgrind="valgrind-3.19.0")
 
 
 def make_run(info: RunInfo, *environments: Environment) -> Run:
     plan = Plan((make_case("a"),))
-    outcomes = (Outcome(plan.orders[0], Times(1, (1.0,)), 0.0, 1.0, environment) for environment in environments)
+    outcomes = (
+        Outcome(order=plan.orders[0], result=Times(1, (1.0,)), began=0.0, ended=1.0, environment=environment)
+        for environment in environments
+    )
     return Run(info, plan, tuple(outcomes))
 
 

@@ -10,7 +10,14 @@ from torchmark.model.history import Difference, Ground, History, Shift, ShiftSta
 from torchmark.report.text.history import Words, spell_command
 
 OPEN = Shift(
-    (WALL,), 5, 4, ShiftStanding.UNCONFIRMED, Ground.NONE, 0.0, 0.0953101798, pythons=("/a/python", "/b c/python")
+    metrics=(WALL,),
+    position=5,
+    previous=4,
+    standing=ShiftStanding.UNCONFIRMED,
+    ground=Ground.NONE,
+    before=0.0,
+    after=0.0953101798,
+    pythons=("/a/python", "/b c/python"),
 )
 
 
@@ -36,7 +43,15 @@ def test_a_version_stands_for_its_commit_and_commits_are_short() -> None:
 
 
 def test_from_no_instructions_at_all_there_is_no_share() -> None:
-    shift = Shift((COUNT,), 1, 0, ShiftStanding.CONFIRMED, Ground.EXACT, 0.0, 1234.0)
+    shift = Shift(
+        metrics=(COUNT,),
+        position=1,
+        previous=0,
+        standing=ShiftStanding.CONFIRMED,
+        ground=Ground.EXACT,
+        before=0.0,
+        after=1234.0,
+    )
     assert Words().tell(shift) == "instructions +1,234, confirmed: counts are exact."
 
 

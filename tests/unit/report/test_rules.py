@@ -13,7 +13,14 @@ LARGE = Condition("k0", Relation.ABOVE, 1024)
 
 def make_rule(inside: float, outside: float, *conditions: Condition) -> Rule:
     """A rule from ratios of times."""
-    return Rule(conditions or (LARGE,), math.log(inside), math.log(outside), 7, 59, 1e-6)
+    return Rule(
+        conditions=conditions or (LARGE,),
+        inside=math.log(inside),
+        outside=math.log(outside),
+        inputs_inside=7,
+        inputs_outside=59,
+        p_value=1e-6,
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,13 @@ from torchmark.model.run import RunEntry
 from torchmark.report.text.run_summary import render_runs, tell_state
 from torchmark.report.text.terminal import measure
 
-STOPPED = RunEntry(dataclasses.replace(INFO, orders=12, outcomes=6, failures=2), 3, ("",), ("2.2.0",), None)
+STOPPED = RunEntry(
+    info=dataclasses.replace(INFO, orders=12, outcomes=6, failures=2),
+    cases=3,
+    targets=("",),
+    torch_versions=("2.2.0",),
+    writer=None,
+)
 COMPLETE = dataclasses.replace(
     STOPPED, info=dataclasses.replace(STOPPED.info, id="018bcfe568ff" + "0" * 20, name="after", finished=BEGAN)
 )

@@ -20,7 +20,7 @@ from torchmark.report.caveats import word_caveat
             "The samples fall into two groups, around 1.00 us and 1.90 us (64% in the slow one).",
         ),
         (
-            OtherPlaces("wall", 2, 5, ("cpu",), ("n-3", "n-7")),
+            OtherPlaces(metric="wall", rounds=2, of=5, what=("cpu",), nodes=("n-3", "n-7")),
             "2 of 5 rounds of times are left out, taken with another processor (n-3, n-7).",
         ),
         (
@@ -50,9 +50,9 @@ def test_what_is_in_use_is_not_advised() -> None:
 
 
 def test_what_to_do_about_other_places_depends_on_whether_there_are_nodes() -> None:
-    assert "nodes of one kind" in word_caveat(OtherPlaces("wall", 1, 2, ("cpu",), ("n-3",)))
+    assert "nodes of one kind" in word_caveat(OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("n-3",)))
     assert "--resume" in word_caveat(OtherPlaces("wall", 1, 2, ("torch",)))
-    assert word_caveat(OtherPlaces("wall", 1, 2, ("cpu",), ("\x1b[31m",))).isprintable()
+    assert word_caveat(OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("\x1b[31m",))).isprintable()
 
 
 @pytest.mark.parametrize(

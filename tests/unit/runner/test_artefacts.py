@@ -18,7 +18,16 @@ from torchmark.model.task import Language
 from torchmark.runner import prepare
 from torchmark.runner.prepare import Models, insert_path
 
-SDK = Sdk("python", "/torch", "2.0", "abc", True, "", 17, None)
+SDK = Sdk(
+    python="python",
+    folder="/torch",
+    version="2.0",
+    git_version="abc",
+    cxx11_abi=True,
+    cxx_flags="",
+    cxx_standard=17,
+    python_include=None,
+)
 MODEL = Artefact("torchscript_m_123.pt", "jit_model = 1")
 
 
@@ -57,7 +66,22 @@ def test_a_path_is_the_same_every_time_and_another_for_another_torch(environ: di
         first = one.place(MODEL, SDK)
     with Models(environ) as two:
         assert two.place(MODEL, SDK) == first
-        assert two.place(MODEL, Sdk("python", "/torch", "2.1", "abc", True, "", 17, None)) != first
+        assert (
+            two.place(
+                MODEL,
+                Sdk(
+                    python="python",
+                    folder="/torch",
+                    version="2.1",
+                    git_version="abc",
+                    cxx11_abi=True,
+                    cxx_flags="",
+                    cxx_standard=17,
+                    python_include=None,
+                ),
+            )
+            != first
+        )
 
 
 def test_a_model_that_is_refused_is_a_failure_that_says_so(environ: dict[str, str]) -> None:

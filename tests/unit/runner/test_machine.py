@@ -118,7 +118,10 @@ def test_a_broken_torch_is_a_reason_and_not_an_error(tmp_path: Path, body: str, 
 def test_a_torch_that_prints_something_is_understood(tmp_path: Path) -> None:
     facts = '{"version": "2.0", "debug": false, "cpu_capability": null, "num_threads": 2, "accelerator": null}'
     python = program(tmp_path, "python", f"print('Hello\\nfrom a plugin')\nprint('{facts}')")
-    assert machine.probe_torch(str(python)) == (TorchBuild("2.0", False, None, 2, None), None)
+    assert machine.probe_torch(str(python)) == (
+        TorchBuild(version="2.0", debug=False, cpu_capability=None, num_threads=2, accelerator=None),
+        None,
+    )
 
 
 def test_a_machine_without_proc_and_sys_and_programs_is_probed_all_the_same(

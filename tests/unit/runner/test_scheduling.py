@@ -36,7 +36,9 @@ from torchmark.runner.prepare import Made, Stage
 from torchmark.runner.variant_check import Prepared
 
 HERE = Environment("python", "3.11", "2.13")
-TALLY = Tally(100, (0,), (5,), (("Ir", 5),), 0, 0, None)
+TALLY = Tally(
+    number=100, seeds=(0,), totals=(5,), events=(("Ir", 5),), allocations=0, tensor_allocations=0, baseline=None
+)
 GIVEN_UP = WorkerError("given up", kind="abandoned")
 
 

@@ -117,7 +117,9 @@ def test_what_is_missing_can_be_gone_on_with(tmp_path: Path, whole: Any) -> None
     with open_store(tmp_path / "some.db") as store, store.resume(merged.info.id, PLAN) as recorder:
         assert recorder.missing == pick_orders(PLAN.orders, PLAN, Shard(2, 3))
         for order in recorder.missing:
-            recorder.append(Outcome(order, measure(order), BEGAN, BEGAN + 1, ENVIRONMENT))
+            recorder.append(
+                Outcome(order=order, result=measure(order), began=BEGAN, ended=BEGAN + 1, environment=ENVIRONMENT)
+            )
         recorder.finish()
     # It is whole now: later shards of the same name are none of its.
     late = run_shard(tmp_path / "late.db", Shard(1, 3), run_id=9)
@@ -135,14 +137,18 @@ def test_a_shard_that_was_killed_and_gone_on_with_is_like_any_other(tmp_path: Pa
         store = open_store(tmp_path / "1.db", create=True)
         recorder = store.begin(PLAN, describe(killed, 1))
         for order in orders[:3]:
-            recorder.append(Outcome(order, measure(order), BEGAN, BEGAN + 1, ENVIRONMENT))
+            recorder.append(
+                Outcome(order=order, result=measure(order), began=BEGAN, ended=BEGAN + 1, environment=ENVIRONMENT)
+            )
         os._exit(9)
     os.waitpid(pid, 0)
     (partial,) = merge([tmp_path / "1.db", other], tmp_path / "some.db")
     assert partial.info.outcomes == len(PLAN.orders) - len(orders) + 3
     with open_store(tmp_path / "1.db") as store, store.resume(f"{1:032x}", PLAN) as recorder:
         for order in pick_orders(recorder.missing, PLAN, killed):
-            recorder.append(Outcome(order, measure(order), BEGAN, BEGAN + 1, ENVIRONMENT))
+            recorder.append(
+                Outcome(order=order, result=measure(order), began=BEGAN, ended=BEGAN + 1, environment=ENVIRONMENT)
+            )
         recorder.finish()
     (complete,) = merge([tmp_path / "1.db", other, tmp_path / "some.db"], tmp_path / "all.db")
     assert complete.repeated == 0
@@ -336,7 +342,7 @@ def test_what_is_damaged_is_named_and_nothing_is_left_behind(damage: Callable[[P
 
 
 def outcome(place: int, result: Any, ended: float) -> Outcome:
-    return Outcome(PLAN.orders[place], result, ended - 1, ended, ENVIRONMENT)
+    return Outcome(order=PLAN.orders[place], result=result, began=ended - 1, ended=ended, environment=ENVIRONMENT)
 
 
 def test_a_result_beats_a_failure_and_the_first_result_the_others(tmp_path: Path) -> None:
@@ -367,7 +373,7 @@ def test_what_changes_numbers_and_differs_is_told(tmp_path: Path) -> None:
     )
     info = describe(Shard(2, 2), 2)
     with open_store(tmp_path / "2.db", create=True) as store, store.begin(PLAN, info) as recorder:
-        recorder.append(Outcome(order, measure(order), BEGAN, BEGAN, newer))
+        recorder.append(Outcome(order=order, result=measure(order), began=BEGAN, ended=BEGAN, environment=newer))
     (merged,) = merge([one, tmp_path / "2.db"], tmp_path / "all.db")
     assert merged.mixtures == (("torch", ("2.2.0+cpu", "2.3.0")),)
 

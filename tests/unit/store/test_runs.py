@@ -83,7 +83,9 @@ def test_runs_are_listed_from_the_newest_on(store: Store) -> None:
 def test_a_list_says_what_runs_are_of(store: Store) -> None:
     run = with_id(1)
     store.add(run)
-    assert store.list_entries() == (RunEntry(run.info, 3, ("", "torch 2.1"), ("2.2.0+cpu",), None),)
+    assert store.list_entries() == (
+        RunEntry(info=run.info, cases=3, targets=("", "torch 2.1"), torch_versions=("2.2.0+cpu",), writer=None),
+    )
 
 
 def test_a_run_is_there_once(store: Store) -> None:

@@ -10,7 +10,7 @@ from torchmark.errors import StoreError
 from torchmark.model.selftest import SelfTest
 from torchmark.store.ledger import FILE, read_selftest, write_selftest
 
-TEST = SelfTest("Zilog Z80", "2026-01-01", 60, 1, 0.0015)
+TEST = SelfTest(cpu_model="Zilog Z80", date="2026-01-01", trials=60, false_alarms=1, sd=0.0015)
 
 
 def test_what_is_written_is_read_again_for_the_same_processor_only(tmp_path: Path) -> None:

@@ -28,14 +28,32 @@ from torchmark.wire import messages
 from torchmark.wire.status import describe_status
 
 PLACE = Place("/tmp", ("/a", "/b"))
-SDK = Sdk("/bin/python", "/torch", "2.0", "abc", True, "-O2", 17, None)
+SDK = Sdk(
+    python="/bin/python",
+    folder="/torch",
+    version="2.0",
+    git_version="abc",
+    cxx11_abi=True,
+    cxx_flags="-O2",
+    cxx_standard=17,
+    python_include=None,
+)
 TIMED = {"kind": "timed", "number": 1, "raw_times": [1.0], "overhead_s": None}
 
 ALL: list[messages.Message] = [
     messages.Hello(1, "/tmp/x", "/lib.so", ("/a",)),
     messages.Hello(1, "/tmp/x"),
     messages.Hello(1, "/tmp/x", compiling=True),
-    messages.Ready(1, 7, "3.11", "2.0", "/torch.py", "AVX2", False, SDK),
+    messages.Ready(
+        protocol=1,
+        pid=7,
+        python_version="3.11",
+        torch_version="2.0",
+        torch_file="/torch.py",
+        cpu_capability="AVX2",
+        debug_symbols=False,
+        sdk=SDK,
+    ),
     messages.Refused("no_torch", "there is none", None),
     messages.Go(),
     messages.Started(7),
@@ -52,20 +70,62 @@ ALL: list[messages.Message] = [
     messages.Counted(True, (("f", "x.py", 1),)),
     messages.Scripted(),
     messages.Checked("y differs", 1),
-    FirstCall(2.5, 0.5, 2, 1, 0, 1, 1, ("print (<setup>, line 2)",)),
+    FirstCall(
+        first_s=2.5,
+        steady_s=0.5,
+        graphs=2,
+        graph_breaks=1,
+        abandoned=0,
+        cache_hits=1,
+        cache_misses=1,
+        breaks=("print (<setup>, line 2)",),
+    ),
     messages.Failed("raised", "ValueError", "Traceback"),
-    CountJob("x", "y", PLACE, 10, 2, (1, 2), (Given("w", "pickle", 4, "import x"), Given("v", "torch", 5))),
+    CountJob(
+        stmt="x",
+        setup="y",
+        place=PLACE,
+        number=10,
+        threads=2,
+        layouts=(1, 2),
+        givens=(Given("w", "pickle", 4, "import x"), Given("v", "torch", 5)),
+    ),
     CountJob("x", "y", Place("/")),
     CheckJob(Way("x", "y"), Way("x", "z", Compiled("/lib.so", "abc")), PLACE, uses_compiler=True),
     GaugeJob("x", "y", PLACE, cores=(1, 2)),
-    DuelJob("x", "y", PLACE, 5, 1, (0, 1), rival="z"),
+    DuelJob(stmt="x", setup="y", place=PLACE, number=5, warm=1, firsts=(0, 1), rival="z"),
     ScriptJob("x", "/tmp/y.pt", PLACE),
     CountJob("x", "y", Place("/"), compiled=Compiled("/lib.so", "abc")),
     TimeJob("x", "y", Place("/"), number=7, compiled=Compiled("/lib.so", "abc")),
     TimeJob("x", "y", PLACE, watch_compiler=True),
-    CompileJob("x", "y", PLACE, "inductor", "max-autotune", 2, (Given("w", "pickle", 4),)),
-    TimeJob("x", "y", PLACE, 2, 0.5, 1.5, givens=(Given("w", "pickle", 4),)),
-    RaceJob(("x", "y"), "z", PLACE, 2, 0.5, 1.5, (Given("w", "pickle", 4),), "w = 1"),
+    CompileJob(
+        stmt="x",
+        setup="y",
+        place=PLACE,
+        backend="inductor",
+        mode="max-autotune",
+        threads=2,
+        givens=(Given("w", "pickle", 4),),
+    ),
+    TimeJob(
+        stmt="x",
+        setup="y",
+        place=PLACE,
+        threads=2,
+        min_run_time_s=0.5,
+        max_run_time_s=1.5,
+        givens=(Given("w", "pickle", 4),),
+    ),
+    RaceJob(
+        stmts=("x", "y"),
+        setup="z",
+        place=PLACE,
+        threads=2,
+        min_run_time_s=0.5,
+        max_run_time_s=1.5,
+        givens=(Given("w", "pickle", 4),),
+        making="w = 1",
+    ),
 ]
 
 

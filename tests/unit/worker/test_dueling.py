@@ -19,7 +19,16 @@ from torchmark.worker.dueling import RivalConnection, RivalGone, TimedBlocks, du
 
 
 def job_for(firsts: Sequence[int], side: int = 0, rival: str | None = None, setup: str = "pass") -> DuelJob:
-    return DuelJob("log.append(side)", setup, Place("/"), 3, 2, tuple(firsts), side, rival)
+    return DuelJob(
+        stmt="log.append(side)",
+        setup=setup,
+        place=Place("/"),
+        number=3,
+        warm=2,
+        firsts=tuple(firsts),
+        side=side,
+        rival=rival,
+    )
 
 
 class Engine:
@@ -87,7 +96,16 @@ def test_a_side_whose_rival_is_gone_says_so() -> None:
 
 def test_two_statements_of_one_process_share_their_setup_and_take_turns() -> None:
     log: list[str] = []
-    job = DuelJob("log.append('a')", "made = []", Place("/"), 1, 1, (0, 1, 1), 0, "log.append('b'); made.append(1)")
+    job = DuelJob(
+        stmt="log.append('a')",
+        setup="made = []",
+        place=Place("/"),
+        number=1,
+        warm=1,
+        firsts=(0, 1, 1),
+        side=0,
+        rival="log.append('b'); made.append(1)",
+    )
     answer = duel(job, {"log": log}, None)
     assert isinstance(answer, Dueled)
     assert [len(times) for times in answer.times] == [3, 3]

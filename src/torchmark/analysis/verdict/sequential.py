@@ -287,13 +287,13 @@ def _find_power(trials: Sequence[Trial]) -> Power:
     found = sum(trial.verdict is Verdict.SLOWER for trial in trials)
     low, high = binomial_bounds(found, len(trials), CONFIDENCE)
     return Power(
-        trials[0].injected_s,
-        len(trials),
-        found,
-        sum(trial.verdict is Verdict.FASTER for trial in trials),
-        low,
-        high,
-        _median([trial.seconds for trial in trials]),
+        injected_s=trials[0].injected_s,
+        trials=len(trials),
+        found=found,
+        wrong_way=sum(trial.verdict is Verdict.FASTER for trial in trials),
+        low=low,
+        high=high,
+        seconds=_median([trial.seconds for trial in trials]),
     )
 
 

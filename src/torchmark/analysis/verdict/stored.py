@@ -55,7 +55,7 @@ def weigh_times(base: Rounds, head: Rounds) -> TimeEvidence | None:
         within = found.low >= -EQUIVALENCE and found.high <= EQUIVALENCE
         verdict = Verdict.SAME if within else Verdict.UNDECIDED
     return TimeEvidence(
-        verdict, found.estimate, found.low, found.high, CONFIDENCE,
+        verdict=verdict, log_ratio=found.estimate, low=found.low, high=found.high, confidence=CONFIDENCE,
         base_s=_typical(base), head_s=_typical(head), floor=FLOOR, equivalence=EQUIVALENCE, p_value=found.p_value,
     )  # fmt: skip
 
@@ -85,16 +85,16 @@ def _bound(base: Rounds, head: Rounds) -> TimeEvidence:
     confidence = max(0.0, ours.confidence + theirs.confidence - 1)
     low, high = math.log(theirs.low / ours.high), math.log(theirs.high / ours.low)
     return TimeEvidence(
-        Verdict.UNDECIDED,
-        math.log(head_s / base_s),
+        verdict=Verdict.UNDECIDED,
+        log_ratio=math.log(head_s / base_s),
         # One or two samples of each side exclude nothing.
-        low if confidence > 0 else -math.inf,
-        high if confidence > 0 else math.inf,
-        confidence,
-        base_s,
-        head_s,
-        FLOOR,
-        EQUIVALENCE,
+        low=low if confidence > 0 else -math.inf,
+        high=high if confidence > 0 else math.inf,
+        confidence=confidence,
+        base_s=base_s,
+        head_s=head_s,
+        floor=FLOOR,
+        equivalence=EQUIVALENCE,
     )
 
 
@@ -335,12 +335,12 @@ def contrast_counts(base: CountSummary | None, head: CountSummary | None) -> Cou
     if base is None or head is None:
         return None
     return CountEvidence(
-        _spread(base),
-        _spread(head),
-        base.allocations,
-        head.allocations,
-        base.tensor_allocations,
-        head.tensor_allocations,
+        base=_spread(base),
+        head=_spread(head),
+        base_allocations=base.allocations,
+        head_allocations=head.allocations,
+        base_tensor_allocations=base.tensor_allocations,
+        head_tensor_allocations=head.tensor_allocations,
     )
 
 

@@ -133,7 +133,17 @@ def command(
     sys.path.insert(0, os.getcwd())
     metrics = metrics if means.is_ray else _leave_out_counts(metrics)
     asked = AbOptions(
-        texts, base, head, stmts, setup, global_setup, chosen, metrics, settings, timeout, is_here=not means.is_ray
+        texts=texts,
+        base=base,
+        head=head,
+        stmts=stmts,
+        setup=setup,
+        global_setup=global_setup,
+        chosen=chosen,
+        metrics=metrics,
+        settings=settings,
+        timeout=timeout,
+        is_here=not means.is_ray,
     )
     comparison, loaded = asked.compare()
     if comparison is None:
@@ -145,7 +155,7 @@ def command(
         echo(f"torchmark: {error}", err=True)
         return REFUSED
     result = apply_gate(found.judgements, list_counts(comparison, found.evidence), gate)
-    report = AbOutput(comparison, found, result, gate, spell_store(store_path))
+    report = AbOutput(comparison=comparison, found=found, result=result, gate=gate, store=spell_store(store_path))
     if json_file is not None:
         write_json(report.as_json(), json_file)
     if not is_standard_output(json_file):

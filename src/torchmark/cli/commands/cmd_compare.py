@@ -191,7 +191,7 @@ def _compare(
     else:
         unmeasured = find_unmeasured(runs[0], base.target, runs[1], head.target)
         result = apply_gate(contrast.judgements, counts, gate, missing=contrast.missing, unmeasured=unmeasured)
-    return _Compared(base, head, contrast, result, force, accept)
+    return _Compared(base=base, head=head, contrast=contrast, result=result, forced=force, accept=accept)
 
 
 def _spell_accept(store: Store, head: StoredSide, gate: GateOptions, store_path: Path) -> str:

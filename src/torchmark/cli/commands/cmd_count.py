@@ -124,7 +124,15 @@ def command(
         for task, compiled in ready.items():
             if isinstance(compiled, Failure):
                 continue
-            job = CountJob(task.stmt, task.setup, place, number, task.num_threads, seeds, compiled=compiled)
+            job = CountJob(
+                stmt=task.stmt,
+                setup=task.setup,
+                place=place,
+                number=number,
+                threads=task.num_threads,
+                layouts=seeds,
+                compiled=compiled,
+            )
             # A loop of compiled code costs next to nothing.
             outcome = count(worker, job, timeout_s=timeout, baseline=compiled is None)
             if isinstance(outcome, Failure):

@@ -194,7 +194,11 @@ def _compare(cases: Sequence[Case], base: Target, head: Target, number: int, *, 
 def _pair(case: Case, base: Stacks | Failure, head: Stacks | Failure, note: str, *, native: bool) -> Graph | Failure:
     if isinstance(base, Failure):
         return base
-    return head if isinstance(head, Failure) else Graph(head, name_case(case), note, base, native)
+    return (
+        head
+        if isinstance(head, Failure)
+        else Graph(head=head, title=name_case(case), note=note, base=base, native=native)
+    )
 
 
 def _sample(cases: Sequence[Case], target: Target, *, seconds: float, rate: int, native: bool) -> Found:

@@ -134,13 +134,15 @@ def command(
     # As `python -m` does, so that a fuzzer or a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     fuzzers, inputs = load_inputs()
-    options = FuzzerOptions(name or choose_fuzzer((*stmts, setup)), preset, seed, dtypes, device)
+    options = FuzzerOptions(
+        name=name or choose_fuzzer((*stmts, setup)), preset=preset, seed=seed, dtypes=dtypes, device=device
+    )
     # What the user's code prints is none of the results.
     with output_aside():
         made = options.make(fuzzers)
     indices = only if only is not None else range(DEFAULT_INPUTS if number is None else number)
     run_time = inputs.RUN_TIME_S if min_run_time is None else min_run_time
-    job = RaceJob(stmts, setup, inputs.choose_place(python), threads, run_time)
+    job = RaceJob(stmts=stmts, setup=setup, place=inputs.choose_place(python), threads=threads, min_run_time_s=run_time)
     about = options.spell(made[0][1].seed)
     about |= {"setup": setup or None, "threads": threads if threads > 1 else None, "python": python}
     about |= {"min-run-time": min_run_time, "timeout": None if timeout == DEFAULT_TIMEOUT_S else timeout}

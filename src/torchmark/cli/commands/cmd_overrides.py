@@ -150,14 +150,14 @@ def command(
         types=types,
     )
     question = OverrideComparison(
-        loaded.cases,
-        base,
-        head,
-        output or DEFAULT_OUTPUT,
-        _spell_again(types, only_k),
-        gate,
-        json_file,
-        wish.timeout,
+        cases=loaded.cases,
+        base=base,
+        head=head,
+        output=output or DEFAULT_OUTPUT,
+        arguments=_spell_again(types, only_k),
+        gate=gate,
+        json_file=json_file,
+        timeout_s=wish.timeout,
     )
     _check_types(types, question.targets if compared else wish.targets)
     if compared:

@@ -57,7 +57,9 @@ def command(
     options += [] if title is None else [f"--title {shlex.quote(title)}"]
     with open_store(store_path, read_only=True) as store:
         sides = _choose_sides(store, reference, base)
-        wanted = ReportOptions(title, not no_flames, force, spell_store(store_path), tuple(options))
+        wanted = ReportOptions(
+            title=title, flames=not no_flames, force=force, store=spell_store(store_path), options=tuple(options)
+        )
         dossier = load_report_data(store, sides, wanted, selection.admits)
         if not dossier.entries:
             found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)

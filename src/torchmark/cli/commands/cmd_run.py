@@ -141,7 +141,15 @@ def command(
     if not resume:
         check_name(name)
     wish = RunRequest(
-        names, chosen, metrics, plan_targets(python, envs), repeat, min_run_time, layouts, timeout, shard=shard
+        names=names,
+        chosen=chosen,
+        metrics=metrics,
+        targets=plan_targets(python, envs),
+        repeat=repeat,
+        min_run_time=min_run_time,
+        layouts=layouts,
+        timeout=timeout,
+        shard=shard,
     )
     if not resume:
         _see_folder()
@@ -159,7 +167,7 @@ def command(
         loaded = loaded or load_cases(wish.names, wish.chosen.select())
         if not loaded.cases:
             return say_why_nothing(loaded)
-        task = RunTask(store, wish.make_plan(loaded.cases), wish, known, name)
+        task = RunTask(store=store, plan=wish.make_plan(loaded.cases), wish=wish, known=known, name=name)
         try:
             with contextlib.closing(means.make(usable)) as backend:
                 code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)

@@ -90,7 +90,13 @@ def _keep(trust: Trust, *, quick: bool) -> None:
     cpu_model, folder = read_cpu_model(Path("/")), cache_folder(os.environ)
     known = read_selftest(folder, cpu_model)
     if not quick or known is None or known.trials <= trust.trials:
-        test = SelfTest(cpu_model, time.strftime("%Y-%m-%d"), trust.trials, trust.false_alarms, trust.sd)
+        test = SelfTest(
+            cpu_model=cpu_model,
+            date=time.strftime("%Y-%m-%d"),
+            trials=trust.trials,
+            false_alarms=trust.false_alarms,
+            sd=trust.sd,
+        )
         write_selftest(folder, test)
 
 

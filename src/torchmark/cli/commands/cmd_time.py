@@ -137,9 +137,13 @@ def _read_statement(text: str, setup: str, global_setup: str, label: str | None)
     # The line break at the end of a file is none of the statement.
     if text == STANDARD_INPUT:
         code = sys.stdin.read() if sys.stdin else ""
-        return TaskSpec(code.rstrip("\n"), setup, global_setup, label, "standard input")
+        return TaskSpec(
+            stmt=code.rstrip("\n"), setup=setup, global_setup=global_setup, label=label, sub_label="standard input"
+        )
     if text.endswith(CODE_ENDINGS) and os.path.isfile(text):
-        return TaskSpec(read_code(text).rstrip("\n"), setup, global_setup, label, text)
+        return TaskSpec(
+            stmt=read_code(text).rstrip("\n"), setup=setup, global_setup=global_setup, label=label, sub_label=text
+        )
     if FILE_NAME.fullmatch(text):
         raise UsageError(f"There is no file {text!r} here. Name one that exists, or give a statement.")
     return TaskSpec(text, setup, global_setup, label)

@@ -113,7 +113,9 @@ class _Rounder:
             if base_own is None or base_rest is None:
                 return FlameNode(node.frame, own, value, children)
             base_value = base_own + base_rest + sum(child.base_value or 0 for child in children)
-            return FlameNode(node.frame, own, value, children, base_own, base_value)
+            return FlameNode(
+                frame=node.frame, own=own, value=value, children=children, base_own=base_own, base_value=base_value
+            )
 
         return build_up(root, lambda node: node.children, make)
 

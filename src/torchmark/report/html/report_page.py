@@ -278,9 +278,9 @@ def _hold_together(text: str) -> str:
 def _clean_section(section: Section) -> Section:
     """The same without what is not to be seen, or would turn a line around."""
     return Section(
-        printable(section.title),
-        tuple(map(show_lines, section.paragraphs)),
-        tuple(map(printable, section.columns)),
-        tuple(tuple(map(printable, row)) for row in section.rows),
-        tuple(Drawing(printable(one.caption), one.svg) for one in section.drawings),
+        title=printable(section.title),
+        paragraphs=tuple(map(show_lines, section.paragraphs)),
+        columns=tuple(map(printable, section.columns)),
+        rows=tuple(tuple(map(printable, row)) for row in section.rows),
+        drawings=tuple(Drawing(printable(one.caption), one.svg) for one in section.drawings),
     )

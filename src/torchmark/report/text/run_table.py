@@ -330,7 +330,14 @@ def _lay_out(rows: Sequence[ResultRow], plan: Plan, width: int) -> _ResultLayout
     short = max(row.room(short=False) for row in rows) > most
     room = min(max(row.room(short=short) for row in rows), most)
     rest = width - room - _add_up(sizes, marks) - len(GAP)
-    return _ResultLayout(sizes, marks, room, short, rest if rest >= LEAST_STATEMENT else 0, tuple(left_out))
+    return _ResultLayout(
+        columns=sizes,
+        marks=marks,
+        room=room,
+        short=short,
+        statement=rest if rest >= LEAST_STATEMENT else 0,
+        left_out=tuple(left_out),
+    )
 
 
 def _add_up(sizes: dict[str, int], marks: int) -> int:

@@ -113,7 +113,7 @@ class ClusterBackend:
             failure = Failure(FailureKind.WORKER_DIED, told.message)
             yield from (Outcome(order, failure, now, now) for order in told.parcel.orders)
         elif isinstance(told, Done):
-            yield Activity(told.kind, plan.targets[0], now - told.seconds, now, told.size)
+            yield Activity(kind=told.kind, target=plan.targets[0], began=now - told.seconds, ended=now, size=told.size)
 
 
 def _list_outcomes(told: Returned, now: float) -> Iterator[Outcome]:
@@ -170,7 +170,13 @@ def make_outset(plan: Plan, environ: Mapping[str, str], *, aligned: bool = False
     """What nodes have to know to measure as this process would."""
     variables = tuple(sorted((name, value) for name, value in environ.items() if travels(name)))
     return RunSetup(
-        __version__, plan.targets, plan.sampling, os.getcwd(), tuple(visible_path()), variables, aligned=aligned
+        torchmark=__version__,
+        targets=plan.targets,
+        sampling=plan.sampling,
+        folder=os.getcwd(),
+        path=tuple(visible_path()),
+        variables=variables,
+        aligned=aligned,
     )
 
 

@@ -31,5 +31,10 @@ class FakeStation:
         assert isinstance(body, Measure)
         now = time.time()
         return Measured(
-            tuple(Outcome(order, Times(1, (1.0,)), now, now, ENVIRONMENT, node=self.node) for order in body.orders)
+            tuple(
+                Outcome(
+                    order=order, result=Times(1, (1.0,)), began=now, ended=now, environment=ENVIRONMENT, node=self.node
+                )
+                for order in body.orders
+            )
         )

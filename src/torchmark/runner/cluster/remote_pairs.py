@@ -78,7 +78,9 @@ class RemotePairs:
         kind = self._member.kind or self._member.listed.id
         cases = dict.fromkeys(case for pair in pairs for case in pair)
         outfits = self._depot.supply(kind, cases, lambda body: self._ask(body, Built))
-        asked = PreparePairs(tuple(pairs), base, head, together, timeout_s, outfits)
+        asked = PreparePairs(
+            pairs=tuple(pairs), base=base, head=head, together=together, timeout_s=timeout_s, outfits=outfits
+        )
         return self._ask(asked, BoutsPrepared).bouts
 
     @property

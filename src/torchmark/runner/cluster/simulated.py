@@ -251,7 +251,13 @@ class SimulatedFleet:
         factor = SLOWNESS if self._chance.random() < weather.slow else 1.0
         count = 1001 if self._chance.random() < weather.odd else 1000
         kind = self._chance.randrange(weather.kinds)
-        machine = _Machine(Listed(f"id-{number}", f"node-{number}", self._slots), kind, factor, count, self._now)
+        machine = _Machine(
+            listed=Listed(f"id-{number}", f"node-{number}", self._slots),
+            kind=kind,
+            factor=factor,
+            count=count,
+            born=self._now,
+        )
         self._machines[machine.listed.id] = machine
         if weather.node_lifetime_s is not None:
             moment = self._now + self._chance.expovariate(1 / weather.node_lifetime_s)

@@ -232,7 +232,14 @@ class Station:
         libc = " ".join((*platform.libc_ver(), platform.machine()))
         environments = tuple(lab.timer.environment for lab in self._labs.values())
         folder = str(cache_folder(self._environ))
-        return Surveyed(self.node, __version__, libc, environments, folder, has_compiler(self._environ))
+        return Surveyed(
+            node=self.node,
+            torchmark=__version__,
+            libc=libc,
+            environments=environments,
+            cache=folder,
+            compiles=has_compiler(self._environ),
+        )
 
     def _sing(self) -> Heard:
         with self._sharing():
@@ -324,7 +331,16 @@ class Station:
                 result = refuse_threads(threads, len(usable))
             else:
                 result, environment = measure(lambda: lab.time(prepared, sampling, cores))
-        return Outcome(order, result, began, time.time(), environment, cores, prepared.unchecked, self.node)
+        return Outcome(
+            order=order,
+            result=result,
+            began=began,
+            ended=time.time(),
+            environment=environment,
+            cores=cores,
+            unchecked=prepared.unchecked,
+            node=self.node,
+        )
 
     def _race(self, body: Race) -> InputTimed:
         lab = self._labs[self._outset.targets[0]]

@@ -155,7 +155,13 @@ def test_differences_by_layout_are_drawn_where_sides_took_turns() -> None:
 
 def test_sections_of_others_have_their_place() -> None:
     drawing = Drawing("what it shows", '<svg xmlns="http://www.w3.org/2000/svg" id="mine"></svg>')
-    section = Section("Overhead", ("A word <b>.",), ("type", "ns"), (("Tensor", "0"),), (drawing,))
+    section = Section(
+        title="Overhead",
+        paragraphs=("A word <b>.",),
+        columns=("type", "ns"),
+        rows=(("Tensor", "0"),),
+        drawings=(drawing,),
+    )
     page = render_report(dataclasses.replace(make_small(), sections=(section,), remarks=("Mind this.",)))
     text = read(page).text
     assert "Overhead" in text

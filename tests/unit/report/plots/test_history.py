@@ -70,7 +70,15 @@ def test_nothing_connects_what_cannot_be_compared() -> None:
 
 
 def shift(standing: ShiftStanding, before: float | None = 0.0, after: float | None = 0.1) -> Shift:
-    return Shift((Metric.WALL,), 1, 0, standing, Ground.NONE, before, after)
+    return Shift(
+        metrics=(Metric.WALL,),
+        position=1,
+        previous=0,
+        standing=standing,
+        ground=Ground.NONE,
+        before=before,
+        after=after,
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +122,7 @@ def _histories(draw: st.DrawFn) -> History:
     anchors = tuple(point.run for point in points[:1]) * 2
     if not anchors:
         points = ()
-    return History(ADD, Target(), points, anchors, tuple(shifts))
+    return History(case=ADD, target=Target(), points=points, anchors=anchors, shifts=tuple(shifts))
 
 
 @settings(deadline=None)
