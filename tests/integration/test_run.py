@@ -1,6 +1,6 @@
 """`torchmark run` as a user sees it, with real workers, compilers and signals; what they run is next to nothing.
 
-What the command makes of results is in `tests/unit/cli/test_cmd_run.py`, what it makes of disturbances in
+What the command makes of results is in `tests/unit/cli/commands/test_cmd_run.py`, what it makes of disturbances in
 `test_run_faults.py`.
 """
 

@@ -13,8 +13,8 @@ import torch
 
 import torchmark
 from tests.made_judgements import DOUBTS, make_count, make_judgement, make_time
-from tests.unit.api.test_stats import counted, load
-from tests.unit.report.test_page import EVIL, Outline
+from tests.unit.api.test_callgrind_stats_stats import counted, load
+from tests.unit.report.html.test_templates import EVIL, Outline
 from torchmark.api.ab import from_judgement
 from torchmark.define.expand import expand
 from torchmark.fuzz.fuzzer import outline

@@ -1,17 +1,128 @@
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.made_contrasts import clock, evidence, grown, judgement
+from tests.made_contrasts import clock, count_functions, environment, evidence, grown, judgement
 from tests.sample_runs import ADD, FAILING, FAILURE
-from torchmark.analysis.gate import REGRESSED, hold_gate, parse_limit
+from torchmark.analysis.gate import (
+    MOST_FUNCTIONS,
+    REGRESSED,
+    REST,
+    describe_dependencies,
+    find_limit,
+    hold_against,
+    hold_gate,
+    make_entry,
+    parse_fail_on,
+    parse_limit,
+)
 from torchmark.analysis.verdict.stored import identify
-from torchmark.model.gate import FailOn, GateResult, Growth, LedgerStanding, Policy, Regression, StaleEntry, Witness
+from torchmark.callgrind.profiles import standardise
+from torchmark.errors import UsageError
+from torchmark.model.costs import Costs, Function, Profile, Tally
+from torchmark.model.gate import (
+    FailOn,
+    GateResult,
+    Growth,
+    LedgerStanding,
+    Limit,
+    Policy,
+    Regression,
+    StaleEntry,
+    Witness,
+)
 from torchmark.model.judgement import CaseJudgement, Side, SideFailure, Verdict
+from torchmark.model.ledger import LedgerEntry
+from torchmark.report.text.gate import spell_limit
+
+TALLY = count_functions(400, 1000)
+NOW = describe_dependencies("abc", TALLY, environment())
+
+
+def accept(tally: Tally) -> LedgerEntry:
+    return make_entry(ADD, NOW, tally, standardise, why="Because.", date="2001-12-31")
+
+
+def test_an_entry_has_all_that_a_count_depends_on_and_comes_to() -> None:
+    entry = accept(TALLY)
+    assert (entry.suite, entry.key, entry.why, entry.date) == ("standard", ADD.key, "Because.", "2001-12-31")
+    assert (entry.total, entry.totals, entry.allocations, entry.tensor_allocations) == (1400, (1400,) * 3, 200, 100)
+    assert entry.functions == (("_PyEval_EvalFrameDefault", 1000), ("loop", 400))
+    assert entry.rest == 0
+    assert (NOW.definition, NOW.python, NOW.torch, NOW.layouts, NOW.number) == (
+        "abc",
+        "3.11.7",
+        "2.13.0",
+        (1, 2, 3),
+        100,
+    )
+
+
+def test_the_same_count_stands_where_it_was_accepted() -> None:
+    assert hold_against(accept(TALLY), ADD, NOW, TALLY, standardise) == LedgerStanding(ADD, 14.0, 14.0)
+
+
+def test_more_is_told_by_function() -> None:
+    found = hold_against(accept(TALLY), ADD, NOW, count_functions(300, 6000), standardise)
+    assert found == LedgerStanding(ADD, 14.0, 63.0, (Growth("_PyEval_EvalFrameDefault", 50.0),))
+
+
+def test_only_the_costliest_functions_are_listed_and_the_rest_adds_up() -> None:
+    def count_many(last: int) -> Tally:
+        names = range(MOST_FUNCTIONS + 5)
+        costs: dict[Function, Costs] = {Function("", f"f{n:03}", ""): (1000 - n,) for n in names}
+        costs[Function("", "new", "")] = (last,)
+        total = sum(cost[0] for cost in costs.values())
+        profile = Profile(("Ir",), costs, {}, {})
+        return dataclasses.replace(TALLY, totals=(total,) * 3, events=(("Ir", total),), profile=profile)
+
+    entry = accept(count_many(100))
+    assert len(entry.functions) == MOST_FUNCTIONS
+    assert entry.rest + sum(cost for _, cost in entry.functions) == entry.total
+    found = hold_against(entry, ADD, NOW, count_many(200), standardise)
+    assert isinstance(found, LedgerStanding)
+    assert found.functions == (Growth(REST, 1.0),)
+
+
+def test_without_costs_by_function_all_is_rest_and_no_function_is_named() -> None:
+    bare = dataclasses.replace(TALLY, profile=None)
+    assert (accept(bare).functions, accept(bare).rest) == ((), 1400)
+    more = dataclasses.replace(bare, events=(("Ir", 1500),))
+    assert hold_against(accept(TALLY), ADD, NOW, more, standardise) == LedgerStanding(ADD, 14.0, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"definition": "def"}, ("definition", "abc", "def")),
+        ({"torch": "2.14.0"}, ("torch", "2.13.0", "2.14.0")),
+        ({"cpu_capability": None}, ("cpu_capability", "AVX2", "unknown")),
+        ({"layouts": (1,)}, ("layouts", "1,2,3", "1")),
+        ({"number": 10}, ("number", "100", "10")),
+        ({"hash_seed": "1"}, ("hash_seed", "0", "1")),
+    ],
+)
+def test_a_count_under_other_conditions_makes_the_entry_stale(
+    changes: dict[str, Any], difference: tuple[str, str, str]
+) -> None:
+    now = dataclasses.replace(NOW, **changes)
+    assert hold_against(accept(TALLY), ADD, now, TALLY, standardise) == StaleEntry(ADD, (difference,))
+
+
+def test_the_commit_that_torch_was_built_from_is_no_condition() -> None:
+    one, other = (
+        describe_dependencies("abc", TALLY, environment(torch_version=f"2.14.0a0+git{commit}"))
+        for commit in ("8ac9b20", "0000000")
+    )
+    assert one == other
+    assert one.torch == "2.14.0a0+git"
+
 
 SLOWER = frozenset({FailOn.SLOWER})
 
@@ -154,3 +265,71 @@ def test_improvements_never_stop(base: float, head: float, limit: str) -> None:
     faster = judgement(Verdict.FASTER, time=clock(Verdict.FASTER, -0.1), count=evidence(base, head))
     for standing in (None, LedgerStanding(ADD, base, head)):
         assert hold(faster, limit, "time:0%", "allocations:0", standing=standing).exit_code == 0
+
+
+IR = Witness.INSTRUCTIONS
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("Ir:0.3%", Limit(IR, share=0.003)),
+        ("ir:0", Limit(IR)),
+        ("Ir:50", Limit(IR, amount=50)),
+        (" Ir:.5 %@nn/* ", Limit(IR, share=0.005, pattern="nn/*")),
+        ("time:2%@training/*", Limit(Witness.TIME, share=0.02, pattern="training/*")),
+        ("allocations:1@a@b", Limit(Witness.ALLOCATIONS, amount=1, pattern="a@b")),
+    ],
+)
+def test_a_limit_has_a_witness_a_size_and_cases(text: str, limit: Limit) -> None:
+    assert parse_limit(text) == limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Ir",
+        "Ir:",
+        "Ir:%",
+        "Ir:-1",
+        "Ir:1e3",
+        "Ir:nan",
+        "cycles:5",
+        "time:3",
+        "time:0",
+        "Ir:5@",
+        "Ir:5%%",
+        "9" * 400,
+    ],
+)
+def test_nonsense_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(UsageError, match=r"Ir:0\.3%"):
+        parse_limit(text)
+    with pytest.raises(UsageError):
+        parse_limit(f"Ir:{'9' * 400}")
+
+
+@given(st.sampled_from(Witness), st.integers(0, 10**6), st.booleans(), st.none() | st.just("nn/*"))
+def test_a_limit_is_read_back_as_it_is_spelt(witness: Witness, size: int, percent: bool, pattern: str | None) -> None:
+    share = percent or witness is Witness.TIME
+    limit = Limit(witness, share=size / 1000 / 100, pattern=pattern) if share else Limit(witness, None, size, pattern)
+    found = parse_limit(spell_limit(limit))
+    assert dataclasses.replace(found, share=None) == dataclasses.replace(limit, share=None)
+    assert found.share == (pytest.approx(limit.share) if share else None)
+
+
+def test_a_pattern_goes_before_none_and_the_last_one_wins() -> None:
+    limits = [parse_limit(text) for text in ("Ir:1@Pointwise/*", "Ir:2@*/add", "Ir:3", "Ir:4@nn/*", "time:5%")]
+    assert find_limit(limits, IR, ADD) == limits[1]
+    assert find_limit(limits[2:], IR, ADD) == limits[2]
+    assert find_limit(limits[3:], IR, ADD) is None
+    assert find_limit(limits, Witness.ALLOCATIONS, ADD) is None
+
+
+def test_what_stops_is_told_by_commas() -> None:
+    assert parse_fail_on("Slower,missing") == {FailOn.SLOWER, FailOn.MISSING}
+    with pytest.raises(UsageError, match="slower, undecided, failed, missing"):
+        parse_fail_on("slower,worse")
+    with pytest.raises(UsageError):
+        parse_fail_on("")

@@ -1,13 +1,117 @@
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 import pytest
 
+from tests.stored_runs import ADD_CASE, COMPILED_CASE, CPP_CASE
 from torchmark.errors import StoreError
+from torchmark.model.case import Artefact, Case, Check, CompileMode, CompileParts, RuntimeMode
 from torchmark.model.plan import Metric, Sampling
 from torchmark.model.times import Times
-from torchmark.store.plain import dump, from_plain, parse, to_plain
+from torchmark.store.plain import (
+    check_schema,
+    content_hash,
+    dump,
+    from_plain,
+    parse,
+    read_case,
+    take,
+    take_times,
+    to_plain,
+    write_definition,
+)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        dataclasses.replace(ADD_CASE, label=("add",)),
+        dataclasses.replace(ADD_CASE, autolabels=dataclasses.replace(ADD_CASE.autolabels, runtime=RuntimeMode.JIT)),
+        dataclasses.replace(ADD_CASE, args=dataclasses.replace(ADD_CASE.args, stmt="x + 2")),
+        dataclasses.replace(ADD_CASE, args=dataclasses.replace(ADD_CASE.args, num_threads=2)),
+        dataclasses.replace(ADD_CASE, artefact=Artefact("f", "s")),
+        dataclasses.replace(ADD_CASE, parts=CompileParts("s", "c", CompileMode())),
+        dataclasses.replace(ADD_CASE, check=None),
+        dataclasses.replace(ADD_CASE, check=Check("other", "s")),
+    ],
+)
+def test_whatever_decides_what_is_measured_changes_the_hash(changed: Case) -> None:
+    assert content_hash(changed) != content_hash(ADD_CASE)
+
+
+def test_tags_and_the_file_do_not_change_the_hash() -> None:
+    moved = dataclasses.replace(ADD_CASE, tags=("other",), suite="elsewhere.py")
+    assert content_hash(moved) == content_hash(ADD_CASE)
+
+
+def test_the_hash_stays_what_it_was() -> None:
+    # Runs of earlier versions are compared by it: if this fails, they are all different from now on.
+    assert content_hash(ADD_CASE) == "a5c7247a76fb87d3a1e16203df0bcc612991d2ef3b82e338514ae95167c3ce5e"
+
+
+@pytest.mark.parametrize("case", [ADD_CASE, CPP_CASE, COMPILED_CASE])
+def test_a_case_comes_back_from_its_definition(case: Case) -> None:
+    assert read_case(parse(write_definition(case), "d"), case.suite, case.tags) == case
+
+
+def test_a_definition_has_neither_tags_nor_a_file() -> None:
+    with pytest.raises(StoreError, match=r"case\.suite"):
+        read_case({**parse(write_definition(ADD_CASE), "d"), "suite": "x"}, "y", ())
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("x", str), (2**63 - 1, int), (5, int), (5.5, float), (5, float), ({}, dict), ([], list), ("", str)],
+)
+def test_a_field_of_its_kind_is_taken(value: Any, kind: type) -> None:
+    assert take({"f": value}, "f", kind) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (2**63, int),
+        (-(2**63), int),
+        (10**400, int),
+        (10**400, float),
+        (5, str),
+        ("5", int),
+        (5.0, int),
+        (True, int),
+        (False, float),
+        (math.inf, float),
+        (None, str),
+        ([], dict),
+    ],
+)
+def test_a_field_of_another_kind_is_named(value: Any, kind: type) -> None:
+    with pytest.raises(StoreError, match="The field 'f' is"):
+        take({"f": value}, "f", kind)
+
+
+def test_a_number_that_python_does_not_write_out_is_named_too() -> None:
+    with pytest.raises(StoreError, match="The field 'f' is a huge number; expected a whole number of at most 63 bits"):
+        take({"f": 1 << 20_000}, "f", int)
+
+
+def test_none_is_taken_only_where_it_may_be() -> None:
+    assert take({"f": None}, "f", str, optional=True) is None
+
+
+def test_times_are_finite_numbers() -> None:
+    assert take_times({"t": [1, 2.5]}, "t") == [1.0, 2.5]
+    for wrong in (None, "1", math.nan, True):
+        with pytest.raises(StoreError, match="The field 't' contains"):
+            take_times({"t": [1.0, wrong]}, "t")
+
+
+def test_schema_and_version() -> None:
+    check_schema({"schema": "s", "schema_version": 2}, "s", 2)
+    with pytest.raises(StoreError, match="version 3; this torchmark reads version 2"):
+        check_schema({"schema": "s", "schema_version": 3}, "s", 2)
 
 
 def test_enums_are_told_by_name() -> None:

@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import ast
 import collections
+import inspect
 import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from torchmark.analysis import overrides as analysis
 from torchmark.define.discovery import Discovered, discover
@@ -13,6 +17,8 @@ from torchmark.define.expand import expand
 from torchmark.model.case import AutogradMode, Case
 from torchmark.model.task import Language
 from torchmark.suites.overrides import cases as suite
+from torchmark.suites.overrides import tensors
+from torchmark.suites.overrides.cases import quote
 
 FOUR = ("Tensor", "SubTensor", "WithTorchFunction", "SubWithTorchFunction")
 
@@ -118,3 +124,42 @@ def test_a_type_of_the_users_is_measured_in_all_calls_and_with_tensors(
 @pytest.mark.parametrize("spelling", ["Mine", "module:", ":Mine", "a b:Mine", "module:Mine()", "m:1", "m;import os:M"])
 def test_what_is_no_module_and_class_is_no_type(spelling: str) -> None:
     assert suite.foreign(spelling) is None
+
+
+def test_a_type_is_quoted_to_the_letter_as_it_stands_in_its_file() -> None:
+    text = textwrap.indent(inspect.getsource(tensors.SubWithTorchFunction).rstrip(), "    ")
+    assert quote("SubWithTorchFunction").endswith(text)
+
+
+def test_what_a_type_refers_to_comes_along_before_it_and_nothing_else() -> None:
+    head, _, body = quote("TensorLike").partition("\n")
+    assert head == "global handle_torch_function, unwrap, TensorLike"
+    assert body.index("import handle_torch_function") < body.index("def unwrap") < body.index("class TensorLike")
+    assert "TorchFunctionMode" not in body
+
+
+def test_decorators_are_quoted_too() -> None:
+    assert "@functools.cache\n    def derive(" in quote("derive")
+
+
+def test_names_are_made_once_in_a_process_and_know_each_other() -> None:
+    names: dict[str, Any] = {"torch": torch}
+    # As the loop of a measurement has it: within a function.
+    text = f"def setup():\n{textwrap.indent(quote('SubSubTensor', 'TensorLike'), '    ')}\n    return SubSubTensor"
+    exec(text, names)
+    setup = names["setup"]
+    first = setup()
+    assert setup() is first is names["SubSubTensor"]
+    # Not that of a function's inside.
+    assert first.__qualname__ == "SubSubTensor"
+    assert issubclass(first, torch.Tensor)
+
+
+def test_everything_in_the_file_can_be_quoted_by_itself() -> None:
+    tree = ast.parse(inspect.getsource(tensors))
+    defined = [node.name for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    assert len(defined) > 10
+    for name in (*defined, "DisableTorchFunctionSubclass"):
+        names: dict[str, object] = {"torch": torch}
+        exec(quote(name), names)
+        assert name in names

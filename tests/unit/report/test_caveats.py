@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from tests.made_judgements import DOUBTS
+from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, OtherPlaces, TwoModes, Variation
+from torchmark.model.comparison import ComparisonCaveat, Incomparable, Unmatched
+from torchmark.report.caveats import advise, state_doubt, word_caveat, word_doubt
+
+FACTS = [
+    "The sides ran on different processors: base Xeon, head EPYC.",
+    "Base and head load different native libraries (libtorch_cpu.so), so they cannot be laid out alike in memory: "
+    "the interval is wider.",
+    "It ran in 2 layouts of memory; an interval that can be relied on takes 4.",
+    "Its time moves by 1.4 % with the layout of memory.",
+    "Both sides were timed one after the other, whatever the machine did meanwhile.",
+    "It was only counted, and not timed: every process would have to compile it anew.",
+    "One side was timed in 1 round; to know how far processes are apart takes 3.",
+    "Another kind of machine measured 1 round of 3 of the times of base; that is left out.",
+    "It uses 2 threads: neither times nor counts repeat as those of one do.",
+    "A run takes 20.0 ns: the loop around it is a large part of what was timed.",
+    "A run takes 50.0 ms, too long for taking turns to cancel what disturbs the machine.",
+    "The machine was 1.9 times slower for 64 % of the time; the ratio holds, times do not.",
+    "20 % of the pairs of blocks differ by more than 10 %.",
+    "30 % of the blocks used pages of memory for the first time.",
+    "Other programs interrupted 10 % of the blocks.",
+]
+
+
+def test_every_kind_is_among_the_samples() -> None:
+    assert {type(caveat) for caveat in DOUBTS} == set(typing.get_args(ComparisonCaveat))
+
+
+@pytest.mark.parametrize(
+    ("caveat", "fact"), list(zip(DOUBTS, FACTS, strict=True)), ids=lambda one: getattr(one, "kind", "")
+)
+def test_every_doubt_is_a_fact_followed_by_advice(caveat: ComparisonCaveat, fact: str) -> None:
+    assert state_doubt(caveat) == fact
+    assert word_doubt(caveat) == f"{fact} {advise(caveat)}"
+    assert advise(caveat).endswith((".", "?"))
+
+
+@pytest.mark.parametrize("what", ["cpu", "capability", "hash_seed", "definition", "layouts", "valgrind", "variables"])
+def test_whatever_differs_is_told_with_both_values(what: str) -> None:
+    text = word_doubt(Incomparable(what, "one", "other"))
+    assert ": base one, head other. " in text
+    assert not text.startswith("The sides differ")
+    assert "alike" not in text
+
+
+def test_what_has_no_words_yet_is_told_nevertheless() -> None:
+    assert state_doubt(Incomparable("moon", "full", "new")) == "The sides differ: base full, head new."
+
+
+def test_long_values_are_cut_and_do_not_steer_the_terminal() -> None:
+    text = state_doubt(Incomparable("definition", "stmt: " + "x" * 500, "\x1b[31m\n"))
+    assert len(text) < 150
+    assert text.isprintable()
+
+
+def test_a_system_that_does_not_allow_layouts_is_told_apart_from_libraries() -> None:
+    text = word_doubt(Unmatched("personality"))
+    assert "libraries" not in text
+    assert "seccomp" in text
+    assert state_doubt(Unmatched("libraries")).startswith("Base and head load different native libraries, so")
+
+
+@pytest.mark.parametrize(
+    ("caveat", "fact"),
+    [
+        (FewSamples(1, 6), "1 sample; an interval of the median takes 6."),
+        (FewSamples(3, 6), "3 samples; an interval of the median takes 6."),
+        (Variation(0.12), "The result is unsteady: the middle half of the samples spans 12% of the median."),
+        (Variation(0.3), "The result is unreliable: the middle half of the samples spans 30% of the median."),
+        (Drift(0.08), "The statement became 8% slower while it was measured."),
+        (Drift(-0.5), "The statement became 50% faster while it was measured."),
+        (
+            TwoModes(1e-6, 1.9e-6, 0.64),
+            "The samples fall into two groups, around 1.00 us and 1.90 us (64% in the slow one).",
+        ),
+        (
+            OtherPlaces(metric="wall", rounds=2, of=5, what=("cpu",), nodes=("n-3", "n-7")),
+            "2 of 5 rounds of times are left out, taken with another processor (n-3, n-7).",
+        ),
+        (
+            OtherPlaces("count", 1, 2, ("torch", "valgrind")),
+            "1 of 2 rounds of counts is left out, taken with another torch and another Valgrind.",
+        ),
+        (HighOverhead(0.034), "Starting the loop and reading the clock takes 3.4% of each block."),
+    ],
+)
+def test_every_caveat_is_a_fact_followed_by_advice(caveat: Caveat, fact: str) -> None:
+    text = word_caveat(caveat)
+    assert text.startswith(fact + " ")
+    assert len(text) > len(fact) + 10
+
+
+def test_options_are_spelt_as_where_they_are_used() -> None:
+    assert "min_run_time=" in word_caveat(FewSamples(1, 6), "python")
+    assert "--min-run-time" in word_caveat(FewSamples(1, 6), "shell")
+    assert "adaptive_autorange()" in word_caveat(Variation(0.2), "python")
+    assert "--adaptive" in word_caveat(Variation(0.2), "shell")
+
+
+def test_what_is_in_use_is_not_advised() -> None:
+    assert "--adaptive" not in word_caveat(Variation(0.2), "shell", {"adaptive"})
+    assert "Give --number a larger value" in word_caveat(HighOverhead(0.5), "shell", {"number"})
+    assert "--number" not in word_caveat(HighOverhead(0.5), "shell")
+
+
+def test_what_to_do_about_other_places_depends_on_whether_there_are_nodes() -> None:
+    assert "nodes of one kind" in word_caveat(OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("n-3",)))
+    assert "--resume" in word_caveat(OtherPlaces("wall", 1, 2, ("torch",)))
+    assert word_caveat(OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("\x1b[31m",))).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("slow_share", "where"), [(0.19, "lies in the fast"), (0.45, "may lie in either"), (0.8, "lies in the slow")]
+)
+def test_the_median_of_two_groups_is_said_to_lie_where_it_lies(slow_share: float, where: str) -> None:
+    assert f"The median {where} group" in word_caveat(TwoModes(1.23e-6, 5.86e-6, slow_share))
