@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+import click
 import pytest
 
 from tests.made_contrasts import count_functions, run_of
@@ -60,6 +61,7 @@ from torchmark.api.ab import from_judgement
 from torchmark.api.callgrind_stats import make_stats
 from torchmark.api.inputs import make_result
 from torchmark.cli.main import main as run_program
+from torchmark.cli.program import program
 from torchmark.cli.startup import COMMANDS, overview
 from torchmark.compare.comparison import Comparison, Evidence
 from torchmark.compare.session import ComparisonResult
@@ -251,6 +253,10 @@ def stop_clocks(patch: pytest.MonkeyPatch) -> None:
 def make_machine(patch: pytest.MonkeyPatch) -> None:
     """Another machine than this one, on which no program is started."""
     patch.setattr(sys, "executable", "/opt/own/python")
+    for name in COMMANDS:
+        # click keeps the option as a command that is used by itself has it, and then help has no -h.
+        command = program.get_command(click.Context(program), name)
+        patch.setattr(command, "_help_option", None)
     patch.setattr("torchmark.api.runs.describe_host", lambda environ: HOST)
     patch.setattr("torchmark.api.report_data.describe_host", lambda environ: HOST)
     patch.setattr("torchmark.api.runs.read_cpu_model", lambda root: HOST.cpu_model)
