@@ -32,7 +32,7 @@ def list_commands(base: str) -> dict[str, tuple[str, ...]]:
         "time": ("time", "x + y", "--setup", "x = y = 1", "--min-run-time", "0.1"),
         "run": ("run", "standard", "-k", "add and python and not backward", "--min-run-time", "0.1"),
         "ab": ("ab", "--base", base, "--head", sys.executable, "--stmt", "x + y", *SETUP),
-        "overrides --base": ("overrides", "--base", base, "-k", "shape and SubTensor", "--no-flames"),
+        "overrides --base": ("overrides", "--base", base, "-k", "shape and SubTensor"),
     }
 
 
