@@ -869,8 +869,8 @@ class Timing:
         self.factor = 1.0
         patch.setattr("torchmark.api.statements.measure_time", self.measure)
         patch.setattr("torchmark.api.statements.race", self.race)
-        patch.setattr("torchmark.cli.commands.cmd_time.open_worker", lambda python: (NoWorker(), Place(HERE)))
-        patch.setattr("torchmark.cli.commands.cmd_time.start_worker", lambda *_: {})
+        patch.setattr("torchmark.api.statements.open_worker", lambda *_, **__: (NoWorker(), Place(HERE)))
+        patch.setattr("torchmark.api.statements.start_worker", lambda *_: {})
 
     def _take(self, stmt: str, number: int, blocks: int) -> Times | Failure:
         if stmt == "bad()":
@@ -963,12 +963,13 @@ def count_made_up(patch: pytest.MonkeyPatch) -> None:
         profile = Profile(("Ir",), own, own, {})
         return dataclasses.replace(tally(job.number, *totals), profile=profile, noisy=("ceval.c:_PyEval",))
 
-    patch.setattr("torchmark.cli.commands.cmd_count.Worker", NoWorker)
-    patch.setattr("torchmark.cli.commands.cmd_count.find_valgrind", lambda path: "/usr/bin/valgrind")
-    patch.setattr("torchmark.cli.commands.cmd_count.start_counting", lambda worker: None)
-    patch.setattr("torchmark.cli.commands.cmd_count.run_once", lambda *_: None)
-    patch.setattr("torchmark.cli.commands.cmd_count.count", count)
-    patch.setattr("torchmark.cli.commands.cmd_count.tally", lambda counted, seeds: counted)
+    patch.setattr("torchmark.api.statements.Worker", NoWorker)
+    patch.setattr("torchmark.api.statements.find_valgrind", lambda path: "/usr/bin/valgrind")
+    patch.setattr("torchmark.api.statements.start_counting", lambda worker: None)
+    patch.setattr("torchmark.api.statements.start_worker", lambda *_: {})
+    patch.setattr("torchmark.api.statements.run_once", lambda *_: None)
+    patch.setattr("torchmark.api.statements.count", count)
+    patch.setattr("torchmark.api.statements.tally", lambda counted, seeds: counted)
 
 
 @scene("count")
