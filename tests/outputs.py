@@ -1143,10 +1143,10 @@ def _overrides_compared(stage: Stage) -> None:
 
 @scene("flame/command")
 def _flame(stage: Stage) -> None:
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.open_tracer", open_no_tracer)
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.start_together", lambda base, head: None)
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.find_faults", lambda cases, target: {})
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.sample_case", lambda *_, **__: HEAD_STACKS)
+    stage.patch.setattr("torchmark.api.flames.open_tracer", open_no_tracer)
+    stage.patch.setattr("torchmark.api.flames.start_together", lambda *_: None)
+    stage.patch.setattr("torchmark.api.flames.find_faults", lambda cases, target: {})
+    stage.patch.setattr("torchmark.api.flames.sample_case", lambda *_, **__: HEAD_STACKS)
     names = ("one.svg", "one.html", "one.speedscope.json", "one.txt")
     for name in names:
         stage.run("flame", "x + y", "-o", name)

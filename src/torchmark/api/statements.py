@@ -431,7 +431,7 @@ def _try_first(
     with contextlib.closing(plain):
         if language == "cpp":
             # Compiling takes long: meanwhile the worker that counts can start.
-            threading.Thread(target=_try_to_start, args=(worker,), daemon=True).start()
+            threading.Thread(target=try_to_start, args=(worker,), daemon=True).start()
         ready |= start_worker(plain, left, language)
         for task in left:
             compiled = ready[task]
@@ -441,8 +441,8 @@ def _try_first(
     return ready
 
 
-def _try_to_start(worker: Worker) -> None:
-    # What is wrong with it is said to whoever uses it.
+def try_to_start(worker: Worker) -> None:
+    """Start it, for a thread of its own. What is wrong with it is said to whoever uses it."""
     with contextlib.suppress(TorchmarkError):
         worker.start()
 
