@@ -25,12 +25,12 @@ from torchmark.model.job import CountJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Target
 from torchmark.model.task import Language
-from torchmark.processes import run_guarded
+from torchmark.processes import make_scratch, run_guarded
 from torchmark.report.flame.formats import Graph
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import show_waiting
 from torchmark.runner.first_runs import find_faults
-from torchmark.runner.folders import make_scratch, read_plain_file
+from torchmark.runner.folders import read_plain_file
 from torchmark.runner.lab import Lab, trace
 from torchmark.runner.prepare import Models, make_parts
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
