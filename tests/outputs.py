@@ -875,8 +875,8 @@ class Timing:
         self.factor = 1.0
         patch.setattr("torchmark.api.statements.measure_time", self.measure)
         patch.setattr("torchmark.api.statements.race", self.race)
-        patch.setattr("torchmark.cli.commands.cmd_time.open_worker", lambda python: (NoWorker(), Place(HERE)))
-        patch.setattr("torchmark.cli.commands.cmd_time.start_worker", lambda *_: {})
+        patch.setattr("torchmark.api.statements.open_worker", lambda *_, **__: (NoWorker(), Place(HERE)))
+        patch.setattr("torchmark.api.statements.start_worker", lambda *_: {})
 
     def _take(self, stmt: str, number: int, blocks: int) -> Times | Failure:
         if stmt == "bad()":
@@ -969,12 +969,13 @@ def count_made_up(patch: pytest.MonkeyPatch) -> None:
         profile = Profile(("Ir",), own, own, {})
         return dataclasses.replace(tally(job.number, *totals), profile=profile, noisy=("ceval.c:_PyEval",))
 
-    patch.setattr("torchmark.cli.commands.cmd_count.Worker", NoWorker)
-    patch.setattr("torchmark.cli.commands.cmd_count.find_valgrind", lambda path: "/usr/bin/valgrind")
-    patch.setattr("torchmark.cli.commands.cmd_count.start_counting", lambda worker: None)
-    patch.setattr("torchmark.cli.commands.cmd_count.run_once", lambda *_: None)
-    patch.setattr("torchmark.cli.commands.cmd_count.count", count)
-    patch.setattr("torchmark.cli.commands.cmd_count.tally", lambda counted, seeds: counted)
+    patch.setattr("torchmark.api.statements.Worker", NoWorker)
+    patch.setattr("torchmark.api.statements.find_valgrind", lambda path: "/usr/bin/valgrind")
+    patch.setattr("torchmark.api.statements.start_counting", lambda worker: None)
+    patch.setattr("torchmark.api.statements.start_worker", lambda *_: {})
+    patch.setattr("torchmark.api.statements.run_once", lambda *_: None)
+    patch.setattr("torchmark.api.statements.count", count)
+    patch.setattr("torchmark.api.statements.tally", lambda counted, seeds: counted)
 
 
 @scene("count")
@@ -1148,10 +1149,10 @@ def _overrides_compared(stage: Stage) -> None:
 
 @scene("flame/command")
 def _flame(stage: Stage) -> None:
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.open_tracer", open_no_tracer)
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.start_together", lambda base, head: None)
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.find_faults", lambda cases, target: {})
-    stage.patch.setattr("torchmark.cli.commands.cmd_flame.sample_case", lambda *_, **__: HEAD_STACKS)
+    stage.patch.setattr("torchmark.api.flames.open_tracer", open_no_tracer)
+    stage.patch.setattr("torchmark.api.flames.start_together", lambda *_: None)
+    stage.patch.setattr("torchmark.api.flames.find_faults", lambda cases, target: {})
+    stage.patch.setattr("torchmark.api.flames.sample_case", lambda *_, **__: HEAD_STACKS)
     names = ("one.svg", "one.html", "one.speedscope.json", "one.txt")
     for name in names:
         stage.run("flame", "x + y", "-o", name)

@@ -1,16 +1,21 @@
-"""Processes and what they leave behind: the owner of a folder, and a guard that ends a program with its parent."""
+"""Processes and what they leave behind: owners of folders, scratch folders, and a guard that outlives the program."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+_SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-(\d+)-")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +65,12 @@ def read_start(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def make_scratch() -> Path:
+    """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell."""
+    sweep(Path(tempfile.gettempdir()))
+    return Path(tempfile.mkdtemp(prefix=name_scratch()))
+
+
 def name_scratch() -> str:
     """What the names of this process's scratch folders begin with, so that they can be removed when it is gone.
 
@@ -67,6 +78,23 @@ def name_scratch() -> str:
     """
     pid = os.getpid()
     return f"torchmark-{pid:010}-{read_start(pid) or 0:020}-{read_namespace() or 0:020}-"
+
+
+def sweep(parent: Path) -> None:
+    """Remove scratch folders of ours that belong to no living process.
+
+    A container that shares the folder numbers its processes itself: of those nothing is known here.
+    """
+    here = read_namespace()
+    if here is None:
+        return
+    for path in parent.glob("torchmark-*-*-*-*"):
+        match = _SCRATCH.match(path.name)
+        with contextlib.suppress(OSError):
+            if not match or int(match[3]) != here or path.stat().st_uid != os.getuid():
+                continue
+            if read_start(int(match[1])) != int(match[2]):
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _read_boot() -> str:

@@ -17,8 +17,8 @@ import pytest
 from tests.shared_workers import STARTER
 from torchmark import BenchmarkResult, GroupedSetup, GroupedStmts, run_benchmarks
 from torchmark.model.outcome import FailureKind
+from torchmark.processes import make_scratch
 from torchmark.runner import compile_cases, worker
-from torchmark.runner.folders import make_scratch
 
 SETUP = GroupedSetup("x = torch.ones(4)")
 SCRIPTED = GroupedStmts("y = x + 1", setup=SETUP, signature="f(x) -> y", torchscript=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from torchmark.errors import UsageError
 from torchmark.model.caveat import (
@@ -20,7 +21,9 @@ from torchmark.model.caveat import (
     Variation,
 )
 from torchmark.model.environment import Environment
+from torchmark.model.outcome import Failure
 from torchmark.model.summary import Interval, Summary
+from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
 from torchmark.stats import order, shape
 from torchmark.stats.intervals import PairedRatio, compare_paired
@@ -246,3 +249,41 @@ def rank(series: Sequence[Sequence[float]], *, in_turns: bool = True) -> Standin
 
 def _is_slower(ratio: PairedRatio) -> bool:
     return ratio.low is not None and ratio.low > math.log1p(SMALLEST_DIFFERENCE)
+
+
+class TimedStatement(NamedTuple):
+    """A statement with its times."""
+
+    spec: TaskSpec
+    times: Times
+
+    @property
+    def summary(self) -> Summary:
+        """The statistics of its times."""
+        return summarise(self.times.per_run)
+
+    @property
+    def interval(self) -> Interval | None:
+        """A 95 % interval of the median; None for too few samples."""
+        return find_median_interval(self.times.per_run, 0.95)
+
+
+@dataclasses.dataclass
+class StatementGroup:
+    """Results that are compared with each other, in the order the statements were given."""
+
+    results: list[TimedStatement] = dataclasses.field(default_factory=list)
+    rounds: list[tuple[float, ...]] | None = None
+    """Seconds per run, one series for each result; those at the same position are of one round. None if the results
+    were not measured in turns."""
+    obstacle: Failure | None = None
+    """Why statements that run alone could not share a process, and had processes of their own instead."""
+
+    @property
+    def standings(self) -> Standings:
+        """Which is the fastest, of one result or more."""
+        if len(self.results) == 1:
+            return Standings(0, (PairedRatio(0.0, 0.0, 0.0, 0.0),))
+        if self.rounds is None:
+            return rank([result.times.per_run for result in self.results], in_turns=False)
+        return rank(self.rounds)

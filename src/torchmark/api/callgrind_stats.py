@@ -19,12 +19,14 @@ from torchmark.report.caveats import word_caveat
 from torchmark.report.html.fragments import NotebookPanel, render_panel, show_counts, show_functions
 from torchmark.report.text.counts import (
     DEFAULT_LINE_WIDTH,
+    Change,
     CountRow,
     FunctionRow,
     describe_counts,
     describe_functions,
     describe_layouts,
 )
+from torchmark.report.text.grid import plain_caveat
 from torchmark.report.text.terminal import one_line, wrap
 from torchmark.store.plain import check_schema, plain_environment, read_environment, take, take_integers, take_task
 
@@ -322,6 +324,25 @@ def make_row(result: CallgrindStats) -> CountRow:
         spread=result.spread,
         environment=result.environment,
     )
+
+
+def plain_stats(result: CallgrindStats) -> dict[str, Any]:
+    """What was counted with what follows from it, for JSON."""
+    return {
+        **result.to_dict(),
+        "instructions_per_run": result.counts() / result.number_per_run,
+        "estimated_cycles": result.estimated_cycles,
+        "spread": result.spread,
+        "caveats": [plain_caveat(caveat) for caveat in result.caveats],
+    }
+
+
+def list_changes(one: CallgrindStats, two: CallgrindStats) -> list[Change]:
+    """What a run of the second costs more than one of the first, by function; the largest changes first."""
+    changes = two.as_standardized().delta(one.as_standardized())
+    steady = {entry.function for entry in changes.denoise()}
+    rows = [(entry.count / one.number_per_run, entry.function, entry.function not in steady) for entry in changes]
+    return sorted(rows, key=lambda row: -abs(row[0]))
 
 
 def make_stats(

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from torchmark.analysis.stacks import read_samples, read_stacks
-from torchmark.errors import SetupError, TorchmarkError
+from torchmark.api.statements import STARTING, try_to_start
+from torchmark.errors import SetupError
 from torchmark.measure.script import write_script
 from torchmark.measure.source import user_traceback
 from torchmark.model.bout import PairedSide
@@ -24,8 +25,12 @@ from torchmark.model.job import CountJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Target
 from torchmark.model.task import Language
-from torchmark.processes import run_guarded
-from torchmark.runner.folders import make_scratch, read_plain_file
+from torchmark.processes import make_scratch, run_guarded
+from torchmark.report.flame.formats import Graph
+from torchmark.report.text.names import name_case
+from torchmark.report.text.terminal import show_waiting
+from torchmark.runner.first_runs import find_faults
+from torchmark.runner.folders import read_plain_file
 from torchmark.runner.lab import Lab, trace
 from torchmark.runner.prepare import Models, make_parts
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
@@ -182,18 +187,16 @@ def open_tracer(target: Target, environ: Mapping[str, str] = os.environ) -> Gene
         tracer.close()
 
 
-def start_together(base: Tracer, head: Tracer) -> None:
-    """Start both at once: each takes a core for half a minute."""
-    starting = threading.Thread(target=_try_to_start, args=(head,), daemon=True)
-    starting.start()
-    base.worker.start()
-    starting.join()
-    # Whatever was wrong with it is said here.
-    head.worker.start()
-
-
-def _try_to_start(tracer: Tracer) -> None:
-    with contextlib.suppress(TorchmarkError):
+def start_together(*tracers: Tracer) -> None:
+    """Start all at once: each takes a core for half a minute."""
+    first, *others = tracers
+    threads = [threading.Thread(target=try_to_start, args=(tracer.worker,), daemon=True) for tracer in others]
+    for thread in threads:
+        thread.start()
+    first.worker.start()
+    for thread, tracer in zip(threads, others, strict=True):
+        thread.join()
+        # Whatever was wrong with it is said here.
         tracer.worker.start()
 
 
@@ -216,3 +219,52 @@ def sample_case(
     python = target.python or sys.executable
     found = sample(script, part, python, seconds=seconds, rate=rate, native=native, environ=environ)
     return found if isinstance(found, Failure) else read_samples(found.text, found.seconds)
+
+
+Graphs: TypeAlias = Iterator[tuple[Case, Graph | Failure]]
+
+
+def find_graphs(
+    cases: Sequence[Case],
+    targets: Sequence[Target],
+    *,
+    sampled: bool,
+    seconds: float,
+    rate: int,
+    number: int,
+    native: bool,
+) -> tuple[dict[Case, Failure], Graphs]:
+    """Statements that fail at once, and the graphs as they come: of one target, or of the difference between two.
+
+    If a statement fails at once, there are no graphs. Cases of suites are not tried.
+    """
+    if sampled:
+        return {}, _sample_all(cases, targets[0], seconds=seconds, rate=rate, native=native)
+    faulty = find_faults(cases, targets[0]) or find_faults(cases, targets[-1])
+    return faulty, iter(faulty.items()) if faulty else _trace_all(cases, targets, number, native=native)
+
+
+def _trace_all(cases: Sequence[Case], targets: Sequence[Target], number: int, *, native: bool) -> Graphs:
+    with contextlib.ExitStack() as stack:
+        tracers = [stack.enter_context(open_tracer(target)) for target in targets]
+        with show_waiting(STARTING):
+            start_together(*tracers)
+        versions = [tracer.environment.torch_version for tracer in tracers]
+        note = f"torch {versions[0]}" + (f" (base) against {versions[1]} (head)" if versions[1:] else "")
+        for sides in zip(*(tracer.trace(cases, number) for tracer in tracers), strict=True):
+            case = sides[0][0]
+            failures = [found for _, found in sides if isinstance(found, Failure)]
+            if failures:
+                yield case, failures[0]
+                continue
+            stacks = [found for _, found in sides if isinstance(found, Stacks)]
+            base = stacks[0] if stacks[1:] else None
+            yield case, Graph(head=stacks[-1], title=name_case(case), note=note, base=base, native=native)
+
+
+def _sample_all(cases: Sequence[Case], target: Target, *, seconds: float, rate: int, native: bool) -> Graphs:
+    note = f"{rate} looks a second for {seconds:g} s"
+    for case in cases:
+        with show_waiting(f"Looking at {name_case(case)} for {seconds:g} s"):
+            stacks = sample_case(case, target, seconds=seconds, rate=rate, native=native)
+        yield case, stacks if isinstance(stacks, Failure) else Graph(stacks, name_case(case), note, native=native)

@@ -1,4 +1,4 @@
-"""Measures statements in a worker: tries them first, compiles C++, and times one or several in turns."""
+"""Measures statements in a worker: tries them first, compiles C++, times one or several in turns, and counts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import ModuleType, TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from torchmark.analysis.summarise import SUSPECT_IQR, is_suspect, summarise
-from torchmark.api.measurement import Measurement, make_measurement
-from torchmark.errors import SetupError, UsageError
+from torchmark.analysis.summarise import SUSPECT_IQR, StatementGroup, TimedStatement, is_suspect, summarise
+from torchmark.api.callgrind_stats import CallgrindStats, make_stats
+from torchmark.api.measurement import make_measurement
+from torchmark.callgrind.command import find_valgrind
+from torchmark.callgrind.profiles import tally
+from torchmark.errors import SetupError, TorchmarkError, UsageError
+from torchmark.measure.parsing import warned_already
 from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE
+from torchmark.measure.source import STMT_NAME
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
-from torchmark.model.job import Place, RaceJob, TimeJob
+from torchmark.model.job import CountJob, Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure
 from torchmark.model.rule import Feature, RuleSearch
 from torchmark.model.sdk import Sdk
@@ -26,8 +31,10 @@ from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import TaskSpec
 from torchmark.model.times import Times
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
+from torchmark.runner.first_runs import check_syntax, run_once
+from torchmark.runner.jobs import count
 from torchmark.runner.prepare import build_snippets
-from torchmark.runner.spec import other_worker, own_worker, visible_path
+from torchmark.runner.spec import choose_layouts, other_worker, own_worker, visible_path
 from torchmark.runner.worker import Worker, measure_time, race
 
 
@@ -68,16 +75,16 @@ def _explaining() -> Iterator[None]:
         ) from error
 
 
-def compile_tasks(tasks: Sequence[TaskSpec], worker: Worker, starting: str) -> dict[TaskSpec, Compiled | Failure]:
-    """Compile all of them together, and start the worker they are for; `starting` says what that is."""
+def compile_tasks(tasks: Sequence[TaskSpec], worker: Worker) -> dict[TaskSpec, Compiled | Failure]:
+    """Compile all of them together, and start the worker they are for."""
     snippets = {task: Snippet(task.stmt, task.setup, task.global_setup) for task in tasks}
     if worker.spec.own:
         # The torch to compile against is the one that can be imported here: no need to wait for the worker's answer.
-        with show_waiting(f"{starting}, compiling C++"), _Building(snippets.values()) as building:
+        with show_waiting(f"{STARTING_PLAIN}, compiling C++"), _Building(snippets.values()) as building:
             worker.start()
             results = building.get()
     else:
-        with show_waiting(starting):
+        with show_waiting(STARTING_PLAIN):
             worker.start()
         with show_waiting(COMPILING):
             results = build_snippets(snippets.values(), worker.sdk, os.environ)
@@ -124,7 +131,8 @@ DEFAULT_ADAPTIVE_RUN_TIME_S = 0.01
 # run time asked for, and at ten seconds at the earliest.
 LIMIT_FACTOR = 10
 SHORTEST_LIMIT_S = 10.0
-STARTING = "Starting a Python with torch"
+STARTING_PLAIN = "Starting a Python with torch"
+STARTING = f"{STARTING_PLAIN} under Valgrind (once; takes half a minute or so)"
 # Before statements share a process, each runs for so long in one of its own, to find those that would end it.
 TRIAL_S = 0.02
 # Processes of each statement that take turns. An interval of the ratio of two statements takes 6 of them at 95 %; with
@@ -161,18 +169,6 @@ def choose_budget(min_run_time: float | None, adaptive: bool, number: int | None
 
 
 @dataclasses.dataclass
-class StatementGroup:
-    """Results that are compared with each other, in the order the statements were given."""
-
-    results: list[Measurement] = dataclasses.field(default_factory=list)
-    rounds: list[list[float]] | None = None
-    """Seconds per run, one series for each result; those at the same position are of one round. None if the results
-    were not measured in turns."""
-    obstacle: Failure | None = None
-    """Why statements that run alone could not share a process, and had processes of their own instead."""
-
-
-@dataclasses.dataclass
 class Outcomes:
     """What came out so far: the results, group by group, and why statements failed."""
 
@@ -180,9 +176,14 @@ class Outcomes:
     failures: dict[str, Failure] = dataclasses.field(default_factory=dict)
 
     @property
-    def results(self) -> list[Measurement]:
+    def results(self) -> list[TimedStatement]:
         """Of all groups."""
         return [result for group in self.groups for result in group.results]
+
+    @property
+    def measurements(self) -> list[dict[str, Any]]:
+        """The results as users store them."""
+        return [make_measurement(result.times, result.spec).to_dict() for result in self.results]
 
 
 class Visitor:
@@ -196,15 +197,15 @@ class Visitor:
         self.visits: list[Times] = []
 
     @property
-    def medians(self) -> list[float]:
+    def medians(self) -> tuple[float, ...]:
         """One for each visit."""
-        return [summarise(visit.per_run).median for visit in self.visits]
+        return tuple(summarise(visit.per_run).median for visit in self.visits)
 
-    def measure(self) -> Measurement:
+    def measure(self) -> TimedStatement:
         """All visits as one result; the first one, which is not in turns, only while there is no other."""
         visits = self.visits or [self.first]
         raw_times = tuple(t for visit in visits for t in visit.raw_times)
-        return make_measurement(dataclasses.replace(self.first, raw_times=raw_times), self.spec)
+        return TimedStatement(self.spec, dataclasses.replace(self.first, raw_times=raw_times))
 
 
 def is_over(rounds: Sequence[Sequence[float]], budget: TimeBudget, elapsed_s: float) -> bool:
@@ -225,13 +226,14 @@ class Stopwatch:
 
     def __init__(
         self,
+        outcomes: Outcomes,
         worker: Worker,
         place: Place,
         budget: TimeBudget,
         timeout_s: float,
         compiled: Mapping[TaskSpec, Compiled | Failure] | None = None,
     ) -> None:
-        self.outcomes = Outcomes()
+        self.outcomes = outcomes
         self._worker, self._place, self._budget, self._timeout_s = worker, place, budget, timeout_s
         self._compiled = compiled or {}
 
@@ -258,7 +260,7 @@ class Stopwatch:
         if isinstance(times, Failure):
             self.outcomes.failures[spec.stmt] = times
         else:
-            self.outcomes.groups[-1].results.append(make_measurement(times, spec))
+            self.outcomes.groups[-1].results.append(TimedStatement(spec, times))
 
     def _race(self, specs: Sequence[TaskSpec]) -> None:
         """In one process, which one setup prepares for all, after each has shown that it does not end its process."""
@@ -269,7 +271,7 @@ class Stopwatch:
                 self.outcomes.failures[spec.stmt] = trial
             else:
                 survivors.append(spec)
-                group.results.append(make_measurement(trial[0], spec))
+                group.results.append(TimedStatement(spec, trial[0]))
         if len(survivors) == 1:
             group.results.clear()
             self._time_alone(survivors[0])
@@ -280,8 +282,8 @@ class Stopwatch:
             group.obstacle = raced
             self._take_visits(survivors)
             return
-        group.results = [make_measurement(*pair) for pair in zip(raced, survivors, strict=True)]
-        group.rounds = [result.times for result in group.results]
+        group.results = [TimedStatement(*pair) for pair in zip(survivors, raced, strict=True)]
+        group.rounds = [times.per_run for times in raced]
 
     def _have_raced(self, specs: Sequence[TaskSpec], run_time_s: float) -> tuple[Times, ...] | Failure:
         job = RaceJob(
@@ -342,37 +344,158 @@ class Stopwatch:
         return measure_time(self._worker, job, timeout_s=self._timeout_s)
 
 
-def open_worker(python: str | None) -> tuple[Worker, Place]:
+def time_statements(
+    outcomes: Outcomes,
+    specs: Sequence[TaskSpec],
+    threads: Sequence[int],
+    budget: TimeBudget,
+    *,
+    python: str | None,
+    language: str,
+    timeout_s: float,
+) -> None:
+    """Time statements, which have one setup. `outcomes` has what came out, also after an interrupt."""
+    faults = _find_syntax_faults(specs) if python is None and language == "python" else {}
+    tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs if spec.stmt not in faults]
+    worker, place = open_worker(python)
+    with contextlib.closing(worker):
+        compiled = start_worker(worker, tasks, language) if tasks else {}
+        stopwatch = Stopwatch(outcomes, worker, place, budget, timeout_s, compiled)
+        outcomes.failures |= faults
+        stopwatch.time_all(specs, threads)
+
+
+@dataclasses.dataclass
+class CountOutcomes:
+    """What came out so far: the counts, and why tasks failed."""
+
+    results: list[CallgrindStats] = dataclasses.field(default_factory=list)
+    failures: list[tuple[TaskSpec, Failure]] = dataclasses.field(default_factory=list)
+
+
+def count_statements(
+    outcomes: CountOutcomes,
+    tasks: Sequence[TaskSpec],
+    *,
+    number: int,
+    layouts: int,
+    python: str | None,
+    variables: Mapping[str, str],
+    simulate: bool,
+    language: str,
+    timeout_s: float,
+) -> None:
+    """Count the instructions of each task. `outcomes` has what came out, also after an interrupt."""
+    worker, place = open_worker(python, variables, counting=True, simulate=simulate)
+    seeds = choose_layouts(layouts)
+    try:
+        ready = _try_first(tasks, worker, place, language)
+        outcomes.failures += [(task, found) for task, found in ready.items() if isinstance(found, Failure)]
+        if len(outcomes.failures) < len(tasks):
+            start_counting(worker)
+        for task, compiled in ready.items():
+            if isinstance(compiled, Failure):
+                continue
+            job = CountJob(
+                stmt=task.stmt,
+                setup=task.setup,
+                place=place,
+                number=number,
+                threads=task.num_threads,
+                layouts=seeds,
+                compiled=compiled,
+            )
+            # A loop of compiled code costs next to nothing.
+            counted = count(worker, job, timeout_s=timeout_s, baseline=compiled is None)
+            if isinstance(counted, Failure):
+                outcomes.failures.append((task, counted))
+            else:
+                found = tally(counted, seeds)
+                outcomes.results.append(make_stats(task, found, worker.environment, compiled=compiled is not None))
+    finally:
+        # After an interrupt the worker may still be starting.
+        worker.abandon()
+
+
+def _try_first(
+    tasks: Sequence[TaskSpec], worker: Worker, place: Place, language: str
+) -> dict[TaskSpec, Compiled | Failure | None]:
+    """Compile and run each task once without Valgrind, so that code that fails at once is reported at once."""
+    faults = _find_syntax_faults(tasks) if worker.spec.own and language == "python" else {}
+    ready: dict[TaskSpec, Compiled | Failure | None] = {task: faults.get(task.stmt) for task in tasks}
+    left = [task for task in tasks if ready[task] is None]
+    if not left:
+        return ready
+    find_valgrind(os.environ.get("PATH", os.defpath))
+    plain = Worker(dataclasses.replace(worker.spec, counting=False, simulate=False, probed=False))
+    with contextlib.closing(plain):
+        if language == "cpp":
+            # Compiling takes long: meanwhile the worker that counts can start.
+            threading.Thread(target=try_to_start, args=(worker,), daemon=True).start()
+        ready |= start_worker(plain, left, language)
+        for task in left:
+            compiled = ready[task]
+            if not isinstance(compiled, Failure):
+                failure = run_once(plain, task.stmt, task.setup, place, task.num_threads, compiled)
+                ready[task] = failure or compiled
+    return ready
+
+
+def try_to_start(worker: Worker) -> None:
+    """Start it, for a thread of its own. What is wrong with it is said to whoever uses it."""
+    with contextlib.suppress(TorchmarkError):
+        worker.start()
+
+
+def _find_syntax_faults(specs: Sequence[TaskSpec]) -> dict[str, Failure]:
+    """The statements that do not compile in this interpreter. (Another one may know more syntax.)"""
+    wrong = [spec for spec in specs if not (_compiles(spec.setup, "<setup>") and _compiles(spec.stmt, STMT_NAME))]
+    if not wrong:
+        return {}
+    with warned_already():
+        return {spec.stmt: fault for spec in wrong if (fault := check_syntax(spec.stmt, spec.setup))}
+
+
+def _compiles(text: str, name: str) -> bool:
+    try:
+        compile(text, name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return False
+    return True
+
+
+def open_worker(
+    python: str | None, variables: Mapping[str, str] | None = None, *, counting: bool = False, simulate: bool = False
+) -> tuple[Worker, Place]:
     """A worker in this program's own interpreter or in another one, and where its statements run."""
-    if python is not None:
-        spec = other_worker(python, os.environ, {}, counting=False)
-        return Worker(dataclasses.replace(spec, probed=False)), Place(os.getcwd())
-    spec = dataclasses.replace(own_worker(os.environ, counting=False), probed=False)
-    # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
-    sys.path.insert(0, os.getcwd())
-    return Worker(spec), Place(os.getcwd(), tuple(visible_path()))
+    if python is None:
+        spec = own_worker(os.environ, variables, counting=counting, simulate=simulate)
+        # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
+        sys.path.insert(0, os.getcwd())
+        place = Place(os.getcwd(), tuple(visible_path()))
+    else:
+        spec = other_worker(python, os.environ, variables or {}, counting=counting, simulate=simulate)
+        place = Place(os.getcwd())
+    return Worker(dataclasses.replace(spec, probed=counting)), place
 
 
 def start_worker(worker: Worker, tasks: Sequence[TaskSpec], language: str) -> dict[TaskSpec, Compiled | Failure]:
     """Start it, and compile what is C++ meanwhile."""
     if language == "cpp":
-        return compile_tasks(tasks, worker, STARTING)
-    with show_waiting(STARTING):
+        return compile_tasks(tasks, worker)
+    with show_waiting(STARTING_PLAIN):
         worker.start()
     return {}
+
+
+def start_counting(worker: Worker) -> None:
+    """Start a worker under Valgrind, and show meanwhile what is waited for."""
+    if not worker.is_up:
+        with show_waiting(STARTING):
+            worker.start()
 
 
 def make_case(args: TimerArgs) -> Case:
     """A statement as a case of its own."""
     labels = AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language)
     return Case((one_line(args.stmt),), labels, args)
-
-
-STARTING = "Starting a Python with torch under Valgrind (once; takes half a minute or so)"
-
-
-def start_counting(worker: Worker) -> None:
-    """Start a worker, with a sign of life."""
-    if not worker.is_up:
-        with show_waiting(STARTING):
-            worker.start()

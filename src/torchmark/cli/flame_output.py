@@ -1,18 +1,22 @@
-"""Flame graphs in the formats that the command line writes, and which of them a file's name asks for."""
+"""Where the command line writes flame graphs: their formats, which of them a file's name asks for, and the files."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
+from collections.abc import Sequence
+from pathlib import Path
 
-from torchmark.analysis.flames import draw_difference, draw_one
-from torchmark.analysis.stacks import align, leave_out_native
+from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_bytes, write_text
 from torchmark.errors import UsageError
-from torchmark.model.flame import Flame, Stacks
-from torchmark.report.flame.formats import as_collapsed, as_speedscope
-from torchmark.report.flame.page import render_html, render_svg
-from torchmark.report.formats.entries import dump_json
+from torchmark.model.case import Case
+from torchmark.model.outcome import Failure
+from torchmark.report.flame.formats import Graph
+from torchmark.report.flame.page import sum_up_flame
+from torchmark.report.flame.picture import Renderer, open_renderer, render_png
+from torchmark.report.text.failures import describe_failure
+from torchmark.report.text.names import name_case, name_files
 
+DEFAULT_NAME = "flame"
 # The formats, and what names of their files end with; the first is what is added to a name.
 FORMATS = {
     "svg": (".svg",),
@@ -47,39 +51,48 @@ def is_folder(output: str) -> bool:
     return output.endswith(os.sep) or os.path.isdir(output)
 
 
-@dataclasses.dataclass(frozen=True)
-class Graph:
-    """One graph to write: the stacks of one side, or of both."""
+def place_files(cases: Sequence[Case], output: str | None, kind: str) -> dict[Case, str]:
+    """The file of each case. UsageError, before anything is measured, for one that cannot be written."""
+    ending = FORMATS[kind][0]
+    if len(cases) == 1 and (output is None or not is_folder(output)):
+        files = {cases[0]: DEFAULT_NAME + ending if output is None else output}
+    elif output is None:
+        raise UsageError(f"These are {len(cases)} cases. Select one with -k, or name a folder for all with -o.")
+    elif not is_folder(output):
+        raise UsageError(
+            f"These are {len(cases)} cases. Select one with -k, or name a folder for all: -o {output.rstrip('/')}/"
+        )
+    else:
+        try:
+            Path(output).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"The folder {output} cannot be made: {error.strerror}.") from error
+        files = {case: os.path.join(output, name + ending) for case, name in name_files(cases).items()}
+    for file in files.values():
+        check_output(file, DEFAULT_NAME + ending)
+    return files
 
-    head: Stacks
-    title: str
-    note: str
-    base: Stacks | None = None
-    native: bool = True
 
-    @property
-    def flame(self) -> Flame:
-        """The tree."""
-        base, head = self._choose_sides()
-        if base is None:
-            return draw_one(head, self.title, self.note)
-        return draw_difference(base, head, self.title, self.note)
+def prepare_renderer(kind: str, output: str | None) -> Renderer | None:
+    """What draws pictures; an error before anything is measured if there is nothing that does."""
+    if kind != "png":
+        return None
+    if output == STANDARD_OUTPUT:
+        raise UsageError("A PNG is not written to standard output. Name a file, such as -o flame.png.")
+    return open_renderer()
 
-    def render(self, kind: str) -> str:
-        """As a text of this format; a PNG is not text."""
-        if kind == "svg":
-            return render_svg(self.flame)
-        if kind == "html":
-            return render_html(self.flame)
-        base, head = self._choose_sides()
-        if base is not None:
-            base, head, _ = align(base, head)
-        if kind == "collapsed":
-            return as_collapsed(head, base)
-        return dump_json(as_speedscope(head, base, name=self.title))
 
-    def _choose_sides(self) -> tuple[Stacks | None, Stacks]:
-        """Base and head with the frames that are wanted."""
-        if self.native:
-            return self.base, self.head
-        return self.base and leave_out_native(self.base), leave_out_native(self.head)
+def write_graph(case: Case, graph: Graph | Failure, file: str, kind: str, renderer: Renderer | None) -> bool:
+    """Write a graph, or say why there is none; whether that is so."""
+    if isinstance(graph, Failure):
+        echo(f"Failed: {name_case(case)}\n{describe_failure(graph)}", err=True)
+        return True
+    if renderer is not None:
+        write_bytes(render_png(graph.flame, renderer), file)
+    else:
+        write_text(graph.render(kind), file)
+    if file != STANDARD_OUTPUT:
+        echo(f"{name_case(case)}: {file}")
+        for line in sum_up_flame(graph.flame):
+            echo(f"  {line}")
+    return False

@@ -8,6 +8,7 @@ import functools
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_text
+from torchmark.cli.output import STANDARD_INPUT, STANDARD_OUTPUT, check_output, echo, write_text
 from torchmark.errors import StoreError, TorchmarkError, UsageError
 from torchmark.model.plan import Metric
 from torchmark.report.text.terminal import escape_json, printable
@@ -82,6 +83,24 @@ def read_code(path: str) -> str:
         raise UsageError(f"The file {path!r} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise UsageError(f"The file {path!r} is not text in UTF-8.") from error
+
+
+def read_statement(text: str) -> tuple[str, str | None]:
+    """A statement as it is given; or from a file or standard input, which its row is then named after."""
+    # The line break at the end of a file is none of the statement.
+    if text == STANDARD_INPUT:
+        return (sys.stdin.read() if sys.stdin else "").rstrip("\n"), "standard input"
+    if text.endswith(_CODE_ENDINGS) and os.path.isfile(text):
+        return read_code(text).rstrip("\n"), text
+    if _FILE_NAME.fullmatch(text):
+        raise UsageError(f"There is no file {text!r} here. Name one that exists, or give a statement.")
+    return text, None
+
+
+# A file's name has one of these endings: without any, `x` might be a variable and a file.
+_CODE_ENDINGS = (".py", ".cpp", ".cc", ".cxx")
+# Nobody's statement is an attribute of that name.
+_FILE_NAME = re.compile(r"[\w./-]*\w\.(py|cpp|cc|cxx)")
 
 
 def setup_option(text: str, default: str | None = None) -> Callable[[_Function], _Function]:

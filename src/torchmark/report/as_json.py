@@ -1,13 +1,14 @@
-"""Runs, judgements, histories and overrides as plain values for JSON, with the unit in each name."""
+"""What was timed and counted, runs, judgements, histories and overrides as plain values for JSON, units in names."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from torchmark.analysis.overrides import Expectation, Extreme, Overhead, OverrideFinding, OverrideRow
+from torchmark.analysis.summarise import StatementGroup, TimedStatement, find_caveats
 from torchmark.model.comparison import ComparisonCaveat
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.history import History, Point, Shift
@@ -16,8 +17,10 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
+from torchmark.model.task import TaskSpec
 from torchmark.report.caveats import word_doubt
-from torchmark.report.text.counts import plain_explanation
+from torchmark.report.text.counts import Change, plain_explanation
+from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.grid import plain_caveat, plain_summary
 from torchmark.report.text.history import spell_command
 from torchmark.report.text.names import name_case
@@ -325,3 +328,80 @@ def _plain_finding(finding: OverrideFinding) -> dict[str, Any]:
 
 def _plain_extreme(extreme: Extreme) -> dict[str, Any]:
     return {"label": list(extreme.row.case.label), "value": extreme.value}
+
+
+def plain_times(
+    groups: Sequence[StatementGroup],
+    measurements: Sequence[Mapping[str, Any]],
+    failures: Mapping[str, Failure],
+    language: str,
+) -> dict[str, Any]:
+    """Raw times (as `Measurement.to_dict` gives them) with statistics and caveats, how they compare, what failed."""
+    results = [result for group in groups for result in group.results]
+    return {
+        "schema": "torchmark.time",
+        "schema_version": 1,
+        "language": language,
+        "measurements": [
+            {
+                **measurement,
+                "summary": plain_summary(result.summary),
+                "caveats": [plain_caveat(caveat) for caveat in find_caveats(result.times)],
+            }
+            for result, measurement in zip(results, measurements, strict=True)
+        ],
+        "comparisons": [_plain_standings(group) for group in groups if len(group.results) > 1],
+        "failures": [
+            {
+                "stmt": stmt,
+                "traceback": f"{describe_failure(failure)}\n",
+                "kind": failure.kind.value,
+                "message": failure.message,
+            }
+            for stmt, failure in failures.items()
+        ],
+    }
+
+
+def _plain_standings(group: StatementGroup) -> dict[str, Any]:
+    standings = group.standings
+    return {
+        "in_turns": group.rounds is not None,
+        "fastest": None if standings.rivals else _identify(group.results[standings.fastest]),
+        "ratios": [
+            {
+                **_identify(result),
+                "ratio": math.exp(ratio.log_ratio),
+                "low": None if ratio.low is None else math.exp(ratio.low),
+                "high": None if ratio.high is None else math.exp(ratio.high),
+                "confidence": ratio.confidence,
+            }
+            for result, ratio in zip(group.results, standings.ratios, strict=True)
+        ],
+    }
+
+
+def _identify(result: TimedStatement) -> dict[str, Any]:
+    return {"stmt": result.spec.stmt, "num_threads": result.spec.num_threads}
+
+
+def plain_counts(
+    counts: Sequence[Mapping[str, Any]],
+    failures: Sequence[tuple[TaskSpec, Failure]],
+    changes: Sequence[Change],
+    language: str,
+) -> dict[str, Any]:
+    """Everything that was counted, by function, with caveats; what failed; and the difference if it was asked for."""
+    return {
+        "schema": "torchmark.count",
+        "schema_version": 1,
+        "language": language,
+        "counts": list(counts),
+        "failures": [
+            {"stmt": task.stmt, "num_threads": task.num_threads, **plain_failure(failure)} for task, failure in failures
+        ],
+        "difference": [
+            {"instructions_per_run": change, "function": function, "noisy": noisy}
+            for change, function, noisy in changes
+        ],
+    }

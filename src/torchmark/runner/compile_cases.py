@@ -22,7 +22,8 @@ from torchmark.model.costs import Counts
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.folders import cache_folder, make_scratch
+from torchmark.processes import make_scratch
+from torchmark.runner.folders import cache_folder
 from torchmark.runner.jobs import count
 from torchmark.runner.spec import WorkerSpec
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, measure_time

@@ -1,4 +1,4 @@
-"""Folders for caches, locks and scratch files, the lock that runs on a machine share, and notices given once."""
+"""Folders for caches and locks, the lock that runs on a machine share, and notices given once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from torchmark.errors import SetupError
 from torchmark.files import Hold, find_fault, is_ours, list_holders, open_lock, open_plain, try_lock
-from torchmark.processes import name_scratch, read_namespace, read_start
+from torchmark.processes import make_scratch as make_scratch
 
 _told: set[str] = set()
 
@@ -52,7 +52,6 @@ _LIBRARY = re.compile(r"(watched|frames)-[0-9a-f]{16}\.so")
 _SCRIPTS = re.compile(r"lowering-[0-9a-f]{16}")
 # Where a compiler that was killed was at work.
 _UNFINISHED = re.compile(r"\.(watched|frames)-[a-z0-9_]{8}")
-_SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-(\d+)-")
 
 _private: dict[Path | None, Path] = {}
 """By the cache that is not used, the folder that takes its place in this process."""
@@ -184,12 +183,6 @@ def lock_folder() -> Path | None:
     return None
 
 
-def make_scratch() -> Path:
-    """A new folder whose name tells its owner, after removing those whose owners are gone without a farewell."""
-    sweep(Path(tempfile.gettempdir()))
-    return Path(tempfile.mkdtemp(prefix=name_scratch()))
-
-
 def read_plain_file(path: Path, most: int | None = None) -> str | None:
     """The beginning of a file, or all of it; None if it is too large, or not a plain file.
 
@@ -202,23 +195,6 @@ def read_plain_file(path: Path, most: int | None = None) -> str | None:
             return file.read(LARGEST_FILE_BYTES if most is None else most).decode(errors="replace")
     except OSError:
         return None
-
-
-def sweep(parent: Path) -> None:
-    """Remove scratch folders of ours that belong to no living process.
-
-    A container that shares the folder numbers its processes itself: of those nothing is known here.
-    """
-    here = read_namespace()
-    if here is None:
-        return
-    for path in parent.glob("torchmark-*-*-*-*"):
-        match = _SCRATCH.match(path.name)
-        with contextlib.suppress(OSError):
-            if not match or int(match[3]) != here or path.stat().st_uid != os.getuid():
-                continue
-            if read_start(int(match[1])) != int(match[2]):
-                shutil.rmtree(path, ignore_errors=True)
 
 
 # Others are often done within a few seconds, of which nobody needs to be told.

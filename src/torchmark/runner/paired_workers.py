@@ -21,7 +21,7 @@ from torchmark.model.job import DuelJob, GaugeJob
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind, was_killed
 from torchmark.model.plan import Target
-from torchmark.runner.folders import make_scratch
+from torchmark.processes import make_scratch
 from torchmark.runner.jobs import ATTEMPTS, retry_if_killed
 from torchmark.runner.machine import choose_idlest
 from torchmark.runner.spec import (

@@ -15,7 +15,7 @@ from torchmark.errors import SetupError
 from torchmark.model.bout import PairedSide
 from torchmark.model.job import Place
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.folders import _SCRATCH
+from torchmark.processes import _SCRATCH
 
 
 def make_py_spy(folder: Path, script: str) -> None:

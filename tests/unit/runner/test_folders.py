@@ -13,7 +13,7 @@ import pytest
 
 from tests.strangers import give_away
 from torchmark.runner import folders
-from torchmark.runner.folders import TAG, MachineLock, cache_folder, locate_cache, lock_folder, make_scratch, sweep
+from torchmark.runner.folders import TAG, MachineLock, cache_folder, locate_cache, lock_folder
 
 
 @pytest.fixture(autouse=True)
@@ -34,24 +34,6 @@ def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_cache_follows_the_convention(environ: dict[str, str], expected: str) -> None:
     assert locate_cache(environ) == Path(expected)
-
-
-def test_scratch_folders_of_the_dead_are_swept_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    mine = make_scratch()
-    (mine / "file").touch()
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    here = os.stat("/proc/self/ns/pid").st_ino
-    dead = tmp_path / f"torchmark-{gone.pid}-1-{here}-abc"
-    reused = tmp_path / f"torchmark-{os.getpid()}-1-{here}-abc"
-    contained = tmp_path / f"torchmark-{gone.pid}-1-{here + 1}-abc"
-    foreign = tmp_path / "torchmark-notes"
-    for folder in (dead, reused, contained, foreign):
-        folder.mkdir()
-        (folder / "file").touch()
-    sweep(tmp_path)
-    assert sorted(tmp_path.iterdir()) == sorted([mine, contained, foreign])
 
 
 @pytest.mark.parametrize("home", ["", "relative", None])

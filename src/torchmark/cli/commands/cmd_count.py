@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import os
 import shutil
-import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
-from torchmark.analysis.grid import ordered_unique
-from torchmark.api.callgrind_stats import CallgrindStats, make_row, make_stats
-from torchmark.api.statements import compile_tasks, start_counting
-from torchmark.callgrind.command import find_valgrind
-from torchmark.callgrind.profiles import tally
+from torchmark.api.callgrind_stats import CallgrindStats, list_changes, make_row, plain_stats
+from torchmark.api.statements import CountOutcomes, count_statements
 from torchmark.cli.options import (
     Seconds,
     ThreadCounts,
@@ -34,28 +25,24 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import echo
-from torchmark.errors import TorchmarkError, UsageError
-from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
-from torchmark.model.outcome import Failure
-from torchmark.model.snippet import Compiled
+from torchmark.errors import UsageError
+from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.task import TaskSpec
-from torchmark.report.caveats import give_advice, state_fact
-from torchmark.report.text.counts import DEFAULT_LINE_WIDTH, render_counts, render_difference
+from torchmark.report.as_json import plain_counts
+from torchmark.report.text.counts import (
+    DEFAULT_LINE_WIDTH,
+    Change,
+    describe_caveats,
+    render_counts,
+    render_difference,
+)
 from torchmark.report.text.failures import describe_failure, list_hints
-from torchmark.report.text.grid import plain_caveat
 from torchmark.report.text.terminal import one_line
-from torchmark.runner.first_runs import check_syntax, run_once
-from torchmark.runner.jobs import count
-from torchmark.runner.spec import WorkerSpec, choose_layouts, other_worker, own_worker, visible_path
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
-
-SCHEMA = "torchmark.count"
-SCHEMA_VERSION = 1
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 STATEMENT_FAILED = 1
 MOST_LAYOUTS = 1000
 MOST_RUNS = 1_000_000
-TRYING = "Starting a Python with torch"
 
 
 @click.command("count")
@@ -110,167 +97,42 @@ def command(
         raise UsageError("--diff compares two statements: give exactly two, and one number of threads.")
     check_folder()
     setup = check_language(language, setup, global_setup)
-    worker = Worker(_choose_worker(python, dict(given), caches))
-    tasks = [TaskSpec(stmt, setup, global_setup, num_threads=n) for n in threads for stmt in ordered_unique(stmts)]
-    seeds = choose_layouts(layouts)
-    place = Place(os.getcwd(), None if python else tuple(visible_path()))
-    results: list[CallgrindStats] = []
-    failures: list[tuple[TaskSpec, Failure]] = []
+    tasks = [TaskSpec(stmt, setup, global_setup, num_threads=n) for n in threads for stmt in dict.fromkeys(stmts)]
+    outcomes = CountOutcomes()
     try:
-        ready = _try_first(tasks, worker, place, language)
-        failures += [(task, found) for task, found in ready.items() if isinstance(found, Failure)]
-        if len(failures) < len(tasks):
-            start_counting(worker)
-        for task, compiled in ready.items():
-            if isinstance(compiled, Failure):
-                continue
-            job = CountJob(
-                stmt=task.stmt,
-                setup=task.setup,
-                place=place,
-                number=number,
-                threads=task.num_threads,
-                layouts=seeds,
-                compiled=compiled,
-            )
-            # A loop of compiled code costs next to nothing.
-            outcome = count(worker, job, timeout_s=timeout, baseline=compiled is None)
-            if isinstance(outcome, Failure):
-                failures.append((task, outcome))
-            else:
-                counted = tally(outcome, seeds)
-                results.append(make_stats(task, counted, worker.environment, compiled=compiled is not None))
-    finally:
-        # Also after an interrupt: what has been counted is not lost. The worker may still be starting.
-        worker.abandon()
-        _report(results, failures, diff=diff and len(results) == 2, language=language, json_file=json_file)
-    return STATEMENT_FAILED if failures else 0
-
-
-def _try_first(
-    tasks: Sequence[TaskSpec], worker: Worker, place: Place, language: str
-) -> dict[TaskSpec, Compiled | Failure | None]:
-    """Compile and run each task once without Valgrind, so that code that fails at once is reported at once."""
-    ready: dict[TaskSpec, Compiled | Failure | None] = dict.fromkeys(tasks)
-    if worker.spec.own and language == "python":
-        # Another interpreter may know more syntax than this one.
-        ready = {task: check_syntax(task.stmt, task.setup) for task in tasks}
-    left = [task for task in tasks if ready[task] is None]
-    if not left:
-        return ready
-    find_valgrind(os.environ.get("PATH", os.defpath))
-    plain = Worker(dataclasses.replace(worker.spec, counting=False, simulate=False, probed=False))
-    try:
-        if language == "cpp":
-            # Compiling takes long: meanwhile the worker that counts can start.
-            threading.Thread(target=_try_to_start, args=(worker,), daemon=True).start()
-            ready |= compile_tasks(left, plain, TRYING)
-        for task in left:
-            compiled = ready[task]
-            if not isinstance(compiled, Failure):
-                failure = run_once(plain, task.stmt, task.setup, place, task.num_threads, compiled)
-                ready[task] = failure or compiled
-    finally:
-        plain.close()
-    return ready
-
-
-def _try_to_start(worker: Worker) -> None:
-    # What is wrong with it is said to whoever uses it.
-    with contextlib.suppress(TorchmarkError):
-        worker.start()
-
-
-def _choose_worker(python: str | None, given: Mapping[str, str], caches: bool) -> WorkerSpec:
-    if python is not None:
-        return other_worker(python, os.environ, given, simulate=caches)
-    spec = own_worker(os.environ, given, simulate=caches)
-    # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
-    sys.path.insert(0, os.getcwd())
-    return spec
-
-
-def _report(
-    results: Sequence[CallgrindStats],
-    failures: Sequence[tuple[TaskSpec, Failure]],
-    *,
-    diff: bool,
-    language: str,
-    json_file: str | None,
-) -> None:
-    if json_file is not None:
-        write_json(as_json(results, failures, diff=diff, language=language), json_file)
-    if results and not is_standard_output(json_file):
-        echo("\n".join(_texts(results, diff=diff)))
-    for task, failure in failures:
-        echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
-    for hint in list_hints(failure for _, failure in failures):
-        echo(hint, err=True)
-
-
-def _texts(results: Sequence[CallgrindStats], *, diff: bool) -> Iterator[str]:
-    width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
-    yield render_counts([make_row(result) for result in results], width)
-    notes = [(result, caveat) for result in results for caveat in result.caveats]
-    facts = [state_fact(caveat) for _, caveat in notes]
-    # A fact that all results share is one of the machine, and is said once.
-    whose = [
-        "" if facts.count(fact) == len(results) else f"{one_line(r.task_spec.stmt)}: "
-        for (r, _), fact in zip(notes, facts, strict=True)
-    ]
-    yield from ordered_unique(f"NOTE: {name}{fact}" for name, fact in zip(whose, facts, strict=True))
-    yield from ordered_unique(give_advice(caveat, "shell", ()) for _, caveat in notes)
-    if diff:
-        one, two = results
-        yield ""
-        yield render_difference(
-            _per_run_difference(one, two),
-            from_name=one_line(one.task_spec.stmt),
-            to_name=one_line(two.task_spec.stmt),
-            line_width=width,
+        count_statements(
+            outcomes,
+            tasks,
+            number=number,
+            layouts=layouts,
+            python=python,
+            variables=dict(given),
+            simulate=caches,
+            language=language,
+            timeout_s=timeout,
         )
+    finally:
+        # Also after an interrupt: what has been counted is not lost.
+        results, failures = outcomes.results, outcomes.failures
+        changes = list_changes(*results) if diff and len(results) == 2 else []
+        if json_file is not None:
+            write_json(plain_counts([*map(plain_stats, results)], failures, changes, language), json_file)
+        if results and not is_standard_output(json_file):
+            _show(results, changes, diff=diff and len(results) == 2)
+        for task, failure in failures:
+            echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
+        for hint in list_hints(failure for _, failure in failures):
+            echo(hint, err=True)
+    return STATEMENT_FAILED if outcomes.failures else 0
 
 
-def _per_run_difference(one: CallgrindStats, two: CallgrindStats) -> list[tuple[float, str, bool]]:
-    """What the second costs more than the first, by function, and whether that is noise; the largest changes first."""
-    changes = two.as_standardized().delta(one.as_standardized())
-    steady = {entry.function for entry in changes.denoise()}
-    rows = [(entry.count / one.number_per_run, entry.function, entry.function not in steady) for entry in changes]
-    return sorted(rows, key=lambda row: -abs(row[0]))
-
-
-def as_json(
-    results: Sequence[CallgrindStats], failures: Sequence[tuple[TaskSpec, Failure]], *, diff: bool, language: str
-) -> dict[str, Any]:
-    """Everything that was counted, by function, with caveats; what failed; and the difference if it was asked for."""
-    return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "language": language,
-        "counts": [
-            {
-                **result.to_dict(),
-                "instructions_per_run": result.counts() / result.number_per_run,
-                "estimated_cycles": result.estimated_cycles,
-                "spread": result.spread,
-                "caveats": [plain_caveat(caveat) for caveat in result.caveats],
-            }
-            for result in results
-        ],
-        "failures": [
-            {
-                "stmt": task.stmt,
-                "num_threads": task.num_threads,
-                "kind": failure.kind.value,
-                "message": failure.message,
-                "traceback": failure.traceback,
-                "stdout": failure.stdout,
-                "stderr": failure.stderr,
-            }
-            for task, failure in failures
-        ],
-        "difference": [
-            {"instructions_per_run": change, "function": function, "noisy": noisy}
-            for change, function, noisy in (_per_run_difference(*results) if diff else ())
-        ],
-    }
+def _show(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:
+    width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
+    rows = [make_row(result) for result in results]
+    names = [row.name for row in rows]
+    echo(render_counts(rows, width))
+    for note in describe_caveats(names, [result.caveats for result in results]):
+        echo(note)
+    if diff:
+        echo()
+        echo(render_difference(changes, from_name=names[0], to_name=names[1], line_width=width))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import click
 
-from torchmark.api.flames import Tracer, open_tracer, sample_case, start_together
-from torchmark.api.statements import STARTING, make_case
+from torchmark.api.flames import find_graphs
+from torchmark.api.statements import make_case
 from torchmark.cli.case_options import (
     FAULTY,
     choice_options,
@@ -19,27 +17,18 @@ from torchmark.cli.case_options import (
     say_why_nothing,
     show_faults,
 )
-from torchmark.cli.flame_output import FORMATS, Graph, choose_format, is_folder
+from torchmark.cli.flame_output import FORMATS, choose_format, place_files, prepare_renderer, write_graph
 from torchmark.cli.options import Seconds, WholeNumber, check_folder, global_setup_option, python_option, setup_option
-from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_bytes, write_text
+from torchmark.cli.output import echo
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
-from torchmark.model.environment import Environment
 from torchmark.model.fault import Fault
-from torchmark.model.flame import Stacks
-from torchmark.model.outcome import Failure
 from torchmark.model.plan import Target
-from torchmark.report.flame.page import sum_up_flame
-from torchmark.report.flame.picture import Renderer, open_renderer, render_png
-from torchmark.report.text.failures import describe_failure, list_hints
-from torchmark.report.text.names import name_case, name_files
-from torchmark.report.text.terminal import show_waiting
-from torchmark.runner.first_runs import find_faults
+from torchmark.report.text.failures import list_hints
 
 CASE_FAILED = 1
-DEFAULT_NAME = "flame"
 MOST_RUNS = 1_000_000
 MOST_LOOKS = 1000
 
@@ -97,27 +86,18 @@ def command(
     if sampled and not seconds:
         raise UsageError("--seconds 0 would look at nothing.")
     kind = choose_format(kind, output)
-    renderer = _prepare_png(output) if kind == "png" else None
+    renderer = prepare_renderer(kind, output)
     # As `python -m` does, so that a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
     cases, faults = _choose(texts, setup, global_setup, chosen)
     if not cases:
         return FAULTY if faults else CASE_FAILED
-    places = _place(cases, output, kind)
-    for file in places.values():
-        check_output(file, DEFAULT_NAME + FORMATS[kind][0])
+    files = place_files(cases, output, kind)
     targets = (Target("", python),) if base is None else (Target("base", base), Target("head", head))
-    faulty = {} if sampled else find_faults(cases, targets[0]) or find_faults(cases, targets[-1])
-    if faulty:
-        # A statement that fails at once. Cases of suites are not tried.
-        found: Found = iter(faulty.items())
-    elif sampled:
-        found = _sample(cases, targets[0], seconds=seconds, rate=rate, native=native)
-    elif base is None:
-        found = _trace(cases, targets[0], number, native=native)
-    else:
-        found = _compare(cases, targets[0], targets[-1], number, native=native)
-    failed = sum(_write(case, graph, places[case], kind, renderer) for case, graph in found)
+    faulty, graphs = find_graphs(
+        cases, targets, sampled=sampled, seconds=seconds, rate=rate, number=number, native=native
+    )
+    failed = sum(write_graph(case, graph, files[case], kind, renderer) for case, graph in graphs)
     for hint in list_hints(faulty.values()):
         echo(hint, err=True)
     show_faults(faults)
@@ -141,92 +121,3 @@ def _choose(
     if not loaded.cases:
         say_why_nothing(loaded)
     return loaded.cases, loaded.faults
-
-
-def _place(cases: Sequence[Case], output: str | None, kind: str) -> dict[Case, str]:
-    """The file of each case."""
-    ending = FORMATS[kind][0]
-    if output is None and len(cases) == 1:
-        return {cases[0]: DEFAULT_NAME + ending}
-    if output is not None and not is_folder(output):
-        if len(cases) == 1:
-            return {cases[0]: output}
-        raise UsageError(
-            f"These are {len(cases)} cases. Select one with -k, or name a folder for all: -o {output.rstrip('/')}/"
-        )
-    if output is None:
-        raise UsageError(f"These are {len(cases)} cases. Select one with -k, or name a folder for all with -o.")
-    try:
-        Path(output).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"The folder {output} cannot be made: {error.strerror}.") from error
-    return {case: os.path.join(output, name + ending) for case, name in name_files(cases).items()}
-
-
-Found = Iterator[tuple[Case, Graph | Failure]]
-
-
-def _start(tracer: Tracer) -> Environment:
-    if not tracer.worker.is_up:
-        with show_waiting(STARTING):
-            tracer.worker.start()
-    return tracer.environment
-
-
-def _trace(cases: Sequence[Case], target: Target, number: int, *, native: bool) -> Found:
-    with open_tracer(target) as tracer:
-        note = f"torch {_start(tracer).torch_version}"
-        for case, stacks in tracer.trace(cases, number):
-            yield case, stacks if isinstance(stacks, Failure) else Graph(stacks, name_case(case), note, native=native)
-
-
-def _compare(cases: Sequence[Case], base: Target, head: Target, number: int, *, native: bool) -> Found:
-    with open_tracer(base) as before, open_tracer(head) as after:
-        with show_waiting(STARTING):
-            start_together(before, after)
-        versions = [tracer.environment.torch_version for tracer in (before, after)]
-        note = f"torch {versions[0]} (base) against {versions[1]} (head)"
-        pairs = zip(before.trace(cases, number), after.trace(cases, number), strict=True)
-        for (case, one), (_, other) in pairs:
-            yield case, _pair(case, one, other, note, native=native)
-
-
-def _pair(case: Case, base: Stacks | Failure, head: Stacks | Failure, note: str, *, native: bool) -> Graph | Failure:
-    if isinstance(base, Failure):
-        return base
-    return (
-        head
-        if isinstance(head, Failure)
-        else Graph(head=head, title=name_case(case), note=note, base=base, native=native)
-    )
-
-
-def _sample(cases: Sequence[Case], target: Target, *, seconds: float, rate: int, native: bool) -> Found:
-    for case in cases:
-        with show_waiting(f"Looking at {name_case(case)} for {seconds:g} s"):
-            stacks = sample_case(case, target, seconds=seconds, rate=rate, native=native)
-        note = f"{rate} looks a second for {seconds:g} s"
-        yield case, stacks if isinstance(stacks, Failure) else Graph(stacks, name_case(case), note, native=native)
-
-
-def _prepare_png(output: str | None) -> Renderer:
-    """What draws the pictures; an error before anything is measured if there is nothing that does."""
-    if output == STANDARD_OUTPUT:
-        raise UsageError("A PNG is not written to standard output. Name a file, such as -o flame.png.")
-    return open_renderer()
-
-
-def _write(case: Case, graph: Graph | Failure, file: str, kind: str, renderer: Renderer | None) -> bool:
-    """Whether it failed."""
-    if isinstance(graph, Failure):
-        echo(f"Failed: {name_case(case)}\n{describe_failure(graph)}", err=True)
-        return True
-    if renderer is not None:
-        write_bytes(render_png(graph.flame, renderer), file)
-    else:
-        write_text(graph.render(kind), file)
-    if file != "-":
-        echo(f"{name_case(case)}: {file}")
-        for line in sum_up_flame(graph.flame):
-            echo(f"  {line}")
-    return False

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-from torchmark.analysis.flames import ALL
-from torchmark.model.flame import Frame, FrameKind, Stacks
+from torchmark.analysis.flames import ALL, draw_difference, draw_one
+from torchmark.analysis.stacks import align, leave_out_native
+from torchmark.model.flame import Flame, Frame, FrameKind, Stacks
 from torchmark.report.flame.labels import full_name, origin_of
+from torchmark.report.flame.page import render_html, render_svg
+from torchmark.report.formats.entries import dump_json
 from torchmark.report.text.terminal import count
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
@@ -81,3 +85,41 @@ def _describe(frame: Frame) -> dict[str, Any]:
         is_line = frame.kind is FrameKind.PYTHON and colon and line.isascii() and line.isdigit()
         described |= {"file": file, "line": int(line)} if is_line else {"file": origin}
     return described
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """One graph to write: the stacks of one side, or of both."""
+
+    head: Stacks
+    title: str
+    note: str
+    base: Stacks | None = None
+    native: bool = True
+
+    @property
+    def flame(self) -> Flame:
+        """The tree."""
+        base, head = self._choose_sides()
+        if base is None:
+            return draw_one(head, self.title, self.note)
+        return draw_difference(base, head, self.title, self.note)
+
+    def render(self, kind: str) -> str:
+        """As a text of this format; a PNG is not text."""
+        if kind == "svg":
+            return render_svg(self.flame)
+        if kind == "html":
+            return render_html(self.flame)
+        base, head = self._choose_sides()
+        if base is not None:
+            base, head, _ = align(base, head)
+        if kind == "collapsed":
+            return as_collapsed(head, base)
+        return dump_json(as_speedscope(head, base, name=self.title))
+
+    def _choose_sides(self) -> tuple[Stacks | None, Stacks]:
+        """Base and head with the frames that are wanted."""
+        if self.native:
+            return self.base, self.head
+        return self.base and leave_out_native(self.base), leave_out_native(self.head)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 from torchmark.analysis.verdict.explain import NAMELESS, OTHER, split_name
+from torchmark.model.caveat import Caveat
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
 from torchmark.model.task import TaskSpec
+from torchmark.report.caveats import give_advice, state_fact
 from torchmark.report.text.terminal import ELLIPSIS, count, cut_middle, measure, pad, printable, wrap
 from torchmark.report.text.units import show_share
 
@@ -122,6 +124,18 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_LINE_WIDTH
     return "\n".join([*lines, "", *_explain(rows)])
 
 
+def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) -> Iterator[str]:
+    """The caveats of each result as notes with its name, each once, then what to do."""
+    notes = [(name, caveat) for name, own in zip(names, caveats, strict=True) for caveat in own]
+    facts = [state_fact(caveat) for _, caveat in notes]
+    # A fact that all results share is one of the machine, and is said once.
+    whose = [
+        "" if facts.count(fact) == len(names) else f"{name}: " for (name, _), fact in zip(notes, facts, strict=True)
+    ]
+    yield from dict.fromkeys(f"NOTE: {name}{fact}" for name, fact in zip(whose, facts, strict=True))
+    yield from dict.fromkeys(give_advice(caveat, "shell", ()) for _, caveat in notes)
+
+
 def _has_baseline(rows: Sequence[CountRow]) -> bool:
     return any(row.baseline is not None for row in rows)
 
@@ -166,9 +180,12 @@ UNKNOWN_FILE = "???:"
 # The changes that a person reads through; the rest is added up.
 MOST_CHANGES = 20
 
+# What one statement costs more than another in a function, which is named; whether that is noise.
+Change: TypeAlias = tuple[float, str, bool]
+
 
 def render_difference(
-    changes: Sequence[tuple[float, str, bool]], *, from_name: str, to_name: str, line_width: int = DEFAULT_LINE_WIDTH
+    changes: Sequence[Change], *, from_name: str, to_name: str, line_width: int = DEFAULT_LINE_WIDTH
 ) -> str:
     """Which functions cost more or less, the largest changes first; those known to vary by themselves have a mark."""
     shown, rest = changes[:MOST_CHANGES], changes[MOST_CHANGES:]

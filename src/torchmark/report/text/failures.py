@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from torchmark.model.fault import Fault
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric, Plan
 from torchmark.model.summary import CaseSummary
 from torchmark.report.text.names import Variants, name_case, name_target
-from torchmark.report.text.terminal import count, cut, cut_middle, measure, printable, show_lines
+from torchmark.report.text.terminal import count, cut, cut_middle, measure, one_line, printable, show_lines
 
 
 def describe_failure(failure: Failure) -> str:
@@ -65,6 +65,16 @@ def give_hint(failure: Failure) -> str | None:
 def list_hints(failures: Iterable[Failure]) -> list[str]:
     """What to do about these failures, each advice once."""
     return list(dict.fromkeys(filter(None, map(give_hint, failures))))
+
+
+def tell_statements(failures: Mapping[str, Failure], *, with_names: bool) -> list[str]:
+    """What went wrong with statements, then what to do. A broken setup fails them all in the same way: told once."""
+    texts = {stmt: describe_failure(failure) for stmt, failure in failures.items()}
+    lines = []
+    for text in dict.fromkeys(texts.values()):
+        whose = ", ".join(one_line(stmt) for stmt, own in texts.items() if own == text)
+        lines.append(f"Failed: {whose}\n{text}" if with_names else text)
+    return lines + list_hints(failures.values())
 
 
 # What people call the two.

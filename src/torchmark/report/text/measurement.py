@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Sequence
 
-from torchmark.analysis.summarise import SMALLEST_DIFFERENCE, UNRELIABLE_IQR, Standings, is_suspect
+from torchmark.analysis.grid import name_row
+from torchmark.analysis.summarise import (
+    SMALLEST_DIFFERENCE,
+    UNRELIABLE_IQR,
+    Standings,
+    StatementGroup,
+    TimedStatement,
+    find_caveats,
+    is_suspect,
+)
+from torchmark.model.caveat import Variation
 from torchmark.model.summary import Interval, Summary
 from torchmark.model.task import TaskSpec
-from torchmark.report.text.terminal import count, cut_middle, measure, one_line, pad
-from torchmark.report.text.units import choose_scale, format_range, format_time, show_ratio
+from torchmark.report.caveats import give_advice, state_fact
+from torchmark.report.text.terminal import count, cut_middle, measure, one_line, pad, wrap
+from torchmark.report.text.units import choose_scale, format_edges, format_range, format_time, show_ratio
 from torchmark.stats.intervals import PairedRatio
 
 
@@ -140,3 +153,123 @@ def _bounds(ratio: PairedRatio) -> tuple[str, str]:
     assert ratio.low is not None
     assert ratio.high is not None
     return show_ratio(math.exp(ratio.low)), show_ratio(math.exp(ratio.high))
+
+
+# Longer names make a sentence hard to read.
+LONGEST_NAME = 32
+
+
+def describe_groups(
+    groups: Sequence[StatementGroup],
+    width: int,
+    *,
+    used: Collection[str] = (),
+    python: str | None = None,
+    language: str = "python",
+) -> str:
+    """One result in full, several as tables with what follows from them; caveats below.
+
+    `used` are the options that advice should not give again; `python` is another interpreter that was measured.
+    """
+    results = [result for group in groups for result in group.results]
+    if len(results) == 1:
+        (result,) = results
+        lines = [describe_measurement(result.spec, result.summary, result.times.number_per_run)]
+        lines += _describe_interval(result.interval)
+    else:
+        lines = [line for line in (results[0].spec.label, results[0].spec.setup_str()) if line]
+        for group in groups:
+            lines += _describe_group(group, width, python, language)
+    for note in _list_notes(results, used):
+        lines += wrap(f"  {note}", width, hanging=2)
+    return "\n".join(lines)
+
+
+def _describe_interval(interval: Interval | None) -> list[str]:
+    if interval is None:
+        return []
+    low, high = format_edges(interval.low, interval.high)
+    return [f"  The median lies between {low} and {high} ({interval.confidence:.0%} confidence)."]
+
+
+def _describe_group(group: StatementGroup, width: int, python: str | None, language: str) -> list[str]:
+    """A table, how it was measured, and which is the fastest."""
+    if not group.results:
+        return []
+    specs = [result.spec for result in group.results]
+    by_threads = len({spec.num_threads for spec in specs}) > 1
+    names = [count(spec.num_threads, "thread") if by_threads else name_row(spec) for spec in specs]
+    heading = one_line(name_row(specs[0])) if by_threads else count(specs[0].num_threads, "thread")
+    rows = [
+        TimedRow(name, result.summary.median, result.interval)
+        for name, result in zip(names, group.results, strict=True)
+    ]
+    standings = group.standings
+    lines = render_standings(heading, rows, standings, width)
+    if len(rows) == 1:
+        return lines
+    lines += wrap(f"{_say_how(group)} {conclude(name_rows(names, LONGEST_NAME), standings)}", width)
+    if standings.rivals:
+        rivals = [specs[i] for i in range(len(specs)) if i == standings.fastest or i in standings.rivals]
+        lines.append(_say_what_can(rivals, python, language))
+    return lines
+
+
+def _say_how(group: StatementGroup) -> str:
+    if group.rounds is None:
+        return "Measured one after the other."
+    how = f"Measured in turns, in {count(len(group.rounds[0]), 'round')}."
+    if group.obstacle is None:
+        return how
+    return f"{how} Each had a process of its own, because together they fail: {group.obstacle.message}"
+
+
+def _say_what_can(specs: Sequence[TaskSpec], python: str | None, language: str) -> str:
+    """How to find out what these measurements cannot tell."""
+    spec = specs[0]
+    if python is not None or len({one.num_threads for one in specs}) > 1:
+        # `ab` compares statements in its own interpreter, with one number of threads.
+        return "Measure for longer, with a larger --min-run-time."
+    options = [] if spec.setup in ("", "pass") else ["--setup", spec.setup]
+    options += ["--global-setup", spec.global_setup] if spec.global_setup else []
+    options += ["--language", language] if language != "python" else []
+    options += ["--threads", str(spec.num_threads)] if spec.num_threads > 1 else []
+    stmts = [one.stmt for one in specs]
+    # Those with a dash in front would be taken for options.
+    words = [*options, "--", *stmts] if any(stmt.startswith("-") for stmt in stmts) else [*stmts, *options]
+    return f"To find out:\n  torchmark ab {shlex.join(words)}"
+
+
+def _list_notes(results: Sequence[TimedStatement], used: Collection[str]) -> list[str]:
+    # The full text of one result tells of variation already. Advice that fits several notes is given once.
+    notes = [
+        (result, caveat)
+        for result in results
+        for caveat in find_caveats(result.times)
+        if len(results) > 1 or not isinstance(caveat, Variation)
+    ]
+    lines = [f"NOTE: {_say_whose(result, results)}{state_fact(caveat)}" for result, caveat in notes]
+    lines += dict.fromkeys(give_advice(caveat, "shell", used) for _, caveat in notes)
+    for result in results:
+        if does_nothing(result.spec.stmt):
+            whose = _say_whose(result, results)
+            lines.append(f"NOTE: {whose}The statement does nothing: this is the empty loop's own cost.")
+    return lines
+
+
+def _say_whose(result: TimedStatement, results: Sequence[TimedStatement]) -> str:
+    spec = result.spec
+    return f"{one_line(name_row(spec))}, {count(spec.num_threads, 'thread')}: " if len(results) > 1 else ""
+
+
+def does_nothing(stmt: str) -> bool:
+    """Whether a statement is empty, or only `pass`.
+
+    >>> does_nothing(""), does_nothing("pass  # nothing"), does_nothing("x")
+    (True, True, False)
+    """
+    try:
+        body = ast.parse(stmt).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(isinstance(node, ast.Pass) for node in body)

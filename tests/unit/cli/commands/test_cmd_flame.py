@@ -9,10 +9,11 @@ import pytest
 from tests.in_process import Program
 from tests.made_flames import BASE, HEAD, make_deep_stacks
 from tests.pictures import read_size
-from torchmark.cli.flame_output import FORMATS, Graph, choose_format
+from torchmark.cli.flame_output import FORMATS, choose_format
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.report.flame.formats import Graph
 from torchmark.report.flame.picture import WIDTH
 
 
@@ -69,8 +70,8 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
     program: Program, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[object] = []
-    monkeypatch.setattr("torchmark.cli.commands.cmd_flame.open_tracer", measured.append)
-    monkeypatch.setattr("torchmark.cli.commands.cmd_flame.sample_case", measured.append)
+    monkeypatch.setattr("torchmark.api.flames.open_tracer", measured.append)
+    monkeypatch.setattr("torchmark.api.flames.sample_case", measured.append)
     done = program("flame", "x + y", *how, "-o", str(tmp_path / "no" / "x.svg"))
     assert done.returncode == 2
     assert f"There is no folder {tmp_path}/no to write x.svg to." in done.stderr
@@ -82,8 +83,8 @@ def test_a_picture_that_cannot_be_drawn_is_told_before_anything_is_measured(
     program: Program, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[object] = []
-    monkeypatch.setattr("torchmark.cli.commands.cmd_flame.open_tracer", measured.append)
-    monkeypatch.setattr("torchmark.cli.commands.cmd_flame.sample_case", measured.append)
+    monkeypatch.setattr("torchmark.api.flames.open_tracer", measured.append)
+    monkeypatch.setattr("torchmark.api.flames.sample_case", measured.append)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     done = program("flame", "x + y", *how, "-o", str(tmp_path / "x.png"))
     assert done.returncode == 3
@@ -98,9 +99,8 @@ def test_a_picture_is_written_of_one_build_and_of_a_difference(
     def find(cases: Sequence[Case], *_: object, **__: object) -> Iterator[tuple[Case, Graph]]:
         yield cases[0], Graph(HEAD, "x + y", "", BASE if how else None)
 
-    monkeypatch.setattr("torchmark.cli.commands.cmd_flame.find_faults", lambda *_: {})
-    monkeypatch.setattr("torchmark.cli.commands.cmd_flame._trace", find)
-    monkeypatch.setattr("torchmark.cli.commands.cmd_flame._compare", find)
+    monkeypatch.setattr("torchmark.api.flames.find_faults", lambda *_: {})
+    monkeypatch.setattr("torchmark.api.flames._trace_all", find)
     done = program("flame", "x + y", *how, "-o", str(tmp_path / "x.png"))
     assert done.returncode == 0, done.stderr
     assert f"{tmp_path}/x.png" in done.stdout
@@ -109,9 +109,7 @@ def test_a_picture_is_written_of_one_build_and_of_a_difference(
 
 def test_a_statement_that_fails_at_once_comes_with_advice(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = Failure(FailureKind.RAISED, "NameError: name 'y' is not defined")
-    monkeypatch.setattr(
-        "torchmark.cli.commands.cmd_flame.find_faults", lambda cases, target: dict.fromkeys(cases, unknown)
-    )
+    monkeypatch.setattr("torchmark.api.flames.find_faults", lambda cases, target: dict.fromkeys(cases, unknown))
     done = program("flame", "y + 1")
     assert done.returncode == 1
     assert 'such as --setup "y = torch.ones(4)"' in done.stderr

@@ -9,16 +9,19 @@ import click
 import pytest
 
 from tests.in_process import Program
-from torchmark import Measurement, TaskSpec, UsageError
+from torchmark import TaskSpec, UsageError
+from torchmark.analysis.summarise import StatementGroup, TimedStatement
 from torchmark.api import statements
-from torchmark.api.statements import Outcomes, StatementGroup, Stopwatch, TimeBudget, choose_budget, is_over
-from torchmark.cli.commands.cmd_time import as_json, show, show_failures
+from torchmark.api.statements import Outcomes, Stopwatch, TimeBudget, choose_budget, is_over
 from torchmark.cli.main import main
 from torchmark.cli.options import Seconds, ThreadCounts
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled
 from torchmark.model.times import Times
+from torchmark.report.as_json import plain_times
+from torchmark.report.text.failures import tell_statements
+from torchmark.report.text.measurement import describe_groups
 from torchmark.runner.worker import Worker
 
 BUDGET = TimeBudget(0.2, 10.0, False, None)
@@ -52,7 +55,7 @@ class FakeBackEnd:
     ) -> Outcomes:
         monkeypatch.setattr(statements, "measure_time", self.measure_time)
         monkeypatch.setattr(statements, "race", self.race)
-        stopwatch = Stopwatch(cast(Worker, None), Place("/"), budget, 3.0, **options)
+        stopwatch = Stopwatch(Outcomes(), cast(Worker, None), Place("/"), budget, 3.0, **options)
         stopwatch.time_all([TaskSpec(stmt, "s") for stmt in self.costs], threads)
         return stopwatch.outcomes
 
@@ -92,19 +95,19 @@ def test_statements_are_raced_after_each_has_shown_that_it_runs(monkeypatch: pyt
     # What failed with one thread is not tried with two.
     assert raced == [("a",), ("b",), ("c",), ("a", "c"), ("a",), ("c",), ("a", "c")]
     assert outcomes.failures == {"b": CRASH}
-    assert [(r.stmt, r.num_threads) for r in outcomes.results] == [("a", 1), ("c", 1), ("a", 2), ("c", 2)]
-    assert [group.rounds for group in outcomes.groups] == [[[1.0] * 8, [3.0] * 8]] * 2
+    assert [(r.spec.stmt, r.spec.num_threads) for r in outcomes.results] == [("a", 1), ("c", 1), ("a", 2), ("c", 2)]
+    assert [group.rounds for group in outcomes.groups] == [[(1.0,) * 8, (3.0,) * 8]] * 2
 
 
 def test_the_only_statement_that_runs_is_timed_as_one_alone_is(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeBackEnd({"a": 1.0, "b": 2.0}, failing=["a"])
     outcomes = fake.time(monkeypatch)
     assert isinstance(fake.jobs[-1], TimeJob)
-    assert [result.stmt for result in outcomes.results] == ["b"]
+    assert [result.spec.stmt for result in outcomes.results] == ["b"]
 
 
 def test_statements_that_fail_only_together_take_turns_in_processes_of_their_own(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake = FakeBackEnd({"a": 1e-6, "b": 2e-6}, together=False)
     outcomes = fake.time(monkeypatch)
@@ -116,17 +119,14 @@ def test_statements_that_fail_only_together_take_turns_in_processes_of_their_own
     turns = [job.stmt for job in fake.jobs if isinstance(job, TimeJob) and job.blocks is not None]
     assert all(set(turns[i : i + 2]) == {"a", "b"} for i in range(0, len(turns), 2))
     assert set(turns[::2]) == {"a", "b"}
-    show(outcomes.groups, set())
-    assert "because together they fail: The process was ended" in " ".join(capsys.readouterr().out.split())
+    text = describe_groups(outcomes.groups, 80)
+    assert "because together they fail: The process was ended" in " ".join(text.split())
 
 
-def test_one_statement_is_compared_with_itself_by_threads(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_statement_is_compared_with_itself_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeBackEnd({"x @ x": 1e-6})
     outcomes = fake.time(monkeypatch, (1, 2))
-    show(outcomes.groups, set())
-    lines = capsys.readouterr().out.splitlines()
+    lines = describe_groups(outcomes.groups, 80).splitlines()
     assert lines[1].startswith("x @ x ")
     assert [line[:11] for line in lines[2:4]] == ["  1 thread ", "  2 threads"]
     assert "ab" not in lines[-1]
@@ -180,47 +180,43 @@ STEADY = [1e-6, 1.01e-6, 0.99e-6, 1e-6, 1.02e-6, 0.98e-6]
 
 
 def group_of(*specs: TaskSpec, samples: Sequence[float] = STEADY, turns: bool = True) -> StatementGroup:
-    results = [Measurement(1, list(samples), spec) for spec in specs]
-    return StatementGroup(results, [result.times for result in results] if turns else None)
+    results = [TimedStatement(spec, Times(1, tuple(samples))) for spec in specs]
+    return StatementGroup(results, [result.times.per_run for result in results] if turns else None)
 
 
-def test_one_result_is_shown_in_full_with_its_interval(capsys: pytest.CaptureFixture[str]) -> None:
-    show([group_of(TaskSpec("x", "pass"))], set())
-    out = capsys.readouterr().out
+def test_one_result_is_shown_in_full_with_its_interval() -> None:
+    out = describe_groups([group_of(TaskSpec("x", "pass"))], 80)
     assert out.startswith("x\n  Median: 1.00 us\n")
-    assert "  The median lies between 0.980 us and 1.020 us (97% confidence).\n" in out
+    assert "  The median lies between 0.980 us and 1.020 us (97% confidence)." in out.splitlines()
     assert "NOTE" not in out
 
 
-def test_an_interval_is_rounded_alike_alone_and_in_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interval_is_rounded_alike_alone_and_in_a_table() -> None:
     close = [1.1902e-6, 1.1914e-6, 1.1957e-6, 1.1961e-6, 1.1988e-6, 1.2013e-6]
-    show([group_of(TaskSpec("x", "pass"), samples=close)], set())
-    assert "between 1.190 us and 1.201 us " in capsys.readouterr().out
-    show([group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), samples=close)], set())
-    assert capsys.readouterr().out.count(" 1.190 to 1.201 us ") == 2
+    alone = describe_groups([group_of(TaskSpec("x", "pass"), samples=close)], 80)
+    assert "between 1.190 us and 1.201 us " in alone
+    table = describe_groups([group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), samples=close)], 80)
+    assert table.count(" 1.190 to 1.201 us ") == 2
 
 
-def test_several_results_are_a_table_with_their_setup_and_notes_that_say_whose_they_are(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_several_results_are_a_table_with_their_setup_and_notes_that_say_whose_they_are() -> None:
     group = group_of(TaskSpec("x", "x = 1"), TaskSpec("y\nz", "x = 1"))
-    group.results[1].raw_times[:] = STEADY[:2]
-    show([group], {"number"})
-    out = capsys.readouterr().out
+    group.results[1] = group.results[1]._replace(times=Times(1, tuple(STEADY[:2])))
+    out = describe_groups([group], 80, used={"number"})
     assert out.startswith("setup: x = 1\n1 thread ")
     (note,) = [line for line in out.splitlines() if "NOTE" in line]
     assert note == "  NOTE: y ..., 1 thread: 2 samples; an interval of the median takes 6."
 
 
-def test_advice_that_fits_several_notes_is_given_once(capsys: pytest.CaptureFixture[str]) -> None:
-    show([group_of(*(TaskSpec(name, "pass") for name in "xyz"), samples=STEADY[:2])], set())
-    out = capsys.readouterr().out
+def test_advice_that_fits_several_notes_is_given_once() -> None:
+    out = describe_groups([group_of(*(TaskSpec(name, "pass") for name in "xyz"), samples=STEADY[:2])], 80)
     assert out.count("NOTE: ") == 3
     assert out.count("Take more with a larger --min-run-time.") == 1
 
 
-def show_rivals(*stmts: str, setup: str = "pass", threads: int = 1, **options: Any) -> None:
-    show([group_of(*(TaskSpec(stmt, setup, num_threads=threads) for stmt in stmts))], set(), **options)
+def show_rivals(*stmts: str, setup: str = "pass", threads: int = 1, **options: Any) -> str:
+    group = group_of(*(TaskSpec(stmt, setup, num_threads=threads) for stmt in stmts))
+    return describe_groups([group], 80, **options)
 
 
 @pytest.mark.parametrize(
@@ -232,38 +228,39 @@ def show_rivals(*stmts: str, setup: str = "pass", threads: int = 1, **options: A
     ],
 )
 def test_where_times_cannot_tell_the_command_that_can_is_named(
-    stmts: list[str], more: dict[str, Any], command: list[str], capsys: pytest.CaptureFixture[str]
+    stmts: list[str], more: dict[str, Any], command: list[str]
 ) -> None:
-    show_rivals(*stmts, **more)
-    *_, heading, line = capsys.readouterr().out.splitlines()
+    *_, heading, line = show_rivals(*stmts, **more).splitlines()
     assert heading == "To find out:"
     assert shlex.split(line) == ["torchmark", "ab", *command]
 
 
-def test_for_another_interpreter_there_is_no_such_command(capsys: pytest.CaptureFixture[str]) -> None:
-    show_rivals("x", "y", python="/usr/bin/python3")
-    out = capsys.readouterr().out
+def test_for_another_interpreter_there_is_no_such_command() -> None:
+    out = show_rivals("x", "y", python="/usr/bin/python3")
     assert "cannot tell" in out
     assert "torchmark ab" not in out
-    assert out.endswith("Measure for longer, with a larger --min-run-time.\n")
+    assert out.endswith("Measure for longer, with a larger --min-run-time.")
 
 
-def test_what_an_interrupt_left_is_said_to_be_measured_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
-    show([group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), turns=False)], set())
-    assert "Measured one after the other. These measurements cannot tell" in capsys.readouterr().out
+def test_what_an_interrupt_left_is_said_to_be_measured_one_after_the_other() -> None:
+    text = describe_groups([group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), turns=False)], 80)
+    assert "Measured one after the other. These measurements cannot tell" in text
 
 
 @pytest.mark.parametrize("stmt", ["", "pass", "# nothing"])
-def test_the_cost_of_the_empty_loop_is_called_that(stmt: str, capsys: pytest.CaptureFixture[str]) -> None:
-    show([group_of(TaskSpec(stmt, "pass"))], set())
-    assert "this is the empty loop's own cost" in capsys.readouterr().out
+def test_the_cost_of_the_empty_loop_is_called_that(stmt: str) -> None:
+    assert "this is the empty loop's own cost" in describe_groups([group_of(TaskSpec(stmt, "pass"))], 80)
+
+
+def as_json(outcomes: Outcomes) -> dict[str, Any]:
+    return plain_times(outcomes.groups, outcomes.measurements, outcomes.failures, "python")
 
 
 def test_json_has_raw_times_statistics_ratios_and_failures() -> None:
     group = group_of(TaskSpec("x", "pass"), TaskSpec("y", "pass"), samples=[2.0] * 6)
     assert group.rounds is not None
-    group.rounds[1] = [4.0] * 6
-    data = as_json(Outcomes([group], {"z": CRASH}), "python")
+    group.rounds[1] = (4.0,) * 6
+    data = as_json(Outcomes([group], {"z": CRASH}))
     assert [entry["summary"]["median_s"] for entry in data["measurements"]] == [2.0, 2.0]
     assert data["failures"] == [
         {"stmt": "z", "traceback": f"{CRASH.message}\n", "kind": "crashed", "message": CRASH.message}
@@ -282,7 +279,7 @@ def test_json_has_raw_times_statistics_ratios_and_failures() -> None:
 
 
 def test_json_of_one_result_has_its_caveats_and_compares_nothing() -> None:
-    data = as_json(Outcomes([group_of(TaskSpec("x", "pass"), samples=[4.0])], {}), "python")
+    data = as_json(Outcomes([group_of(TaskSpec("x", "pass"), samples=[4.0])], {}))
     (entry,) = data["measurements"]
     assert entry["raw_times"] == [4.0]
     assert entry["caveats"] == [{"kind": "few_samples", "samples": 1, "wanted": 6}]
@@ -297,18 +294,17 @@ def test_a_missing_file_and_an_unknown_name_are_said_with_what_to_do(
     assert "There is no file 'no/such-step.py' here." in capsys.readouterr().err
     unknown = Failure(FailureKind.RAISED, "NameError: name 'y' is not defined")
     late = Failure(FailureKind.TIMED_OUT, "It did not end within 1 s.")
-    show_failures({"y": unknown, "y + 1": unknown, "while True: pass": late, "f()": CRASH}, with_names=True)
-    assert capsys.readouterr().err.splitlines()[-2:] == [
+    failures = {"y": unknown, "y + 1": unknown, "while True: pass": late, "f()": CRASH}
+    assert tell_statements(failures, with_names=True)[-2:] == [
         'Define the name with --setup, such as --setup "y = torch.ones(4)".',
         "Give it more time with --timeout SECONDS.",
     ]
 
 
-def test_notes_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("COLUMNS", "70")
-    noisy = [Measurement(1, [1e-6 * (1 + i % 7) for i in range(40)], TaskSpec(stmt, "s")) for stmt in ("x" * 20, "y")]
-    show([StatementGroup(noisy)], set())
-    lines = capsys.readouterr().out.splitlines()
+def test_notes_fit_the_terminal() -> None:
+    noisy = Times(1, tuple(1e-6 * (1 + i % 7) for i in range(40)))
+    group = StatementGroup([TimedStatement(TaskSpec(stmt, "s"), noisy) for stmt in ("x" * 20, "y")])
+    lines = describe_groups([group], 70).splitlines()
     assert len([line for line in lines if line.startswith("  NOTE: ")]) >= 2
     assert max(map(len, lines)) <= 70
 
@@ -317,7 +313,7 @@ def test_notes_fit_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def test_code_that_does_not_compile_is_reported_without_starting_a_process(
     program: Program, monkeypatch: pytest.MonkeyPatch, stmts: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("torchmark.cli.commands.cmd_time.start_worker", refuse)
+    monkeypatch.setattr("torchmark.api.statements.start_worker", refuse)
     done = program("time", *stmts)
     assert done.returncode == 1
     assert done.stderr.count("SyntaxError: invalid syntax") == len(stmts)
@@ -325,8 +321,8 @@ def test_code_that_does_not_compile_is_reported_without_starting_a_process(
 
 
 def test_another_interpreter_may_know_more_syntax(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.cli.commands.cmd_time.open_worker", lambda python: (NotStarted(), Place("/")))
-    monkeypatch.setattr("torchmark.cli.commands.cmd_time.start_worker", refuse)
+    monkeypatch.setattr("torchmark.api.statements.open_worker", lambda *_: (NotStarted(), Place("/")))
+    monkeypatch.setattr("torchmark.api.statements.start_worker", refuse)
     with pytest.raises(Started):
         main(["time", "x +", "--python", "/another/python"])
 
