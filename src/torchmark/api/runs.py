@@ -296,7 +296,11 @@ def _differ(request: RunRequest, earlier: RunRequest, given: Collection[str]) ->
     if earlier.types:
         yield f"has types that only 'torchmark overrides' knows ({', '.join(earlier.types)})"
     if request.program != earlier.program:
-        yield f"is one of torchmark.run_benchmarks ({', '.join(earlier.program or ('without check',))})"
+        yield (
+            f"was begun by torchmark.run_benchmarks ({', '.join(earlier.program)})"
+            if earlier.program
+            else f"was begun without {', '.join(request.program)}"
+        )
     if any(option.startswith("only_") for option in given) and request.chosen != earlier.chosen:
         yield "has another selection of cases"
     for option, spelt in _FIXED_OPTIONS.items():
