@@ -166,7 +166,11 @@ def find_resumable(
         differences = [
             *(_began_elsewhere(info, earlier, store.path) if name is None else ()),
             *_differ(request, earlier, given),
-            *(_differ_in_cases(cases, store.load(info.id).plan.cases) if DICTIONARY in earlier.program else ()),
+            *(
+                _differ_in_cases(cases, store.load(info.id).plan.cases)
+                if cases and DICTIONARY in earlier.program
+                else ()
+            ),
         ]
         if not differences:
             sealed = is_sealed(info.seal, _list_sealed(info.id, earlier), os.environ)
