@@ -19,6 +19,7 @@ from torchmark import BenchmarkResult, GroupedSetup, GroupedStmts, run_benchmark
 from torchmark.model.outcome import FailureKind
 from torchmark.processes import make_scratch
 from torchmark.runner import compile_cases, worker
+from torchmark.store.runs import open_store
 
 SETUP = GroupedSetup("x = torch.ones(4)")
 SCRIPTED = GroupedStmts("y = x + 1", setup=SETUP, signature="f(x) -> y", torchscript=True)
@@ -140,3 +141,33 @@ def test_an_interrupt_while_workers_start_is_heeded_at_once() -> None:
     _, errors = program.communicate(timeout=15)
     assert "KeyboardInterrupt" in errors
     assert not glob.glob(f"{tempfile.gettempdir()}/torchmark-{program.pid:010}-*/graphs")
+
+
+KILLED = """
+import os, signal, sys, torchmark
+definition = {label: torchmark.GroupedStmts(f"{label} = 1") for label in "abc"}
+results = torchmark.run_benchmarks(definition, python=sys.argv[1], min_run_time=0.001, store="results.db")
+next(results)
+next(results)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_run_that_was_killed_goes_on_from_its_store(
+    stub_python: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program = subprocess.run([sys.executable, "-c", KILLED, stub_python], check=False)
+    assert program.returncode == -signal.SIGKILL
+    with open_store(Path("results.db"), read_only=True) as store:
+        (info,) = store.list_runs()
+        kept = store.load(info.id).outcomes
+    assert [one.order.case.label for one in kept] == [("a",), ("b",)]
+    definition = {label: GroupedStmts(f"{label} = 1") for label in "abc"}
+    results = run(definition, python=stub_python, store="results.db", resume=True)
+    assert [result.case.label for result in results] == [("a",), ("b",), ("c",)]
+    assert all(result.measurement is not None for result in results)
+    with open_store(Path("results.db"), read_only=True) as store:
+        (info,) = store.list_runs()
+        assert info.finished is not None
+        assert store.load(info.id).outcomes[:2] == kept

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
 import textwrap
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import Measurement, make_measurement
+from torchmark.api.runs import DICTIONARY, NAMES, RunRequest, RunTask, check_name, find_resumable
 from torchmark.define.discovery import discover
 from torchmark.define.expand import expand, flatten
-from torchmark.define.selection import Selection, parse
+from torchmark.define.selection import CaseOptions, Selection, parse
 from torchmark.define.selection import select as select_cases
 from torchmark.errors import DefinitionError, UsageError
 from torchmark.model.case import Case
 from torchmark.model.compiling import CompileCosts
 from torchmark.model.line import name_value
-from torchmark.model.outcome import Failure
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Sampling, Target
+from torchmark.model.outcome import Failure, Outcome
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
+from torchmark.model.shard import SHARD
 from torchmark.model.task import TaskSpec
+from torchmark.model.times import Times
 from torchmark.report.caveats import state_fact
 from torchmark.report.html.fragments import NotebookPanel, render_panel
 from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
@@ -30,11 +36,12 @@ from torchmark.report.text.failures import describe_failure, describe_fault, sum
 from torchmark.report.text.run_table import describe_compile_costs, tell_compile_costs
 from torchmark.report.text.terminal import wrap
 from torchmark.report.text.units import format_time
-from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import Models, prepare
+from torchmark.runner.backend import StopRequest
+from torchmark.runner.local import LocalBackend
+from torchmark.runner.machine import choose_cores
 from torchmark.runner.spec import choose_layouts
-from torchmark.runner.variant_check import Prepared
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.runs import open_store
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -107,6 +114,10 @@ class BenchmarkResult:
             yield textwrap.indent(describe_failure(failure), "  ")
 
 
+# A program says all of what a command may leave open.
+_GIVEN = frozenset((NAMES, "only_k", "metrics", "repeat", "min_run_time", "layouts", "timeout", SHARD, "python"))
+
+
 def run_benchmarks(
     benchmarks: Mapping[Any, Any] | str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     select: str = "",
@@ -118,8 +129,14 @@ def run_benchmarks(
     check: bool | None = None,
     python: str | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    store: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    resume: bool = False,
+    cores: str | None = None,
 ) -> Iterator[BenchmarkResult]:
-    """Measure every case, one after the other; a case that fails costs the others nothing.
+    """Measure every case, and yield results in the order of the cases; a case that fails costs the others nothing.
+
+    What is timed has the machine for itself; counting shares its cores, and goes on while you handle a result.
 
     benchmarks: a definition, or names of suites ("standard", "modern") and paths of files that define `BENCHMARKS`.
     select: which cases, as in `torchmark list -k`: `"linear and not cpp"`.
@@ -128,23 +145,54 @@ def run_benchmarks(
         all, None leaves it to each suite.
     python: another interpreter, with its own torch. It sees none of your modules.
     timeout_s: for each process that is started.
+    store: a file that keeps each outcome as soon as it exists, in a run for `torchmark show` and `torchmark compare`.
+    name: what to call that run; with `resume`, the run that is continued.
+    resume: continue the newest run of the store that asked for the same, or the one that is named. What is done is
+        not measured again. Of a dictionary all cases have to be the same; a file may have changed.
+    cores: how many cores to use, or which, such as "0,2-3"; None uses all.
 
     >>> from torchmark import GroupedStmts
     >>> for result in run_benchmarks({"add": GroupedStmts("torch.ones(4) + 1")}, min_run_time=0.01):
     ...     print(result.case.label, result.measurement.median > 0)
     ('add',) True
     """
-    for name, flag in (("time", time), ("count", count), ("check", check)):
-        if flag not in (True, False) and not (name == "check" and flag is None):
-            raise UsageError(f"`{name}` is True or False, not {flag!r}.")
+    for parameter, flag in (("time", time), ("count", count), ("check", check), ("resume", resume)):
+        if flag not in (True, False) and not (parameter == "check" and flag is None):
+            raise UsageError(f"`{parameter}` is True or False, not {flag!r}.")
     if not time and not count:
         raise UsageError("There is nothing to do: ask for `time`, for `count`, or for both.")
-    for name, seconds in (("min_run_time", min_run_time), ("timeout_s", timeout_s)):
+    for parameter, seconds in (("min_run_time", min_run_time), ("timeout_s", timeout_s)):
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-            raise UsageError(f"`{name}` is a number of seconds, not {seconds!r}.")
-    metrics = tuple(metric for metric, asked in ((Metric.WALL, time), (Metric.COUNT, count)) if asked)
-    wanted = Sampling(metrics, min_run_time, choose_layouts(layouts), timeout_s=timeout_s)
-    return _run(choose_cases(benchmarks, select, check), Target(python=python), wanted)
+            raise UsageError(f"`{parameter}` is a number of seconds, not {seconds!r}.")
+    if store is None and (resume or name is not None):
+        raise UsageError("Say with `store` where the run is kept that is to be named or resumed.")
+    if not resume:
+        check_name(name)
+    choose_layouts(layouts)
+    cases = choose_cases(benchmarks, select, check)
+    usable = choose_cores(cores)
+    is_dictionary = isinstance(benchmarks, Mapping)
+    checking = () if check is None else (f"check={check}",)
+    request = RunRequest(
+        names=() if is_dictionary else tuple(_list_names(benchmarks)),
+        chosen=CaseOptions(k=(select,) if select.strip() else ()),
+        metrics=tuple(metric for metric, asked in ((Metric.WALL, time), (Metric.COUNT, count)) if asked),
+        targets=(Target(python=python),),
+        repeat=1,
+        min_run_time=min_run_time,
+        layouts=layouts,
+        timeout=timeout_s,
+        program=(DICTIONARY, *checking) if is_dictionary else checking,
+    )
+    path, resumed = None if store is None else Path(store), None
+    if path is not None:
+        # What is wrong with the store is told now, too.
+        with open_store(path, create=not resume) as opened:
+            resumed = find_resumable(opened, request, _GIVEN, name, cases) if resume else None
+    if resumed is not None:
+        request = resumed.request
+    name = name or (DICTIONARY if is_dictionary else None)
+    return _run(RunTask(None, request.make_plan(cases), request, resumed, name), usable, path)
 
 
 def choose_cases(benchmarks: object, select: str, check: bool | None) -> list[Case]:
@@ -176,46 +224,51 @@ def _list_names(benchmarks: object) -> list[str]:
     return [os.fspath(name) for name in names]
 
 
-def _run(cases: Sequence[Case], target: Target, wanted: Sampling) -> Iterator[BenchmarkResult]:
+def _run(task: RunTask, cores: Sequence[int], store_path: Path | None) -> Iterator[BenchmarkResult]:
+    """The results of a run, each as soon as it and those before it are complete."""
+    came: dict[Order, Outcome] | None = None
+    left = deque(task.plan.cases)
     with contextlib.ExitStack() as stack:
-        lab = Lab(target)
-        stack.callback(lab.close)
-        lab.start()
-        prepared = prepare(cases, lab.bench(wanted.timeout_s), stack.enter_context(Models(os.environ)), os.environ)
-        counter = lab.make_counter()
-        for case in cases:
-            outcome = prepared[case]
-            if isinstance(outcome, Failure):
-                yield BenchmarkResult(case, failures=(outcome,))
-            else:
-                yield _measure(outcome, lab, counter, wanted)
+        if store_path is not None:
+            task.store = stack.enter_context(open_store(store_path))
+        backend = stack.enter_context(contextlib.closing(LocalBackend(cores, for_program=True)))
+        events = stack.enter_context(contextlib.closing(task.run(backend, StopRequest())))
+        # Once more after the last event, for what was complete before.
+        for event in itertools.chain(events, (None,)):
+            came = task.load_settled() if came is None else came
+            if isinstance(event, Outcome):
+                came[event.order] = event
+            while left:
+                orders = [Order(left[0], task.plan.targets[0], metric) for metric in task.plan.sampling.metrics]
+                if not all(order in came for order in orders):
+                    break
+                yield make_result(left.popleft(), [came.pop(order) for order in orders])
 
 
-def _measure(prepared: Prepared, lab: Lab, counter: Worker, wanted: Sampling) -> BenchmarkResult:
-    case, failures = prepared.case, []
+def make_result(case: Case, outcomes: Sequence[Outcome]) -> BenchmarkResult:
+    """What became of a case, by what became of its orders."""
     spec = _describe(case)
-    measurement = stats = costs = None
-    if Metric.WALL in wanted.metrics:
-        timed, _ = lab.time(prepared, wanted)
-        if isinstance(timed, Failure):
-            failures.append(timed)
-        elif isinstance(timed, CompileCosts):
-            costs, measurement = timed, make_measurement(timed.steady, spec)
+    measurement = stats = costs = unchecked = None
+    failures = {}
+    for outcome in outcomes:
+        result = outcome.result
+        unchecked = outcome.unchecked or unchecked
+        if isinstance(result, Failure):
+            # What cannot be prepared fails once for all that was to be measured.
+            failures[result, outcome.began, outcome.ended] = result
+        elif isinstance(result, CompileCosts):
+            costs, measurement = result, make_measurement(result.steady, spec)
+        elif isinstance(result, Times):
+            measurement = make_measurement(result, spec)
         else:
-            measurement = make_measurement(timed, spec)
-    if Metric.COUNT in wanted.metrics:
-        counted, environment = lab.count(prepared, wanted, counter)
-        if isinstance(counted, Failure):
-            failures.append(counted)
-        else:
-            stats = make_stats(spec, counted, environment)
+            stats = make_stats(spec, result, outcome.environment)
     return BenchmarkResult(
         case=case,
         measurement=measurement,
         stats=stats,
         compile_costs=costs,
-        failures=tuple(failures),
-        unchecked=prepared.unchecked,
+        failures=tuple(failures.values()),
+        unchecked=unchecked,
     )
 
 

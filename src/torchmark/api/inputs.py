@@ -8,6 +8,7 @@ import importlib
 import inspect
 import math
 import os
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,10 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, race
 from torchmark.stats.intervals import PairedRatio, compare_paired
 
 T = TypeVar("T")
+
+DEFAULT_PRESET = "small"
+# As large as those of torch.utils.benchmark.
+FULL = "full"
 
 # As many names of a module as an error lists.
 MOST_NAMES = 10
@@ -137,6 +142,53 @@ def find_dtype(name: str) -> torch.dtype:
             f"torch has no dtype {name!r}. There are float32, int64, bool, complex64, bfloat16 and others."
         )
     return found
+
+
+def choose_fuzzer(texts: Sequence[str]) -> str:
+    """One that makes what the texts use: two operands if there is a `y`.
+
+    >>> choose_fuzzer(["x + y", "torch.add(x, y)"]), choose_fuzzer(["x.yield_()", "yy = x"])
+    ('binary', 'unary')
+    """
+    return "binary" if any(re.search(r"(?<![\w.])y(?!\w)", text) for text in texts) else "unary"
+
+
+@dataclasses.dataclass(frozen=True)
+class FuzzerOptions:
+    """A fuzzer by its name, and what it is to be like."""
+
+    name: str
+    preset: str | None = None
+    seed: int | None = None
+    dtypes: str | None = None
+    device: str | None = None
+
+    def make(self) -> list[tuple[str | None, Fuzzer]]:
+        """A fuzzer for each type of elements, by the type's name."""
+        names = [None] if self.dtypes is None else [name.strip() for name in self.dtypes.split(",")]
+        options = {"device": self.device, "seed": self.seed, "preset": self.preset}
+        if ":" not in self.name:
+            # Those of the user's decide for themselves what they are like if nothing is said.
+            options |= {"seed": self.seed or 0, "preset": self.preset or DEFAULT_PRESET}
+        if options["preset"] == FULL:
+            options["preset"] = None
+        given = {name: value for name, value in options.items() if value is not None}
+        made = []
+        for name in names:
+            dtype = {} if name is None else {"dtype": find_dtype(name)}
+            made.append((name, make_fuzzer(self.name, {**given, **dtype})))
+        return made
+
+    def spell(self, seed: int) -> dict[str, Any]:
+        """The options that give the same inputs again."""
+        own = ":" not in self.name
+        return {
+            "fuzzer": self.name,
+            "preset": self.preset or (DEFAULT_PRESET if own else None),
+            "seed": seed if own else self.seed,
+            "dtype": self.dtypes,
+            "device": self.device,
+        }
 
 
 def _look_up(name: str) -> Any:
@@ -315,6 +367,20 @@ def race_away(
     with contextlib.closing(backend.race(races, StopRequest(), alike=len(job.stmts) == 1)) as answers:
         for asked, raced in answers:
             yield make_result(asked.input, job, raced.result, raced.environment)
+
+
+def race_inputs(
+    inputs: Iterable[FuzzedInput],
+    job: RaceJob,
+    python: str | None,
+    timeout_s: float,
+    cluster: ClusterBackend | None,
+    tell_waiting: Callable[[], None],
+) -> Iterator[FuzzedResult]:
+    """Carry a job out on each of the inputs: on the cluster if there is one, else here."""
+    if cluster is None:
+        return race_on(inputs, job, python, timeout_s, tell_waiting)
+    return race_away(inputs, job, python, timeout_s, cluster)
 
 
 def make_result(

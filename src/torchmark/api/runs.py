@@ -4,132 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
-import hmac
-import json
 import os
-import platform
-import secrets
 import shlex
 import shutil
-import stat
 import sys
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from torchmark import __version__
-from torchmark.analysis.estimate import Estimator, pick_orders
+from torchmark.analysis.estimate import Estimate, Estimator, History, estimate, pick_orders
 from torchmark.compare.comparison import Comparison
 from torchmark.compare.confirm import Note
 from torchmark.define.discovery import DEFAULT_SUITES, list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
-from torchmark.model.outcome import Begun, Event, Failure, Outcome
+from torchmark.model.outcome import Begun, Event, Failure, Outcome, may_pass_later
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.shard import SHARD, Shard, read_shard
-from torchmark.report.progress import Advance, PairedAdvance, make_progress
+from torchmark.report.progress import Advance, NoProgress, PairedAdvance, Progress, make_progress
 from torchmark.report.text.run_summary import SHORT_ID
 from torchmark.report.text.terminal import printable
 from torchmark.runner.backend import Backend, StopRequest, Terminated, interrupts_stop
 from torchmark.runner.machine import describe_host, describe_sources, read_cpu_model
 from torchmark.runner.spec import FIXED, choose_layouts
-from torchmark.store.runs import DEFAULT_STORE, Recorder, Store
-
-# As long as what SHA-256 gives: a longer key makes an HMAC no stronger (RFC 2104, section 3).
-KEY_BYTES = 32
-_KEY_FILE = "seal.key"
-_FOR_OTHERS = 0o077
-
-
-def seal(what: Sequence[object], environ: Mapping[str, str], root: Path = Path("/")) -> str:
-    """A seal over plain values and the identity of this machine; empty where the user's key cannot be kept safely."""
-    key = _read_key(environ) or _make_key(environ)
-    return "" if key is None else _compute(key, what, root)
-
-
-def is_sealed(found: str, what: Sequence[object], environ: Mapping[str, str], root: Path = Path("/")) -> bool:
-    """Whether this is the seal that `seal` gives for the same values. Makes no key."""
-    key = _read_key(environ)
-    return key is not None and hmac.compare_digest(found.encode(errors="replace"), _compute(key, what, root).encode())
-
-
-def _compute(key: bytes, what: Sequence[object], root: Path) -> str:
-    # In ASCII, so that names of files that are not UTF-8 can be sealed too.
-    text = json.dumps([*_identify_machine(root), *what], sort_keys=True)
-    return hmac.new(key, text.encode("ascii"), hashlib.sha256).hexdigest()
-
-
-def _identify_machine(root: Path) -> list[str]:
-    """The name of the machine, which may be shared by several, and the number that systemd gave it."""
-    try:
-        number = (root / "etc/machine-id").read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        number = ""
-    return [platform.node(), number]
-
-
-def _find_folder(environ: Mapping[str, str]) -> Path | None:
-    """The user's folder for what programs remember. The convention demands an absolute path and ignores others."""
-    if os.path.isabs(environ.get("XDG_STATE_HOME", "")):
-        return Path(environ["XDG_STATE_HOME"], "torchmark")
-    if os.path.isabs(environ.get("HOME", "")):
-        return Path(environ["HOME"], ".local", "state", "torchmark")
-    return None
-
-
-def _read_key(environ: Mapping[str, str]) -> bytes | None:
-    """The key; None if there is none, or if others could have read or written it."""
-    folder = _find_folder(environ)
-    if folder is None:
-        return None
-    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-        place = _open_private(folder, os.O_RDONLY | os.O_DIRECTORY, stack)
-        file = None if place is None else _open_private(_KEY_FILE, os.O_RDONLY | os.O_NONBLOCK, stack, place)
-        if file is not None and stat.S_ISREG(os.fstat(file).st_mode):
-            key = os.read(file, KEY_BYTES + 1)
-            return key if len(key) == KEY_BYTES else None
-    return None
-
-
-def _make_key(environ: Mapping[str, str]) -> bytes | None:
-    """A new key, or the one that another process made meanwhile. A file that is there already is not touched."""
-    folder = _find_folder(environ)
-    if folder is None:
-        return None
-    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        place = _open_private(folder, os.O_RDONLY | os.O_DIRECTORY, stack)
-        if place is None:
-            return None
-        draft = f".{secrets.token_hex(8)}.part"
-        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=place)
-        stack.callback(os.unlink, draft, dir_fd=place)
-        with open(number, "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(number)
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, _KEY_FILE, src_dir_fd=place, dst_dir_fd=place)
-    return _read_key(environ)
-
-
-def _open_private(path: str | Path, flags: int, stack: contextlib.ExitStack, place: int | None = None) -> int | None:
-    """A descriptor of a file or folder that belongs to the user alone, and is not a link; else None."""
-    number = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
-    stack.callback(os.close, number)
-    found = os.fstat(number)
-    return number if found.st_uid == os.geteuid() and not found.st_mode & _FOR_OTHERS else None
-
+from torchmark.store.plain import content_hash
+from torchmark.store.runs import DEFAULT_STORE, Recorder, Store, open_store
+from torchmark.store.seals import is_sealed, seal
 
 NAMES = "names"
 FOLDER = "folder"
 TYPES = "types"
+PROGRAM = "program"
+DICTIONARY = "dictionary"
 # What stays as it was when a run goes on, and how it is spelt.
 _FIXED_OPTIONS = {
     "metrics": "--metric",
@@ -158,6 +70,8 @@ class RunRequest:
     """Types of the user's, which `torchmark overrides` was given."""
     shard: Shard | None = None
     """The part of the plan that is to be carried out; None for all of it."""
+    program: tuple[str, ...] = ()
+    """What no option of the command says: that cases are those of a dictionary, or whether all are checked."""
 
     def make_plan(self, cases: Sequence[Case]) -> Plan:
         """What that means for these cases."""
@@ -175,9 +89,10 @@ class RunRequest:
     def options(self, store_path: Path) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """How cases are chosen, and where their files are, in a form that can be kept."""
         chosen: Mapping[str, tuple[str, ...]] = dataclasses.asdict(self.chosen)
-        named = (NAMES, self.names or DEFAULT_SUITES), (FOLDER, (locate_folder(store_path),))
-        given = {**chosen, TYPES: self.types, SHARD: (str(self.shard),) if self.shard else ()}
-        return (*named, *((name, values) for name, values in given.items() if values))
+        names = () if DICTIONARY in self.program else self.names or DEFAULT_SUITES
+        given = {NAMES: names, FOLDER: (locate_folder(store_path),), **chosen, TYPES: self.types}
+        given |= {SHARD: (str(self.shard),) if self.shard else (), PROGRAM: self.program}
+        return tuple((name, values) for name, values in given.items() if values)
 
 
 def plan_targets(python: str | None, envs: Sequence[tuple[str, str]]) -> tuple[Target, ...]:
@@ -204,56 +119,65 @@ def check_name(name: str | None) -> None:
         )
 
 
-def describe_run(wish: RunRequest, plan: Plan, name: str | None, store_path: Path) -> RunInfo:
+def describe_run(request: RunRequest, plan: Plan, name: str | None, store_path: Path) -> RunInfo:
     """A new run: what is known of it before it begins."""
     run_id = uuid.uuid4().hex
     return RunInfo(
         id=run_id,
-        name=name or "+".join(Path(one).stem or one for one in wish.names or DEFAULT_SUITES),
+        name=name or "+".join(Path(one).stem or one for one in request.names or DEFAULT_SUITES),
         created=time.time(),
         finished=None,
         torchmark=__version__,
         host=describe_host(os.environ),
         sources=describe_sources(case.suite for case in plan.cases),
         seed=int(FIXED["PYTHONHASHSEED"]),
-        options=wish.options(store_path),
-        seal=seal(_list_sealed(run_id, dataclasses.replace(wish, targets=plan.targets)), os.environ),
+        options=request.options(store_path),
+        seal=seal(_list_sealed(run_id, dataclasses.replace(request, targets=plan.targets)), os.environ),
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class ResumableRun:
-    """A run to go on with, and what was asked for then."""
+    """A run to go on with."""
 
     info: RunInfo
-    wish: RunRequest
+    request: RunRequest
+    """What was asked for when it began."""
     sees_folder: bool
     """Whether its cases may import what lies in the working folder: the user began it here, or names its benchmarks."""
 
 
-def find_resumable(store: Store, wish: RunRequest, given: Collection[str], name: str | None) -> ResumableRun:
+def find_resumable(
+    store: Store, request: RunRequest, given: Collection[str], name: str | None, cases: Sequence[Case] = ()
+) -> ResumableRun:
     """The newest run that fits the options on the command line, or the one that is named.
 
     What is measured and how stays what it was; only the time limit may be another. A run that this user did not begin
-    here, as far as can be shown, starts and imports nothing but what stands on the command line.
+    here, as far as can be shown, starts and imports nothing but what stands on the command line. `cases` are those of
+    a dictionary, which have to be the same.
     """
     candidates = store.list_runs() if name is None else _list_named(store, name, given)
     if not candidates:
         raise UsageError("There is no run to go on with.")
     problem = ""
     for info in candidates:
-        known = _read_wish(info, store.load(info.id, select=lambda _: False).plan)
+        earlier = _read_request(info, store.load(info.id, select=lambda _: False).plan)
         # Who names a run means it, wherever it began.
         differences = [
-            *(_began_elsewhere(info, known, store.path) if name is None else ()),
-            *_differ(wish, known, given),
+            *(_began_elsewhere(info, earlier, store.path) if name is None else ()),
+            *_differ(request, earlier, given),
+            *(
+                _differ_in_cases(cases, store.load(info.id).plan.cases)
+                if cases and DICTIONARY in earlier.program
+                else ()
+            ),
         ]
         if not differences:
-            sealed = is_sealed(info.seal, _list_sealed(info.id, known), os.environ)
+            sealed = is_sealed(info.seal, _list_sealed(info.id, earlier), os.environ)
             if not sealed:
-                _refuse_unnamed(info, known, given, store.path)
-            timeout = wish.timeout if "timeout" in given else known.timeout
-            return ResumableRun(info, dataclasses.replace(known, timeout=timeout), sealed or NAMES in given)
+                _refuse_unnamed(info, earlier, given, store.path)
+            timeout = request.timeout if "timeout" in given else earlier.timeout
+            return ResumableRun(info, dataclasses.replace(earlier, timeout=timeout), sealed or NAMES in given)
         problem = problem or f"{info.name} ({info.id[:8]}) {differences[0]}"
     raise UsageError(
         f"There is no run to go on with that fits: {problem}. A run goes on as it began, and where: leave "
@@ -269,7 +193,7 @@ def _list_named(store: Store, name: str, given: Collection[str]) -> tuple[RunInf
     return tuple(info for info in store.list_runs() if info.name == name)
 
 
-def _read_wish(info: RunInfo, plan: Plan) -> RunRequest:
+def _read_request(info: RunInfo, plan: Plan) -> RunRequest:
     options = dict(info.options)
     fields = {field.name for field in dataclasses.fields(CaseOptions)}
     sampling = plan.sampling
@@ -292,15 +216,16 @@ def _read_wish(info: RunInfo, plan: Plan) -> RunRequest:
         blocks=sampling.blocks,
         types=options.get(TYPES, ()),
         shard=read_shard(info),
+        program=options.get(PROGRAM, ()),
     )
 
 
-def _began_elsewhere(info: RunInfo, known: RunRequest, store_path: Path) -> Iterator[str]:
+def _began_elsewhere(info: RunInfo, earlier: RunRequest, store_path: Path) -> Iterator[str]:
     """Where a run began, if it was not here: files of the same names are others there, and so are the times."""
     if info.host.cpu_model != read_cpu_model(Path("/")):
         yield f"was begun on another machine ({info.host.cpu_model})"
     folder = next(iter(dict(info.options).get(FOLDER, ())), None)
-    has_files = not set(known.names) <= set(list_suites())
+    has_files = not set(earlier.names) <= set(list_suites())
     if folder is not None and has_files and folder != locate_folder(store_path):
         there = os.path.normpath(os.path.join(os.path.dirname(os.path.realpath(store_path)), folder))
         yield f"was begun in another folder ({there})"
@@ -326,30 +251,30 @@ def _locate_programs(targets: Sequence[Target]) -> list[tuple[str, str]]:
     ]
 
 
-def _list_sealed(run_id: str, wish: RunRequest) -> list[object]:
+def _list_sealed(run_id: str, request: RunRequest) -> list[object]:
     """All that decides what a run starts and imports, as it is found from here."""
     return [
         run_id,
         os.getcwd(),
-        _resolve(wish.names or DEFAULT_SUITES),
-        _locate_programs(wish.targets),
-        wish.types,
-        dataclasses.asdict(wish.chosen),
+        _resolve(request.names or DEFAULT_SUITES),
+        _locate_programs(request.targets),
+        request.types,
+        dataclasses.asdict(request.chosen),
     ]
 
 
-def _refuse_unnamed(info: RunInfo, known: RunRequest, given: Collection[str], store_path: Path) -> None:
+def _refuse_unnamed(info: RunInfo, earlier: RunRequest, given: Collection[str], store_path: Path) -> None:
     """Start nothing, and import nothing, that only the store names: it may be a stranger's."""
     own = os.path.abspath(sys.executable)
-    unnamed = [] if NAMES in given else [f"import {path}" for path in _list_files(known.names)]
+    unnamed = [] if NAMES in given else [f"import {path}" for path in _list_files(earlier.names)]
     if not {"python", "envs"} & set(given):
-        unnamed += [f"start {path}" for _, path in _locate_programs(known.targets) if path != own]
+        unnamed += [f"start {path}" for _, path in _locate_programs(earlier.targets) if path != own]
     if unnamed:
         lines = "".join(f"\n  {printable(line)}" for line in dict.fromkeys(unnamed))
         raise UsageError(
             f"Nothing was started. The run {printable(info.name)} ({info.id[:SHORT_ID]}) would{lines}\n"
             "and nothing shows that you began it on this machine, in this folder. If you trust all of this, name it "
-            f"again:\n  {spell_resume(info, known.targets, store_path)}"
+            f"again:\n  {spell_resume(info, earlier.targets, store_path)}"
         )
 
 
@@ -368,21 +293,76 @@ def spell_resume(info: RunInfo, targets: Sequence[Target], store_path: Path) -> 
     return printable(shlex.join(words))
 
 
-def _differ(wish: RunRequest, known: RunRequest, given: Collection[str]) -> Iterator[str]:
+def _differ(request: RunRequest, earlier: RunRequest, given: Collection[str]) -> Iterator[str]:
     """What was asked for otherwise then, of all that is asked for now."""
-    if NAMES in given and _resolve(wish.names) != _resolve(known.names):
-        yield f"has benchmarks {' '.join(known.names)}, not {' '.join(wish.names)}"
-    if known.types:
-        yield f"has types that only 'torchmark overrides' knows ({', '.join(known.types)})"
-    if any(option.startswith("only_") for option in given) and wish.chosen != known.chosen:
+    if NAMES in given and _resolve(request.names) != _resolve(earlier.names):
+        yield f"has benchmarks {' '.join(earlier.names)}, not {' '.join(request.names)}"
+    if earlier.types:
+        yield f"has types that only 'torchmark overrides' knows ({', '.join(earlier.types)})"
+    if request.program != earlier.program:
+        yield (
+            f"was begun by torchmark.run_benchmarks ({', '.join(earlier.program)})"
+            if earlier.program
+            else f"was begun without {', '.join(request.program)}"
+        )
+    if any(option.startswith("only_") for option in given) and request.chosen != earlier.chosen:
         yield "has another selection of cases"
     for option, spelt in _FIXED_OPTIONS.items():
-        if option in given and getattr(wish, option) != getattr(known, option):
+        if option in given and getattr(request, option) != getattr(earlier, option):
             yield f"has another {spelt}"
-    if SHARD in given and wish.shard != known.shard:
-        yield f"is {f'shard {known.shard}' if known.shard else 'no shard'}, not shard {wish.shard}"
-    if {"python", "envs"} & set(given) and _locate_programs(wish.targets) != _locate_programs(known.targets):
+    if SHARD in given and request.shard != earlier.shard:
+        yield f"is {f'shard {earlier.shard}' if earlier.shard else 'no shard'}, not shard {request.shard}"
+    if {"python", "envs"} & set(given) and _locate_programs(request.targets) != _locate_programs(earlier.targets):
         yield "has other interpreters"
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """What a run would begin with: its request, and what the store knows of it."""
+
+    request: RunRequest
+    sees_folder: bool = True
+    history: History = dataclasses.field(default_factory=dict)
+    settled: frozenset[Hashable] = frozenset()
+    """The orders of an earlier run whose outcomes stay."""
+
+    def estimate(self, plan: Plan, cores: int) -> Estimate:
+        """How long the orders of a plan take that are still missing."""
+        orders = [order for order in plan.orders if _identify(order) not in self.settled]
+        return estimate(orders, plan.sampling, self.history, cores)
+
+
+def look_ahead(request: RunRequest, store_path: Path, given: Collection[str] | None, name: str | None) -> Forecast:
+    """What is known before a run begins; before one goes on, where the options of the command are `given`.
+
+    This leaves no trace: where there is no store yet, there is none afterwards.
+    """
+    if given is None and not store_path.exists():
+        return Forecast(request)
+    with open_store(store_path, read_only=True) as store:
+        if given is None:
+            return Forecast(request, history=store.durations(request.make_plan(()).sampling))
+        resumed = find_resumable(store, request, given, name)
+        request, earlier = resumed.request, store.load(resumed.info.id)
+        longer = request.timeout > earlier.plan.sampling.timeout_s
+        settled = (_identify(one.order) for one in earlier.outcomes if not _is_worth_another_try(one, longer))
+        history = store.durations(request.make_plan(()).sampling)
+        return Forecast(request, resumed.sees_folder, history, frozenset(settled))
+
+
+def _is_worth_another_try(outcome: Outcome, longer: bool) -> bool:
+    return isinstance(outcome.result, Failure) and may_pass_later(outcome.result, longer=longer)
+
+
+def _identify(order: Order) -> Hashable:
+    """An order by what is measured: tags may be others."""
+    return order.case.suite, content_hash(order.case), order.target, order.metric, order.round
+
+
+def _differ_in_cases(cases: Sequence[Case], earlier: Sequence[Case]) -> Iterator[str]:
+    """Whether a dictionary, of which there is no file, has the cases that it had then."""
+    if [content_hash(case) for case in cases] != [content_hash(case) for case in earlier]:
+        yield "has other cases"
 
 
 CASE_FAILED = 1
@@ -390,24 +370,59 @@ INTERRUPTED = 130
 # What shells add to the number of the signal that ended a program.
 SIGNALLED = 128
 
+Display: TypeAlias = Callable[[Advance], Progress[Event]]
+"""Makes what shows how far a run is."""
 
-@dataclasses.dataclass(frozen=True)
+
+@dataclasses.dataclass
 class RunTask:
-    """What is to be done, and where it is kept."""
+    """A run from its plan to its last outcome; it is kept in a store if there is one."""
 
-    store: Store
+    store: Store | None
     plan: Plan
-    wish: RunRequest
-    known: ResumableRun | None
-    name: str | None
+    request: RunRequest
+    resumed: ResumableRun | None = None
+    name: str | None = None
+    recorder: Recorder | None = dataclasses.field(default=None, init=False)
+    """Writes to the store, once the run has begun there."""
 
-    def open(self, backend: Backend) -> Recorder:
+    def pick(self, orders: Iterable[Order]) -> tuple[Order, ...]:
+        """Those that are to be carried out here: a shard leaves the others to others."""
+        return pick_orders(orders, self.plan, self.request.shard)
+
+    def run(
+        self, backend: Backend, stop: StopRequest, display: Display = lambda _: NoProgress()
+    ) -> Generator[Event, None, None]:
+        """Carry out the orders that are missing. Each outcome is saved before it is handed on.
+
+        Closing the generator ends what runs, and keeps what is saved.
+        """
+        self.recorder = self._open(backend)
+        with self.recorder or contextlib.nullcontext():
+            try:
+                yield from self._follow(backend, stop, display)
+            finally:
+                if self.recorder is not None:
+                    self.recorder.finish()
+
+    def load_settled(self) -> dict[Order, Outcome]:
+        """Earlier outcomes of the orders that are not missing, once the run goes on."""
+        if self.store is None or self.recorder is None or self.resumed is None:
+            return {}
+        earlier = self.store.load(self.resumed.info.id, profiles=True).outcomes
+        found = {_identify(outcome.order): outcome for outcome in earlier}
+        settled = set(self.plan.orders) - set(self.recorder.missing)
+        return {order: found[_identify(order)] for order in self.plan.orders if order in settled}
+
+    def _open(self, backend: Backend) -> Recorder | None:
         """Begin, once it is certain that something can be done; or go on, if something is left to do."""
-        if self.known is None:
+        if self.store is None or self.resumed is None:
             if self.pick(self.plan.orders):
                 backend.open(self.plan)
-            return self.store.begin(self.plan, describe_run(self.wish, self.plan, self.name, self.store.path))
-        recorder = self.store.resume(self.known.info.id, self.plan)
+            if self.store is None:
+                return None
+            return self.store.begin(self.plan, describe_run(self.request, self.plan, self.name, self.store.path))
+        recorder = self.store.resume(self.resumed.info.id, self.plan)
         try:
             if self.pick(recorder.missing):
                 backend.open(self.plan)
@@ -416,51 +431,50 @@ class RunTask:
             raise
         return recorder
 
-    def pick(self, orders: Iterable[Order]) -> tuple[Order, ...]:
-        """Those that are to be carried out here: a shard leaves the others to others."""
-        return pick_orders(orders, self.plan, self.wish.shard)
+    def _follow(self, backend: Backend, stop: StopRequest, display: Display) -> Generator[Event, None, None]:
+        plan, recorder = self.plan, self.recorder
+        orders = self.pick(plan.orders if recorder is None else recorder.missing)
+        if not orders:
+            return
+        history = {} if self.store is None else self.store.durations(plan.sampling)
+        total = len(self.pick(plan.orders))
+        done = total - len(orders)
+        # Failures that are tried again are not done.
+        failed = 0 if recorder is None else max(recorder.info.failures - (recorder.info.outcomes - done), 0)
+        estimator = Estimator(orders, plan.sampling, history, backend.slots)
+        with (
+            display(Advance(total, estimator, done, failed, time.monotonic)) as progress,
+            contextlib.closing(backend.execute(plan, orders, stop)) as events,
+        ):
+            for event in events:
+                if recorder is not None and not isinstance(event, Begun):
+                    event = recorder.append(event)
+                progress.take(event)
+                yield event
 
 
 def execute_run(task: RunTask, backend: Backend, *, quiet: bool, fail_fast: bool) -> tuple[int, Run]:
-    """The run, saved outcome by outcome, and the exit code."""
+    """Carry out a run for somebody at a terminal: the exit code, and the run with its results."""
     stop, code = StopRequest(), 0
-    with interrupts_stop(stop), task.open(backend) as recorder:
-        run_id = recorder.info.id
+    with interrupts_stop(stop):
         try:
-            _follow(recorder, task, backend, stop, quiet=quiet, fail_fast=fail_fast)
-        except Terminated as ended:
-            code = SIGNALLED + ended.number
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        recorder.finish()
-        if stop.requested and not code and task.pick(recorder.missing):
-            code = CASE_FAILED if fail_fast and recorder.info.failures else INTERRUPTED
-    run = task.store.load(run_id)
+            with contextlib.closing(task.run(backend, stop, partial(make_progress, sys.stderr, quiet))) as events:
+                for event in events:
+                    if fail_fast and isinstance(event, Outcome) and isinstance(event.result, Failure):
+                        stop.request()
+        except KeyboardInterrupt as ended:
+            if task.recorder is None:
+                # Before there was anything to show.
+                raise
+            code = SIGNALLED + ended.number if isinstance(ended, Terminated) else INTERRUPTED
+    assert task.store is not None
+    assert task.recorder is not None
+    info = task.recorder.info
+    if stop.requested and not code and task.pick(task.recorder.missing):
+        code = CASE_FAILED if fail_fast and info.failures else INTERRUPTED
+    run = task.store.load(info.id)
     failed = any(isinstance(outcome.result, Failure) for outcome in run.outcomes)
     return code or (CASE_FAILED if failed else 0), run
-
-
-def _follow(
-    recorder: Recorder, task: RunTask, backend: Backend, stop: StopRequest, *, quiet: bool, fail_fast: bool
-) -> None:
-    orders, plan = task.pick(recorder.missing), task.plan
-    if not orders:
-        return
-    estimator = Estimator(orders, plan.sampling, task.store.durations(plan.sampling), backend.slots)
-    total = len(task.pick(plan.orders))
-    done = total - len(orders)
-    # Failures that are tried again are not done.
-    failed = max(recorder.info.failures - (recorder.info.outcomes - done), 0)
-    with (
-        make_progress(sys.stderr, quiet, Advance(total, estimator, done, failed, time.monotonic)) as progress,
-        contextlib.closing(backend.execute(plan, orders, stop)) as events,
-    ):
-        for event in events:
-            if not isinstance(event, Begun):
-                event = recorder.append(event)
-            progress.take(event)
-            if fail_fast and isinstance(event, Outcome) and isinstance(event.result, Failure):
-                stop.request()
 
 
 @dataclasses.dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import shlex
@@ -29,6 +30,7 @@ from torchmark.report.text.terminal import count, one_line, wrap
 if TYPE_CHECKING:
     from torchmark.api.inputs import FuzzedResult
 
+WAITING = "Waiting for another run of torchmark here."
 SCHEMA = "torchmark.fuzz"
 SCHEMA_VERSION = 1
 DEFAULT_WIDTH = 80
@@ -83,6 +85,12 @@ def follow(study: FuzzResults, results: Iterable[FuzzedResult], *, quiet: bool) 
             progress.take((result.input, result.failure))
             if is_hopeless([failure for _, failure in study.failures], len(study.results), study.total):
                 break
+
+
+def tell_waiting() -> None:
+    """Say why nothing happens, below the bar if there is one."""
+    with contextlib.suppress(OSError):
+        echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
 
 
 def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bool) -> None:

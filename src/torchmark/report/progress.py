@@ -16,8 +16,8 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failur
 from torchmark.model.plan import Order, Target
 from torchmark.report.text.failures import VERBS, sum_up
 from torchmark.report.text.names import name_case, name_target
-from torchmark.report.text.plan import format_duration
 from torchmark.report.text.terminal import cut, measure, printable, printable_lines
+from torchmark.report.text.units import format_duration
 
 LARGEST_BAR = 30
 # Columns of a terminal that the numbers beside the bar may take.

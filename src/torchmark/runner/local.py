@@ -56,6 +56,8 @@ class Site:
         """How many there are, or will be."""
         self.is_full = False
         """Whether another one could not be started."""
+        self.no_counter: Failure | None = None
+        """Why there is nobody to count, now or later."""
 
     @property
     def has_plain_counts(self) -> bool:
@@ -106,6 +108,8 @@ class Execution:
         sampling: Sampling,
         cores: Sequence[int],
         stop: StopRequest,
+        *,
+        gives_way: bool = False,
     ) -> None:
         self._sites = {site.target: site for site in sites}
         self._orders = orders
@@ -119,15 +123,20 @@ class Execution:
         self._counted = 0
         self._counted_s = 0.0
         self._turns = MachineLock()
+        self._turns_lock = threading.Lock()
+        self._sharing = 0
+        """How much is under way that shares the machine."""
+        self._gives_way = gives_way
         self._waits_since: float | None = None
 
     def run(self) -> Iterator[Event]:
         """Until all orders have outcomes; once stopping was requested, until those that have begun do."""
         while True:
             is_to_share = self._has_more_to_share() and not self._stop.requested and not self._is_time_to_time()
-            if is_to_share and self._turns.share():
+            if is_to_share and self._begin_sharing():
                 yield from self._stop_waiting()
                 yield from self._launch()
+                self._end_sharing()
                 is_to_share = False
             if not self._flights:
                 if self._is_time_to_time():
@@ -145,8 +154,6 @@ class Execution:
                 continue
             self._flights.remove(flight)
             self._free = sorted({*self._free, *flight.cores})
-            if not self._flights:
-                self._turns.leave()
             yield from finish()
 
     def give_up(self) -> None:
@@ -157,12 +164,27 @@ class Execution:
                 site.lab.abandon()
         for flight in self._flights:
             flight.thread.join(PARTING_S)
-        self._turns.close()
+        with self._turns_lock:
+            self._turns.close()
 
     # --- other runs ----------------------------------------------------------------------------------
 
     def _has_more_to_share(self) -> bool:
         return any(site.has_more for site in self._sites.values())
+
+    def _begin_sharing(self) -> bool:
+        """Whether something may begin that shares the machine."""
+        with self._turns_lock:
+            shares = self._turns.share()
+            self._sharing += shares
+        return shares
+
+    def _end_sharing(self) -> None:
+        """Let others have their turn when nothing is under way. The caller of this run may be busy meanwhile."""
+        with self._turns_lock:
+            self._sharing -= 1
+            if not self._sharing:
+                self._turns.leave()
 
     def _wait(self) -> Iterator[Event]:
         """Another run is timing, or waits for its turn to; or shares the machine while this one wants it alone."""
@@ -225,6 +247,7 @@ class Execution:
         for order in [order for order in site.waiting if order.case in site.ready]:
             del site.waiting[order]
             (site.countable if order.case.parts is None else site.compiled).append(order)
+        yield from self._refuse_counts(site, activity)
 
     def _fail(self, failures: Mapping[Case, Failure], site: Site, activity: Activity) -> Iterator[Event]:
         """Cases that cannot be measured at all."""
@@ -232,14 +255,12 @@ class Execution:
         gone = set(failed)
         self._to_time = deque(order for order in self._to_time if order not in gone)
         for order in failed:
-            # Where there is nobody to count, it has been told so already.
-            if order.metric is Metric.WALL or order in site.waiting:
-                site.waiting.pop(order, None)
-                yield Outcome(order, failures[order.case], activity.began, activity.ended)
+            site.waiting.pop(order, None)
+            yield Outcome(order, failures[order.case], activity.began, activity.ended)
 
     def _needs_counter(self, site: Site) -> bool:
         """The first is started early, since it takes long; others if those that are there have long to go."""
-        if not site.has_plain_counts or site.idle:
+        if not site.has_plain_counts or site.idle or site.no_counter is not None:
             return False
         if site.counters == 0:
             return True
@@ -277,12 +298,13 @@ class Execution:
         if site.counters:
             site.is_full = True
             return
-        # There is nobody to count here, now or later.
-        plain = [order for order in (*site.countable, *site.waiting) if order.case.parts is None]
-        site.countable.clear()
-        for order in plain:
-            site.waiting.pop(order, None)
-            yield Outcome(order, problem, activity.began, activity.ended)
+        site.no_counter = problem
+        yield from self._refuse_counts(site, activity)
+
+    def _refuse_counts(self, site: Site, activity: Activity) -> Iterator[Event]:
+        """Cases that are ready to be counted, and are not. Those that never get ready are told why not."""
+        while site.no_counter is not None and site.countable:
+            yield Outcome(site.countable.popleft(), site.no_counter, activity.began, activity.ended)
 
     def _start_count(self, site: Site, order: Order, counter: Worker | None) -> Event:
         prepared = site.ready[order.case]
@@ -329,8 +351,11 @@ class Execution:
                 finish = work()
             except BaseException as error:
                 finish = _raise_later(error)
+            self._end_sharing()
             self._done.put((flight, finish))
 
+        with self._turns_lock:
+            self._sharing += 1
         flight = _Flight(is_order, cores, threading.Thread(target=run, daemon=True))
         self._flights.append(flight)
         flight.thread.start()
@@ -343,7 +368,7 @@ class Execution:
         return bool(self._to_time) and prepared and not self._stop.requested
 
     def _time_in_turn(self) -> Iterator[Event]:
-        """All that is to be timed, as soon as no other run is at work.
+        """All that is to be timed, as soon as no other run is at work; the next alone, for one that gives way.
 
         One after the other, in this thread: whoever consumes events cannot be at work meanwhile.
         """
@@ -352,15 +377,21 @@ class Execution:
             return
         yield from self._stop_waiting()
         while self._to_time and not self._stop.requested:
-            yield from self._time(self._to_time.popleft())
+            order = self._to_time.popleft()
+            yield Begun(order, order.target)
+            outcome = self._time(order)
+            if self._gives_way:
+                self._turns.leave()
+                yield outcome
+                return
+            yield outcome
         self._turns.leave()
 
-    def _time(self, order: Order) -> Iterator[Event]:
+    def _time(self, order: Order) -> Outcome:
         lab, threads = self._sites[order.target].lab, order.case.args.num_threads
         prepared = self._sites[order.target].ready[order.case]
         # Not the first ones, where most systems have their interrupts.
         cores = self._cores[-threads:]
-        yield Begun(order, order.target)
         began = time.time()
         result: Result
         environment: Environment | None = None
@@ -368,7 +399,7 @@ class Execution:
             result = refuse_threads(threads, len(self._cores))
         else:
             result, environment = measure(lambda: lab.time(prepared, self._sampling, cores))
-        yield Outcome(
+        return Outcome(
             order=order,
             result=result,
             began=began,
@@ -395,7 +426,14 @@ class LocalBackend:
         cores: Sequence[int],
         environ: Mapping[str, str] = os.environ,
         make_lab: Callable[[Target, Mapping[str, str]], Lab] = Lab,
+        *,
+        for_program: bool = False,
     ) -> None:
+        """`for_program`: whoever takes events may keep one for long, so other runs may have their turn after each time.
+
+        Nobody is there to install what is missing either: without Valgrind, counting fails case by case.
+        """
+        self._for_program = for_program
         self._cores = tuple(cores)
         self._environ = environ
         self._make_lab = make_lab
@@ -409,7 +447,7 @@ class LocalBackend:
 
     def open(self, plan: Plan) -> None:
         """Start a worker in each target, and see that Valgrind is there if it is needed."""
-        if Metric.COUNT in plan.sampling.metrics:
+        if Metric.COUNT in plan.sampling.metrics and not self._for_program:
             find_valgrind(self._environ.get("PATH", os.defpath))
         for target in plan.targets:
             if target not in self._labs:
@@ -424,7 +462,7 @@ class LocalBackend:
             if own:
                 cases = list_cases_with_witnesses(plan, own)
                 sites.append(Site(self._labs[target], plan.sampling, own, cases, self._models, self._environ))
-        execution = Execution(sites, orders, plan.sampling, self._cores, stop)
+        execution = Execution(sites, orders, plan.sampling, self._cores, stop, gives_way=self._for_program)
         try:
             yield from execution.run()
         finally:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stored_runs import INFO, PLAN, make_run
-from torchmark.api.runs import KEY_BYTES, RunRequest, check_name, describe_run, find_resumable, is_sealed, seal
+from torchmark.api.runs import RunRequest, check_name, describe_run, find_resumable
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.plan import Target
@@ -22,7 +22,7 @@ NAMED = {"names", "envs"}
 HOST = dataclasses.replace(INFO.host, cpu_model=read_cpu_model(Path("/")))
 
 
-def wish(*names: str) -> RunRequest:
+def request(*names: str) -> RunRequest:
     return RunRequest(
         names=names,
         chosen=CaseOptions(),
@@ -48,10 +48,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 @pytest.mark.parametrize("spelt", ["b.py", "./b.py", "../project/b.py"])
 def test_a_run_is_found_however_its_files_are_spelt(spelt: str, store: Store) -> None:
-    known = find_resumable(store, wish(spelt, "standard"), NAMED, None)
-    assert (known.info.id, known.wish.names) == (INFO.id, ("b.py", "standard"))
+    known = find_resumable(store, request(spelt, "standard"), NAMED, None)
+    assert (known.info.id, known.request.names) == (INFO.id, ("b.py", "standard"))
     with pytest.raises(UsageError, match=r"has benchmarks b\.py standard, not c\.py"):
-        find_resumable(store, wish("c.py"), {"names"}, None)
+        find_resumable(store, request("c.py"), {"names"}, None)
 
 
 def test_a_run_of_another_folder_is_gone_on_with_only_if_it_is_named(
@@ -59,9 +59,9 @@ def test_a_run_of_another_folder_is_gone_on_with_only_if_it_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="was begun in another folder"):
-        find_resumable(store, wish(), set(), None)
+        find_resumable(store, request(), set(), None)
     (tmp_path / "b.py").touch()
-    assert find_resumable(store, wish("b.py", "standard"), NAMED, INFO.name).info.id == INFO.id
+    assert find_resumable(store, request("b.py", "standard"), NAMED, INFO.name).info.id == INFO.id
 
 
 def test_a_run_of_another_machine_is_gone_on_with_only_if_it_is_named(store: Store) -> None:
@@ -69,8 +69,8 @@ def test_a_run_of_another_machine_is_gone_on_with_only_if_it_is_named(store: Sto
     elsewhere = dataclasses.replace(INFO, host=dataclasses.replace(INFO.host, cpu_model="Zilog Z80"))
     store.add(dataclasses.replace(make_run(), info=elsewhere))
     with pytest.raises(UsageError, match=r"was begun on another machine \(Zilog Z80\)"):
-        find_resumable(store, wish(), set(), None)
-    assert find_resumable(store, wish(), {"envs"}, INFO.id[:8]).info.id == INFO.id
+        find_resumable(store, request(), set(), None)
+    assert find_resumable(store, request(), {"envs"}, INFO.id[:8]).info.id == INFO.id
 
 
 @pytest.mark.parametrize("option", [("threads", ("x",)), ("language", ("cobol",)), ("k", ("(",))])
@@ -78,7 +78,7 @@ def test_what_was_selected_by_nobody_knows_what_is_told(option: tuple[str, tuple
     store.remove([INFO.id])
     store.add(dataclasses.replace(make_run(), info=dataclasses.replace(INFO, host=HOST, options=(option,))))
     with pytest.raises(UsageError, match="means nothing here"):
-        find_resumable(store, wish(), set(), None)
+        find_resumable(store, request(), set(), None)
 
 
 @pytest.mark.parametrize("name", [None, "nightly", "it's 2", "deadbeef", "ünï"])
@@ -97,12 +97,12 @@ def test_a_run_with_types_of_the_users_is_not_gone_on_with(store: Store) -> None
     info = dataclasses.replace(INFO, id="f" * 32, host=HOST, options=options)
     store.add(dataclasses.replace(make_run(), info=info))
     with pytest.raises(UsageError, match=r"types that only 'torchmark overrides' knows \(mymodule:Mine\)"):
-        find_resumable(store, wish(), set(), info.id)
+        find_resumable(store, request(), set(), info.id)
 
 
 def test_what_a_store_names_is_told_and_has_to_be_named_again(store: Store) -> None:
     with pytest.raises(UsageError) as refused:
-        find_resumable(store, wish(), set(), INFO.name)
+        find_resumable(store, request(), set(), INFO.name)
     assert str(refused.value).splitlines() == [
         "Nothing was started. The run before (018bcfe568fa) would",
         f"  import {os.getcwd()}/b.py",
@@ -113,11 +113,11 @@ def test_what_a_store_names_is_told_and_has_to_be_named_again(store: Store) -> N
     ]
     for given in ({"names"}, {"envs"}):
         with pytest.raises(UsageError, match="Nothing was started"):
-            find_resumable(store, wish("b.py", "standard"), given, INFO.name)
+            find_resumable(store, request("b.py", "standard"), given, INFO.name)
 
 
 def test_other_programs_than_those_of_the_run_are_not_what_was_meant(store: Store) -> None:
-    other = dataclasses.replace(wish("b.py", "standard"), targets=(Target(), Target("torch 2.1", "/bin/python")))
+    other = dataclasses.replace(request("b.py", "standard"), targets=(Target(), Target("torch 2.1", "/bin/python")))
     with pytest.raises(UsageError, match="has other interpreters"):
         find_resumable(store, other, NAMED, INFO.name)
 
@@ -131,8 +131,8 @@ def begin(store: Store, asked: RunRequest) -> RunInfo:
 
 
 def test_a_run_that_the_user_began_here_goes_on_without_a_name(store: Store) -> None:
-    info = begin(store, wish("b.py"))
-    known = find_resumable(store, wish(), set(), None)
+    info = begin(store, request("b.py"))
+    known = find_resumable(store, request(), set(), None)
     assert (known.info.id, known.sees_folder) == (info.id, True)
 
 
@@ -149,118 +149,27 @@ def test_a_run_that_the_user_began_here_goes_on_without_a_name(store: Store) -> 
     ids=str,
 )
 def test_a_run_that_somebody_has_changed_is_not_trusted(store: Store, change: dict[str, Any]) -> None:
-    info = begin(store, wish("b.py"))
+    info = begin(store, request("b.py"))
     changed = dataclasses.replace(info, **change)
     store.remove([info.id])
     store.add(dataclasses.replace(make_run(), info=changed, outcomes=()))
     with pytest.raises(UsageError, match="Nothing was started"):
-        find_resumable(store, wish(), set(), None)
+        find_resumable(store, request(), set(), None)
 
 
 def test_a_sealed_run_with_another_program_in_it_is_not_trusted(store: Store) -> None:
-    info = begin(store, dataclasses.replace(wish("standard"), targets=(Target(),)))
-    assert find_resumable(store, wish(), set(), None).sees_folder
+    info = begin(store, dataclasses.replace(request("standard"), targets=(Target(),)))
+    assert find_resumable(store, request(), set(), None).sees_folder
     store.remove([info.id])
     store.add(dataclasses.replace(make_run(), info=info, outcomes=()))
     with pytest.raises(UsageError, match="start /opt/other/bin/python"):
-        find_resumable(store, wish(), set(), None)
+        find_resumable(store, request(), set(), None)
 
 
 def test_names_of_a_stranger_cannot_write_to_the_terminal(store: Store) -> None:
-    begin(store, wish("b.py"))
+    begin(store, request("b.py"))
     info = dataclasses.replace(INFO, host=HOST, name="x\x1b[2J", options=(("names", ("b\x1b]0;.py",)),))
     store.add(dataclasses.replace(make_run(), info=info))
     with pytest.raises(UsageError, match="Nothing was started") as refused:
-        find_resumable(store, wish(), set(), info.id)
+        find_resumable(store, request(), set(), info.id)
     assert "\x1b" not in str(refused.value)
-
-
-WHAT = ["run", ["/a", "b\udcff"]]
-
-
-@pytest.fixture
-def environ(tmp_path: Path) -> dict[str, str]:
-    return {"XDG_STATE_HOME": str(tmp_path / "state")}
-
-
-@pytest.fixture
-def key(environ: dict[str, str]) -> Path:
-    """The file, after something was sealed."""
-    assert seal(WHAT, environ)
-    return Path(environ["XDG_STATE_HOME"], "torchmark", "seal.key")
-
-
-def test_a_seal_holds_for_the_same_values_and_for_no_others(environ: dict[str, str]) -> None:
-    made = seal(WHAT, environ)
-    assert is_sealed(made, WHAT, environ)
-    assert not is_sealed(made, ["run", ["/a", "c"]], environ)
-    assert not is_sealed("", WHAT, environ)
-
-
-def test_the_key_is_for_the_user_alone_and_is_made_once(environ: dict[str, str], key: Path) -> None:
-    content = key.read_bytes()
-    assert len(content) == KEY_BYTES
-    assert (key.stat().st_mode & 0o777, key.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert os.listdir(key.parent) == [key.name]
-    seal(WHAT, environ)
-    assert key.read_bytes() == content
-
-
-def test_another_key_or_another_machine_makes_another_seal(environ: dict[str, str], key: Path, tmp_path: Path) -> None:
-    made = seal(WHAT, environ)
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc/machine-id").write_text("0123\n")
-    assert not is_sealed(made, WHAT, environ, tmp_path)
-    assert is_sealed(seal(WHAT, environ, tmp_path), WHAT, environ, tmp_path)
-    key.write_bytes(bytes(KEY_BYTES))
-    assert not is_sealed(made, WHAT, environ)
-
-
-@pytest.mark.parametrize(("of_folder", "mode"), [(False, 0o640), (False, 0o604), (True, 0o770), (True, 0o701)])
-def test_a_key_that_others_may_use_is_not_used(environ: dict[str, str], key: Path, of_folder: bool, mode: int) -> None:
-    made = seal(WHAT, environ)
-    (key.parent if of_folder else key).chmod(mode)
-    assert seal(WHAT, environ) == ""
-    assert not is_sealed(made, WHAT, environ)
-
-
-def test_a_key_of_somebody_else_is_not_used(
-    environ: dict[str, str], key: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, user = seal(WHAT, environ), os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    assert seal(WHAT, environ) == ""
-    assert not is_sealed(made, WHAT, environ)
-
-
-def test_a_link_a_pipe_and_a_torn_file_are_not_keys(environ: dict[str, str], key: Path) -> None:
-    key.rename(key.with_name("elsewhere"))
-    key.symlink_to("elsewhere")
-    assert seal(WHAT, environ) == ""
-    key.unlink()
-    os.mkfifo(key, 0o600)
-    assert seal(WHAT, environ) == ""
-    key.unlink()
-    key.write_bytes(b"torn")
-    key.chmod(0o600)
-    assert seal(WHAT, environ) == ""
-
-
-@pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "here"}, {"XDG_STATE_HOME": "here"}])
-def test_without_a_folder_of_the_users_nothing_is_sealed_and_nothing_is_written(
-    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert seal(WHAT, environ) == ""
-    assert not is_sealed("", WHAT, environ)
-    assert os.listdir() == []
-
-
-def test_looking_at_a_seal_makes_no_key(environ: dict[str, str]) -> None:
-    assert not is_sealed("0" * 64, WHAT, environ)
-    assert not Path(environ["XDG_STATE_HOME"]).exists()
-
-
-def test_without_xdg_the_key_is_in_the_home_folder(tmp_path: Path) -> None:
-    assert seal(WHAT, {"HOME": str(tmp_path)})
-    assert (tmp_path / ".local/state/torchmark/seal.key").exists()

@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from torchmark.model.task import Language
 from torchmark.model.times import Times
 from torchmark.runner import local
 from torchmark.runner.backend import StopRequest
+from torchmark.runner.folders import MachineLock
 from torchmark.runner.local import Execution, Site, list_cases_with_witnesses
 from torchmark.runner.prepare import Made, Stage
 from torchmark.runner.variant_check import Prepared
@@ -153,13 +155,18 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def execute(
-    plan: Plan, labs: Sequence[PretendedLab], cores: Sequence[int], stop: StopRequest | None = None
+    plan: Plan,
+    labs: Sequence[PretendedLab],
+    cores: Sequence[int],
+    stop: StopRequest | None = None,
+    *,
+    gives_way: bool = False,
 ) -> Iterator[Event]:
     sites = []
     for lab in labs:
         own = [order for order in plan.orders if order.target == lab.target]
         sites.append(Site(lab, plan.sampling, own, plan.cases, None, {}))  # type: ignore[arg-type]
-    execution = Execution(sites, plan.orders, plan.sampling, cores, stop or StopRequest())
+    execution = Execution(sites, plan.orders, plan.sampling, cores, stop or StopRequest(), gives_way=gives_way)
     try:
         yield from execution.run()
     finally:
@@ -253,6 +260,19 @@ def test_what_cannot_be_counted_nor_prepared_fails_once(pretended: None) -> None
     plan = Plan((case("bad", Language.CPP),))
     found = outcomes(list(execute(plan, [lab], [0, 1])))
     assert sorted(one.order.metric.value for one in found) == ["count", "wall"]
+    assert [one.result for one in found] == [lab.unprepared["bad"]] * 2
+
+
+def test_two_runs_whose_results_are_taken_in_turns_give_way_to_each_other(
+    pretended: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("torchmark.runner.local.MachineLock", lambda: MachineLock(tmp_path))
+    plan = Plan((case("a"), case("b"), case("c")))
+    runs = [execute(plan, [PretendedLab(Log())], [0, 1], gives_way=True) for _ in range(2)]
+    taken = [(event for event in run if isinstance(event, Outcome)) for run in runs]
+    # Whoever has an outcome of one waits for one of the other.
+    pairs = list(zip(*taken, strict=True))
+    assert len(pairs) == len(plan.orders)
 
 
 KILLED = Failure(FailureKind.CRASHED, "The process was ended by SIGKILL.")

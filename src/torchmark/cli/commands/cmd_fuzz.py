@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
-import re
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from torchmark.api.statements import load_inputs
-from torchmark.cli.fuzz_output import FuzzResults, follow, report
+from torchmark.cli.fuzz_output import FuzzResults, follow, report, tell_waiting
 from torchmark.cli.options import (
     MOST_THREADS,
     BackendChoice,
@@ -32,17 +28,8 @@ from torchmark.errors import UsageError
 from torchmark.model.job import RaceJob
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
-if TYPE_CHECKING:
-    from torchmark.fuzz.fuzzer import Fuzzer
-
 INPUT_FAILED = 1
-MOST_INPUTS = 1_000_000
-LONGEST_NUMBER = 18
 DEFAULT_INPUTS = 200
-DEFAULT_PRESET = "small"
-# As large as those of torch.utils.benchmark.
-FULL = "full"
-WAITING = "Waiting for another run of torchmark here."
 
 
 class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -59,7 +46,7 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         parts = value.split(",")
         if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
             self.fail(f"{value!r} is not a list of inputs by their numbers, such as 17 or 3,17.", param, ctx)
-        if max(map(len, parts)) > LONGEST_NUMBER:
+        if max(map(len, parts)) > 18:
             self.fail("Inputs have no numbers of so many digits.", param, ctx)
         return tuple(dict.fromkeys(int(part) for part in parts))
 
@@ -77,7 +64,7 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     type=click.Choice(["small", "medium", "large", "full"]),
     help="How large inputs are (small); full: to 2 GiB.",
 )
-@click.option("-n", "number", type=WholeNumber(1, MOST_INPUTS), metavar="N", help="How many inputs (200).")
+@click.option("-n", "number", type=WholeNumber(1, 1_000_000), metavar="N", help="How many inputs (200).")
 @click.option("--seed", type=WholeNumber(0, 2**32 - 1), metavar="N", help="Another seed gives other inputs (0).")
 @click.option("--dtype", "dtypes", metavar="T[,T...]", help="Types of elements, such as float32 or int32,bfloat16.")
 @click.option("--device", metavar="D", help="Where tensors are, such as cuda (cpu).")
@@ -133,13 +120,11 @@ def command(
         check_interpreters(python)
     # As `python -m` does, so that a fuzzer or a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
-    fuzzers, inputs = load_inputs()
-    options = FuzzerOptions(
-        name=name or choose_fuzzer((*stmts, setup)), preset=preset, seed=seed, dtypes=dtypes, device=device
-    )
+    _, inputs = load_inputs()
+    options = inputs.FuzzerOptions(name or inputs.choose_fuzzer((*stmts, setup)), preset, seed, dtypes, device)
     # What the user's code prints is none of the results.
     with output_aside():
-        made = options.make(fuzzers)
+        made = options.make()
     indices = only if only is not None else range(DEFAULT_INPUTS if number is None else number)
     run_time = inputs.RUN_TIME_S if min_run_time is None else min_run_time
     job = RaceJob(stmts=stmts, setup=setup, place=inputs.choose_place(python), threads=threads, min_run_time_s=run_time)
@@ -147,74 +132,17 @@ def command(
     about |= {"setup": setup or None, "threads": threads if threads > 1 else None, "python": python}
     about |= {"min-run-time": min_run_time, "timeout": None if timeout == DEFAULT_TIMEOUT_S else timeout}
     study = FuzzResults(stmts, len(indices), about)
-    order = {index: place for place, index in enumerate(indices)}
     try:
-        outlines = fuzzers.outline_all(made, indices)
+        outlines = inputs.outline_all(made, indices)
         with contextlib.ExitStack() as stack:
-            if means.is_ray:
-                backend = stack.enter_context(contextlib.closing(means.make_cluster()))
-                results = inputs.race_away(outlines, job, python, timeout, backend)
-            else:
-                results = inputs.race_on(outlines, job, python, timeout, tell_waiting)
+            cluster = stack.enter_context(contextlib.closing(means.make_cluster())) if means.is_ray else None
+            results = inputs.race_inputs(outlines, job, python, timeout, cluster, tell_waiting)
             stack.enter_context(output_aside())
             stack.enter_context(contextlib.closing(results))
             follow(study, results, quiet=quiet)
     finally:
         # Nodes are not equally fast.
-        study.results.sort(key=lambda result: order[result.index])
+        study.results.sort(key=lambda result: indices.index(result.index))
         # Also after an interrupt: what has been measured is not lost.
         report(study, top, json_file, with_code=only is not None)
     return INPUT_FAILED if study.failures else 0
-
-
-def choose_fuzzer(texts: Sequence[str]) -> str:
-    """One that makes what the texts use: two operands if there is a `y`.
-
-    >>> choose_fuzzer(["x + y", "torch.add(x, y)"]), choose_fuzzer(["x.yield_()", "yy = x"])
-    ('binary', 'unary')
-    """
-    return "binary" if any(re.search(r"(?<![\w.])y(?!\w)", text) for text in texts) else "unary"
-
-
-def tell_waiting() -> None:
-    """Say why nothing happens, below the bar if there is one."""
-    with contextlib.suppress(OSError):
-        echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class FuzzerOptions:
-    """Which fuzzer, as it was asked for."""
-
-    name: str
-    preset: str | None = None
-    seed: int | None = None
-    dtypes: str | None = None
-    device: str | None = None
-
-    def make(self, fuzzers: Any) -> list[tuple[str | None, Fuzzer]]:
-        """A fuzzer for each type of elements, by the type's name."""
-        names = [None] if self.dtypes is None else [name.strip() for name in self.dtypes.split(",")]
-        options = {"device": self.device, "seed": self.seed, "preset": self.preset}
-        if ":" not in self.name:
-            # Those of the user's decide for themselves what they are like if nothing is said.
-            options |= {"seed": self.seed or 0, "preset": self.preset or DEFAULT_PRESET}
-        if options["preset"] == FULL:
-            options["preset"] = None
-        given = {name: value for name, value in options.items() if value is not None}
-        made = []
-        for name in names:
-            dtype = {} if name is None else {"dtype": fuzzers.find_dtype(name)}
-            made.append((name, fuzzers.make_fuzzer(self.name, {**given, **dtype})))
-        return made
-
-    def spell(self, seed: int) -> dict[str, Any]:
-        """The options that give the same inputs again."""
-        own = ":" not in self.name
-        return {
-            "fuzzer": self.name,
-            "preset": self.preset or (DEFAULT_PRESET if own else None),
-            "seed": seed if own else self.seed,
-            "dtype": self.dtypes,
-            "device": self.device,
-        }

@@ -233,7 +233,7 @@ def _measure(wish: RunRequest, cases: Sequence[Case], store_path: Path, *, quiet
         open_to_write(store_path) as store,
         contextlib.closing(LocalBackend(cores)) as backend,
     ):
-        task = RunTask(store, wish.make_plan(cases), wish, known=None, name=None)
+        task = RunTask(store, wish.make_plan(cases), wish)
         code, run = execute_run(task, backend, quiet=quiet, fail_fast=False)
         return code, store.load(run.info.id, profiles=True), make_unmistakable(store, run.info)
 

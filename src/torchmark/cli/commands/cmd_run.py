@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import os
-import shutil
-import sys
-from collections.abc import Hashable
 from pathlib import Path
 
 import click
 
-from torchmark.analysis.estimate import History, estimate, list_own_cases
-from torchmark.analysis.results import summarise_run
-from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, check_name, execute_run, find_resumable, plan_targets
-from torchmark.cli.case_options import (
-    FAULTY,
-    ShardNumber,
-    cases_argument,
-    choice_options,
-    keep_to_shard,
-    load_cases,
-    say_why_empty,
-    say_why_nothing,
-    show_faults,
-)
-from torchmark.cli.commands.cmd_show import as_json, make_unmistakable
+from torchmark.api.runs import RunRequest, check_name, plan_targets
+from torchmark.cli.case_options import ShardNumber, cases_argument, choice_options
 from torchmark.cli.options import (
     BackendChoice,
     Metrics,
@@ -35,33 +16,16 @@ from torchmark.cli.options import (
     WholeNumber,
     backend_options,
     check_folder,
-    is_standard_output,
     json_option,
-    open_to_write,
-    spell_store,
     store_option,
-    use_colour,
-    write_json,
 )
-from torchmark.cli.output import echo
+from torchmark.cli.run_output import measure_run, preview_run
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
-from torchmark.model.outcome import Failure, Outcome, may_pass_later
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order
-from torchmark.model.run import Run, RunInfo
+from torchmark.model.plan import SUITE_LAYOUTS, Metric
 from torchmark.model.shard import Shard
-from torchmark.report.text.plan import render_plan
-from torchmark.report.text.run_summary import tell_nodes
-from torchmark.report.text.run_table import render_results
-from torchmark.runner.backend import Terminated
 from torchmark.runner.machine import choose_cores
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-from torchmark.store.plain import content_hash
-from torchmark.store.runs import open_store
-
-DEFAULT_WIDTH = 80
-MOST_ROUNDS = 10_000
-MOST_LAYOUTS = 1000
 
 
 @click.command("run")
@@ -77,11 +41,11 @@ MOST_LAYOUTS = 1000
     help="An interpreter under a name; give several to measure every case in each.",
 )
 @click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with.")
-@click.option("--repeat", type=WholeNumber(1, MOST_ROUNDS), default=1, metavar="N", help="Rounds over all cases (1).")
+@click.option("--repeat", type=WholeNumber(1, 10_000), default=1, metavar="N", help="Rounds over all cases (1).")
 @click.option("--min-run-time", type=Seconds(), default=0.2, help="Seconds to time each case for, at least (0.2).")
 @click.option(
     "--layouts",
-    type=WholeNumber(1, MOST_LAYOUTS),
+    type=WholeNumber(1, 1000),
     default=SUITE_LAYOUTS,
     metavar="N",
     help="Memory layouts to take the median count of (3); 1 gives the bare count.",
@@ -140,7 +104,7 @@ def command(
         raise UsageError("--timeout 0 would give up every case before it has begun.")
     if not resume:
         check_name(name)
-    wish = RunRequest(
+    request = RunRequest(
         names=names,
         chosen=chosen,
         metrics=metrics,
@@ -151,99 +115,9 @@ def command(
         timeout=timeout,
         shard=shard,
     )
-    if not resume:
-        _see_folder()
     if dry_run:
-        return _preview(wish, store_path, len(usable), recall_it=resume, name=name)
-    # Before there is a store: a slip of the finger makes none.
-    loaded = None if resume else load_cases(wish.names, wish.chosen.select())
-    if loaded is not None and not loaded.cases:
-        return say_why_nothing(loaded)
-    with open_to_write(store_path, create=not resume) as store:
-        known = find_resumable(store, wish, list_given(), name) if resume else None
-        if known is not None:
-            wish = known.wish
-            _see_folder(known.sees_folder)
-        loaded = loaded or load_cases(wish.names, wish.chosen.select())
-        if not loaded.cases:
-            return say_why_nothing(loaded)
-        task = RunTask(store=store, plan=wish.make_plan(loaded.cases), wish=wish, known=known, name=name)
-        try:
-            with contextlib.closing(means.make(usable)) as backend:
-                code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)
-        except Terminated as ended:
-            # Before there was anything to show.
-            return SIGNALLED + ended.number
-        shown = make_unmistakable(store, run.info)
-    own = keep_to_shard(run, wish.shard)
-    _report(own, shown, json_file, spell_store(store_path))
-    if wish.shard is not None and not own.plan.cases:
-        echo(say_why_empty(run.plan, wish.shard), err=True)
-    show_faults(loaded.faults)
-    return code or (FAULTY if loaded.faults else 0)
-
-
-def _see_folder(may_see: bool = True) -> None:
-    """Let a setup import what lies here, as `python -m` does."""
-    if may_see:
-        sys.path.insert(0, os.getcwd())
-
-
-def list_given() -> frozenset[str]:
-    """The options that stand on the command line."""
-    context = click.get_current_context()
-    by_user = click.core.ParameterSource.COMMANDLINE
-    return frozenset(name for name in context.params if context.get_parameter_source(name) is by_user)
-
-
-def _preview(wish: RunRequest, store_path: Path, cores: int, *, recall_it: bool, name: str | None) -> int:
-    """Say what would be done. Leaves no trace: where there is no store yet, there is none afterwards."""
-    history: History = {}
-    settled: set[Hashable] = set()
-    if store_path.exists() or recall_it:
-        with open_store(store_path, read_only=True) as store:
-            if recall_it:
-                known = find_resumable(store, wish, list_given(), name)
-                _see_folder(known.sees_folder)
-                wish, earlier = known.wish, store.load(known.info.id)
-                longer = wish.timeout > earlier.plan.sampling.timeout_s
-                settled = {_identify(one.order) for one in earlier.outcomes if not _is_worth_another_try(one, longer)}
-            history = store.durations(wish.make_plan(()).sampling)
-    loaded = load_cases(wish.names, wish.chosen.select())
-    if not loaded.cases:
-        return say_why_nothing(loaded)
-    whole = wish.make_plan(loaded.cases)
-    plan = dataclasses.replace(whole, cases=list_own_cases(whole, wish.shard))
-    if wish.shard is not None:
-        echo(f"Shard {wish.shard}:" if plan.cases else say_why_empty(whole, wish.shard))
-    if not plan.cases:
-        return loaded.exit_code
-    orders = [order for order in plan.orders if _identify(order) not in settled]
-    expected = estimate(orders, plan.sampling, history, cores)
-    echo(render_plan(plan, expected, cores, _width(), of=len(loaded.found)))
-    show_faults(loaded.faults)
-    return loaded.exit_code
-
-
-def _is_worth_another_try(outcome: Outcome, longer: bool) -> bool:
-    return isinstance(outcome.result, Failure) and may_pass_later(outcome.result, longer=longer)
-
-
-def _identify(order: Order) -> Hashable:
-    """An order by what is measured: tags may be others."""
-    return order.case.suite, content_hash(order.case), order.target, order.metric, order.round
-
-
-def _report(run: Run, shown: RunInfo, json_file: str | None, store: str) -> None:
-    summaries = summarise_run(run)
-    if json_file is not None:
-        write_json(as_json(run, summaries, ()), json_file)
-    if not is_standard_output(json_file):
-        for line in tell_nodes(run):
-            echo(line)
-        table = render_results(summaries, run.plan, _width(), colour=use_colour(), run=shown, store=store)
-        echo(table, styled=use_colour())
-
-
-def _width() -> int:
-    return shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        return preview_run(request, store_path, len(usable), resume=resume, name=name)
+    measured = measure_run(
+        request, store_path, lambda: means.make(usable), resume=resume, name=name, quiet=quiet, fail_fast=fail_fast
+    )
+    return measured if isinstance(measured, int) else measured.report(json_file, store_path)

@@ -8,8 +8,8 @@ from typing import Any
 from torchmark.model.inputs import FuzzedInput
 from torchmark.report.progress import Tried, draw_bar, word_rate
 from torchmark.report.text.failures import sort_of, sum_up_failure
-from torchmark.report.text.plan import format_duration
 from torchmark.report.text.terminal import count
+from torchmark.report.text.units import format_duration
 
 
 def word_input(one: FuzzedInput) -> str:

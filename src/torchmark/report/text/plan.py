@@ -13,7 +13,7 @@ from torchmark.model.case import AutogradMode, Case
 from torchmark.model.plan import Metric, Plan
 from torchmark.report.text.names import AS_WRITTEN, name_target
 from torchmark.report.text.terminal import count, measure, pad, printable, wrap
-from torchmark.report.text.units import format_time
+from torchmark.report.text.units import format_duration, format_time
 
 DEFAULT_WIDTH = 80
 # Narrower than this nothing reads well; such a terminal breaks lines by itself.
@@ -247,22 +247,3 @@ def _word_estimate(expected: Estimate) -> str:
         basis = f"from {expected.known} of {expected.total} earlier durations"
     times = f"about {format_duration(expected.clock_s)}, {format_duration(expected.cpu_s)} of processor time"
     return f"{results}: {times} ({basis})"
-
-
-def format_duration(seconds: float) -> str:
-    """A length of time as one speaks of it.
-
-    >>> format_duration(0.4), format_duration(75), format_duration(3700), format_duration(200000)
-    ('1 s', '75 s', '1 h 2 min', '2 d 7 h')
-    """
-    whole = max(round(seconds), 1)
-    if whole < 100:
-        return f"{whole} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h" if hours else f"{days} d"

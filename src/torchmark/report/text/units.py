@@ -352,6 +352,25 @@ def show_seconds(seconds: float) -> str:
     return text if text.startswith("0 ") else _sign(seconds) + text
 
 
+def format_duration(seconds: float) -> str:
+    """A length of time as one speaks of it.
+
+    >>> format_duration(0.4), format_duration(75), format_duration(3700), format_duration(200000)
+    ('1 s', '75 s', '1 h 2 min', '2 d 7 h')
+    """
+    whole = max(round(seconds), 1)
+    if whole < 100:
+        return f"{whole} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
 def show_delta(number: float) -> str:
     """A change of a count with its sign.
 

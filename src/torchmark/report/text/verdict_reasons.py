@@ -8,12 +8,12 @@ from torchmark.analysis.verdict.judge import expected_seconds
 from torchmark.model.judgement import CaseJudgement, Cause, CountEvidence, Side, Spread, TimeEvidence, Verdict
 from torchmark.report.caveats import Face, word_doubt
 from torchmark.report.text.failures import sum_up
-from torchmark.report.text.plan import format_duration
 from torchmark.report.text.terminal import count, one_line, printable
 from torchmark.report.text.units import (
     explain_level,
     find_bound,
     find_seconds,
+    format_duration,
     format_time,
     has_interval,
     show_allocation_delta,
