@@ -26,7 +26,6 @@ from torchmark.cli.case_options import (
     say_why_nothing,
     show_faults,
 )
-from torchmark.cli.commands.cmd_show import as_json, make_unmistakable
 from torchmark.cli.options import (
     BackendChoice,
     Metrics,
@@ -50,6 +49,7 @@ from torchmark.model.outcome import Failure, Outcome, may_pass_later
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.shard import Shard
+from torchmark.report.as_json import plain_results
 from torchmark.report.text.plan import render_plan
 from torchmark.report.text.run_summary import tell_nodes
 from torchmark.report.text.run_table import render_results
@@ -57,7 +57,7 @@ from torchmark.runner.backend import Terminated
 from torchmark.runner.machine import choose_cores
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.plain import content_hash
-from torchmark.store.runs import open_store
+from torchmark.store.runs import make_unmistakable, open_store
 
 DEFAULT_WIDTH = 80
 MOST_ROUNDS = 10_000
@@ -237,7 +237,7 @@ def _identify(order: Order) -> Hashable:
 def _report(run: Run, shown: RunInfo, json_file: str | None, store: str) -> None:
     summaries = summarise_run(run)
     if json_file is not None:
-        write_json(as_json(run, summaries, ()), json_file)
+        write_json(plain_results(run, summaries), json_file)
     if not is_standard_output(json_file):
         for line in tell_nodes(run):
             echo(line)

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchmark.analysis.verdict.explain import NAMELESS, OTHER, split_name
+from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
+from torchmark.model.plan import Target
 from torchmark.model.task import TaskSpec
 from torchmark.report.text.terminal import ELLIPSIS, count, cut_middle, measure, pad, printable, wrap
 from torchmark.report.text.units import show_share
@@ -207,6 +209,16 @@ class FunctionRow:
     inclusive: float
     noisy: bool = False
     """Whether it does not cost the same in all layouts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FunctionTable:
+    """What the functions of a case cost in one environment, per run."""
+
+    case: Case
+    target: Target
+    title: str
+    rows: tuple[FunctionRow, ...]
 
 
 def render_functions(
