@@ -31,16 +31,14 @@ from typing import NamedTuple
 from benchmarks.context import describe
 from benchmarks.detection import copy_environment
 from torchmark.analysis.flames import draw_difference
+from torchmark.api.override_comparison import OverrideComparison, trace_both
 from torchmark.cli.case_options import load_cases
-from torchmark.cli.gate_options import GateOptions
-from torchmark.cli.overrides_output import OverrideComparison, trace_both
 from torchmark.compare.comparison import Evidence, judge_entry
+from torchmark.compare.local_site import LocalSite, time_here
 from torchmark.compare.session import SilentObserver, run_comparison
-from torchmark.compare.timing_sites import LocalSite, time_sides
 from torchmark.define.selection import CaseOptions
 from torchmark.model.case import Case
 from torchmark.model.flame import Stacks
-from torchmark.model.gate import Policy
 from torchmark.model.judgement import Verdict
 from torchmark.report.flame.page import rank_growth
 from torchmark.report.text.names import name_files
@@ -189,10 +187,7 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
         cases=tuple(cases),
         base=sys.executable,
         head=head,
-        output="",
         arguments=(),
-        gate=GateOptions(Policy(frozenset())),
-        json_file=None,
         timeout_s=600.0,
     )
     comparison, names, cores = question.comparison, name_files(cases), choose_cores(None)
@@ -205,8 +200,8 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
         if number == 0:
             judgements = first.judgements
         else:
-            with contextlib.closing(LocalSite(comparison, cores)) as venue:
-                for _ in time_sides(comparison, [venue], evidence, StopRequest()):
+            with contextlib.closing(LocalSite(comparison, cores)) as site:
+                for _ in time_here(comparison, site, evidence, StopRequest()):
                     pass
             judgements = tuple(judge_entry(comparison, entry, evidence) for entry in comparison.entries)
         slower = [one.case for one in judgements if one.verdict is Verdict.SLOWER]

@@ -261,7 +261,7 @@ def make_machine(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("torchmark.api.report_data.describe_host", lambda environ: HOST)
     patch.setattr("torchmark.api.runs.read_cpu_model", lambda root: HOST.cpu_model)
     patch.setattr("torchmark.cli.commands.cmd_selftest.read_cpu_model", lambda root: HOST.cpu_model)
-    patch.setattr("torchmark.cli.ab_output.check_interpreters", lambda *pythons: None)
+    patch.setattr("torchmark.cli.ab_options.check_interpreters", lambda *pythons: None)
     patch.setattr("torchmark.cli.commands.cmd_run.choose_cores", lambda cores: [0, 1])
     patch.setattr("torchmark.cli.commands.cmd_ab.choose_cores", lambda cores: [0, 1])
     patch.setattr("torchmark.cli.commands.cmd_overrides.choose_cores", lambda cores: [0, 1])
@@ -712,7 +712,7 @@ def _terminal(stage: Stage) -> None:
     stage.patch.setenv("TERM", "xterm-256color")
     stage.patch.setattr("torchmark.cli.commands.cmd_doctor.probe_machine", lambda: RICH)
     stage.patch.setattr(
-        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.api.ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for line in (
         "show before",
@@ -1052,7 +1052,7 @@ def make_found(comparison: Comparison, *changes: float) -> ComparisonResult:
 @scene("ab/statements")
 def _ab_statements(stage: Stage) -> None:
     stage.patch.setattr(
-        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.api.ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for columns in WIDTHS:
         stage.run("ab", "x + y", "torch.add(x, y)", "--setup", "x, y = 1, 2", "--metric", "wall,count", columns=columns)
@@ -1071,7 +1071,7 @@ def _ab_statements(stage: Stage) -> None:
 def _ab_suite(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04, 0.006, 0.0, 0.3)
     stage.patch.setattr(
-        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, *changes)
+        "torchmark.api.ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, *changes)
     )
     suite = ("ab", "--base", "/a/python", "--head", "/b/python", "standard", "-k", "linear", "--metric", "wall,count")
     for columns in WIDTHS:
@@ -1090,10 +1090,8 @@ def _overrides(stage: Stage) -> None:
             return make_tally(900 * factor, 37, 63)
         return Times(500, tuple(factor * 500 * us * 1e-6 for us in (1.0, 1.1, 1.2, 1.1, 1.0, 1.3)))
 
-    stage.patch.setattr(
-        "torchmark.cli.commands.cmd_overrides.LocalBackend", lambda cores: FakeBackend(take, ENVIRONMENT)
-    )
-    stage.patch.setattr("torchmark.cli.commands.cmd_overrides.find_faults", lambda cases, target: {})
+    stage.patch.setattr("torchmark.api.overrides.LocalBackend", lambda cores: FakeBackend(take, ENVIRONMENT))
+    stage.patch.setattr("torchmark.api.overrides.find_faults", lambda cases, target: {})
     for columns in WIDTHS:
         stage.run("overrides", "-k", "add or neg", "-q", columns=columns)
     stage.run("overrides", "--nreps", "500", "--nrepreps", "6")
@@ -1129,11 +1127,11 @@ def _overrides_compared(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04)
     for name, value in (
         (
-            "torchmark.cli.overrides_output.run_comparison",
+            "torchmark.api.override_comparison.run_comparison",
             lambda comparison, *_, **__: make_found(comparison, *changes),
         ),
-        ("torchmark.cli.overrides_output.open_tracer", open_no_tracer),
-        ("torchmark.cli.overrides_output.start_together", lambda base, head: None),
+        ("torchmark.api.override_comparison.open_tracer", open_no_tracer),
+        ("torchmark.api.override_comparison.start_together", lambda base, head: None),
     ):
         stage.patch.setattr(name, value)
     stage.patch.setitem(sys.modules, "resvg_py", None)

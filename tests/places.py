@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from torchmark.compare.confirm import Timing
+from torchmark.compare.experiment import Timing
 from torchmark.errors import PlaceLost
 from torchmark.model.bout import BlockPlan, PairedCase, PairedSide, RunTime, SideBlocks, Visit
 from torchmark.model.job import Place

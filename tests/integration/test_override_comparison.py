@@ -14,7 +14,7 @@ import pytest
 from tests.browser import Browser
 from tests.in_process import Program, forget_rehearsal, lend_workers
 from tests.shared_workers import DEBIAN, specify
-from torchmark.cli import overrides_output
+from torchmark.api import override_comparison
 from torchmark.cli.main import main
 from torchmark.compare.experiment import DEFAULTS, FEWEST_LAYOUTS
 from torchmark.runner.spec import WorkerSpec
@@ -40,7 +40,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(sys, "path", list(sys.path))
         lend_workers(patch, choose)
         # Each layout has processes of its own, which load torch.
-        patch.setattr(overrides_output, "DEFAULTS", dataclasses.replace(DEFAULTS, layouts=FEWEST_LAYOUTS))
+        patch.setattr(override_comparison, "DEFAULTS", dataclasses.replace(DEFAULTS, layouts=FEWEST_LAYOUTS))
         arguments = ["overrides", "--base", DEBIAN, "-k", "shape and (SubTensor or SubWithTorchFunction)", "--quiet"]
         assert main([*arguments, "--json", "out.json"]) == 0
         assert "overrides.zip" in (folder / "shown").read_text()

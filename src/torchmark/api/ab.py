@@ -6,11 +6,14 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torchmark.analysis.verdict.stored import CountedCase, identify
 from torchmark.api.benchmarks import choose_cases
+from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, spell_accept
 from torchmark.api.statements import make_case
 from torchmark.compare.comparison import (
     ComparedPair,
@@ -22,14 +25,19 @@ from torchmark.compare.comparison import (
     try_sides,
 )
 from torchmark.compare.experiment import LAYOUTS, Settings
-from torchmark.compare.timing_sites import LocalSite, count_here, time_sides
+from torchmark.compare.local_site import LocalSite, count_here, time_here
+from torchmark.compare.session import HERE, ComparisonResult, Observer, Place, run_comparison
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
+from torchmark.model.costs import Tally
+from torchmark.model.gate import GateResult
 from torchmark.model.judgement import CaseJudgement as Value
+from torchmark.model.judgement import Verdict
 from torchmark.model.line import name_value
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
-from torchmark.report.as_json import plain_judgement
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
+from torchmark.report.as_json import plain_comparison, plain_judgement
 from torchmark.report.html.fragments import render_judgement
+from torchmark.report.text.gate import list_sentences, render_comparison, summarise_markdown
 from torchmark.report.text.judgements import describe_judgement
 from torchmark.report.text.names import name_case
 from torchmark.report.text.verdict_reasons import say_verdict
@@ -41,6 +49,8 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.ledger import read_selftest
 
 WIDTH = 80
+BASE, HEAD = "base", "head"
+TITLE = "torchmark ab: head against base"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -106,7 +116,7 @@ def ab(
     base, head: interpreters, each with its own torch; None is the one that runs this. Without `cases` they are
         statements, compared on the variables that `setup` makes, in this interpreter or in `python`.
     cases: a definition, or names of suites and paths of files; `select` chooses among them, as `torchmark list -k`.
-    time, count: the witnesses to hear; counting needs Valgrind.
+    time, count: what to measure; counting needs Valgrind.
     alpha: how often at most a case that did not change may be looked at again; what is then called a change has been
         seen on fresh layouts of memory besides.
     equivalence: a change within plus and minus this share is called the same.
@@ -201,8 +211,81 @@ def _compare(comparison: Comparison) -> Iterator[Judgement]:
     if not timed:
         return
     with (
-        contextlib.closing(LocalSite(rest, cores)) as venue,
-        contextlib.closing(time_sides(rest, [venue], evidence, stop)) as decided,
+        contextlib.closing(LocalSite(rest, cores)) as site,
+        contextlib.closing(time_here(rest, site, evidence, stop)) as decided,
     ):
         for entry in decided:
             yield from_judgement(judge_entry(comparison, entry, evidence))
+
+
+@dataclasses.dataclass(frozen=True)
+class GatedComparison:
+    """A comparison that was carried out and held against a gate, in all forms that it is told in."""
+
+    comparison: Comparison
+    found: ComparisonResult
+    result: GateResult
+    gate: GateOptions
+    store: str
+    """What commands have to say of the store."""
+
+    @property
+    def exit_code(self) -> int:
+        """That of all commands that compare; it is a failure if every case failed."""
+        all_failed = all(one.verdict is Verdict.FAILED for one in self.found.judgements)
+        return decide_exit_code(self.result, ended=self.found.exit_code, all_failed=all_failed)
+
+    def show(self, width: int, *, colour: bool, all_cases: bool, explaining: bool = True) -> str:
+        """For people."""
+        # Only what is kept can be accepted.
+        accept = None if self.found.run is None else spell_accept(self.gate, self.store, ["--env", HEAD])
+        text = render_comparison(
+            self.found.judgements,
+            self.result,
+            width,
+            colour=colour,
+            all_cases=all_cases,
+            explaining=explaining,
+            accept=accept,
+        )
+        if self.found.run is None or self.found.exit_code != 0:
+            return text
+        store = f" --store {shlex.quote(self.store)}" if self.store else ""
+        return "\n\n".join(filter(None, (text, f"Counts are kept: torchmark compare {self.found.run}{store}")))
+
+    def summarise(self) -> str:
+        """As Markdown."""
+        return summarise_markdown(self.found.judgements, title=TITLE, gate=list_sentences(self.result))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain values, as `torchmark ab --json` writes them."""
+        targets = self.comparison.base, self.comparison.head
+        sides = [(target, self.found.evidence.find_environment(target)) for target in targets]
+        return plain_comparison(sides, self.found.judgements, self.result, self.exit_code)
+
+
+def compare_with_gate(
+    comparison: Comparison,
+    cores: Sequence[int],
+    observer: Observer,
+    gate: GateOptions,
+    store: str,
+    tell: Callable[[str], None],
+    place: Place = HERE,
+) -> GatedComparison:
+    """Carry a comparison out, and hold it against the gate; `tell` hears what the user should know besides."""
+    return hold_against_gate(comparison, run_comparison(comparison, cores, observer, place), gate, store, tell)
+
+
+def hold_against_gate(
+    comparison: Comparison, found: ComparisonResult, gate: GateOptions, store: str, tell: Callable[[str], None]
+) -> GatedComparison:
+    """Hold what came of a comparison against the gate: head's counts against the ledger."""
+    counts = {}
+    for entry in comparison.entries:
+        order = Order(entry.head, comparison.head, Metric.COUNT)
+        tally = found.evidence.counted.get(order)
+        if isinstance(tally, Tally):
+            counts[identify(entry.head)] = CountedCase(tally, found.evidence.environments.get(order))
+    result = apply_gate(found.judgements, counts, gate, tell)
+    return GatedComparison(comparison=comparison, found=found, result=result, gate=gate, store=store)

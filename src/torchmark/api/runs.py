@@ -18,7 +18,7 @@ from typing import TypeAlias
 from torchmark import __version__
 from torchmark.analysis.estimate import Estimate, Estimator, History, estimate, pick_orders
 from torchmark.compare.comparison import Comparison
-from torchmark.compare.confirm import Note
+from torchmark.compare.experiment import Note
 from torchmark.define.discovery import DEFAULT_SUITES, list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError

@@ -25,6 +25,7 @@ from torchmark.define.selection import (
     Selection,
     missing_words,
     nearby,
+    parse,
     select,
 )
 from torchmark.errors import UsageError
@@ -34,12 +35,15 @@ from torchmark.model.plan import Plan
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.shard import Shard, parse_shard, read_shard
 from torchmark.report.text.failures import describe_fault
+from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
 from torchmark.store.runs import Store
 
 # Exit codes: what was asked for is not there; what was defined is wrong.
 NOTHING_SELECTED = 1
 FAULTY = 2
+# As many candidates as a person reads.
+MOST_CANDIDATES = 10
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -197,6 +201,22 @@ def spell_selection(selection: Selection) -> Iterator[str]:
     if selection.threads:
         yield f"--threads {','.join(map(str, selection.threads))}"
     yield from (f"--tag {shlex.quote(tag)}" for tag in selection.tags)
+
+
+def find_named(cases: Sequence[Case], name: str) -> tuple[Case, ...]:
+    """The case of this full name, or all that the expression means."""
+    named = tuple(case for case in cases if name_case(case) == name)
+    selection = Selection(expression=None if named else parse(name))
+    found = named or select(cases, selection)
+    if not found:
+        raise UsageError(explain_nothing(Loaded((), tuple(cases), (), selection)))
+    return found
+
+
+def list_candidates(cases: Sequence[Case]) -> list[str]:
+    """A line for each case, of which one is to be named; the last line says how many more there are."""
+    lines = [f"  {name_case(case)}" for case in cases[:MOST_CANDIDATES]]
+    return [*lines, f"  and {len(cases) - len(lines)} more"] if len(cases) > len(lines) else lines
 
 
 class ShardNumber(click.ParamType):  # type: ignore[type-arg, unused-ignore]

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,10 +21,12 @@ from torchmark.cli.output import STANDARD_INPUT, STANDARD_OUTPUT, check_output, 
 from torchmark.errors import StoreError, TorchmarkError, UsageError
 from torchmark.model.plan import Metric
 from torchmark.report.text.terminal import escape_json, printable
-from torchmark.runner.cluster.backend import ClusterBackend, open_ray
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.spec import find_interpreter
 from torchmark.store.runs import DEFAULT_STORE, Store, open_store
+
+if TYPE_CHECKING:
+    from torchmark.runner.cluster.backend import ClusterBackend
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -396,10 +398,14 @@ class BackendChoice:
         if self.is_ray:
             if cores is not None:
                 raise UsageError("--cores is of this machine: nodes of a cluster say themselves what they offer.")
+            from torchmark.runner.cluster.backend import open_ray
+
             open_ray(self.address)
 
     def make_cluster(self, *, aligned: bool = False, together: bool = False) -> ClusterBackend:
         """The cluster; it is not connected to yet."""
+        from torchmark.runner.cluster.backend import ClusterBackend, open_ray
+
         return ClusterBackend(open_ray(self.address, aligned=aligned, tell=_tell), _tell, together=together)
 
     def make(self, cores: Sequence[int]) -> LocalBackend | ClusterBackend:

@@ -24,14 +24,15 @@ from torchmark.cli.case_options import (
     say_why_nothing,
     show_faults,
 )
-from torchmark.cli.commands.cmd_show import as_json, make_unmistakable
 from torchmark.cli.options import is_standard_output, open_to_write, spell_store, use_colour, write_json
 from torchmark.cli.output import echo
 from torchmark.model.run import Run, RunInfo
+from torchmark.report.as_json import plain_results
 from torchmark.report.text.plan import render_plan
 from torchmark.report.text.run_summary import tell_nodes
 from torchmark.report.text.run_table import render_results
 from torchmark.runner.backend import Backend, Terminated
+from torchmark.store.runs import make_unmistakable
 
 DEFAULT_WIDTH = 80
 
@@ -52,7 +53,7 @@ class MeasuredRun:
         own = keep_to_shard(self.run, self.request.shard)
         summaries = summarise_run(own)
         if json_file is not None:
-            write_json(as_json(own, summaries, ()), json_file)
+            write_json(plain_results(own, summaries), json_file)
         if not is_standard_output(json_file):
             for line in tell_nodes(own):
                 echo(line)

@@ -1,6 +1,6 @@
 """A comparison of cases of two sides as a value, what was found out of it, and judging by that.
 
-Both sides are counted here; `compare/timing_sites.py` has them timed. What fails costs its own case only.
+Both sides are counted here; `compare/local_site.py` has them timed. What fails costs its own case only.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from torchmark.analysis.verdict.explain import explain
 from torchmark.analysis.verdict.judge import LARGE_RATIO, find_steady_delta, is_instruction_change, judge
 from torchmark.analysis.verdict.stored import contrast_counts
 from torchmark.callgrind.profiles import standardise
-from torchmark.compare.confirm import Timing
-from torchmark.compare.experiment import DEFAULTS, Settings
+from torchmark.compare.experiment import DEFAULTS, Settings, Timing
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment

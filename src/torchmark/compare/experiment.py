@@ -5,35 +5,36 @@ A change is called one only after fresh layouts of memory, which had no part in 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import random
 import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from torchmark.analysis.verdict.sequential import StoppingRule, confirmation_p, floor_for, look, settle
-from torchmark.analysis.verdict.visits import choose_pace, find_far_off, reduce_visit
-from torchmark.compare.confirm import (
-    CHANGED,
-    CONFIRMATIONS,
-    CaseState,
-    LostCase,
-    Note,
-    SiteCases,
-    Timing,
-    Told,
-    be_silent,
-    confirm_jointly,
+from torchmark.analysis.verdict.sequential import (
+    CONFIRM_RATE,
+    Look,
+    StoppingRule,
+    confirmation_p,
+    floor_for,
+    look,
+    predict_visits,
+    settle,
+    to_evidence,
 )
-from torchmark.errors import PlaceLost
+from torchmark.analysis.verdict.visits import Reduced, choose_pace, doubt_visits, find_far_off, reduce_visit
 from torchmark.model.bout import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.comparison import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
-from torchmark.model.judgement import Verdict
+from torchmark.model.judgement import LayoutVisits, SideFailure, TimeEvidence, Verdict
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
-from torchmark.stats.layered import ENOUGH_FOR_MEDIAN
+from torchmark.stats.intervals import benjamini_hochberg
+from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, Layered, find_centre, more_visits_help
+from torchmark.stats.order import quantile
+
+Note: TypeAlias = Callable[[str, int, int], None]
+"""Hears what is being done, how much of it is done, and of how much."""
 
 # Six layouts that match give an interval of plus and minus 4 ns where a run takes 1 us; with fewer than four the
 # t distribution's tails eat up what is gained.
@@ -53,8 +54,133 @@ CASE_S = 3.0
 CONFIRMING = 2
 
 
+def be_silent(what: str, done: int, of: int) -> None:
+    """For whoever need not hear how far things are."""
+
+
+CHANGED = (Verdict.SLOWER, Verdict.FASTER)
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """What the clock says of one pair."""
+
+    evidence: TimeEvidence | None
+    caveats: tuple[ComparisonCaveat, ...] = ()
+    failures: tuple[SideFailure, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class LostCase:
+    """A pair that was not decided, because the place where it was held is gone; `reason` is a sentence."""
+
+    reason: str
+
+
+class CaseState:
+    """One pair, as far as it has come."""
+
+    def __init__(self, key: Hashable, pair: PairedCase) -> None:
+        self.key = key
+        self.pair = pair
+        self.pace = BlockPlan(1, 1, 1)
+        self.rule = StoppingRule()
+        self.visits: dict[int, list[Reduced]] = {}
+        self.look = Look(Verdict.UNDECIDED)
+        self.seen: tuple[LayoutVisits, ...] = ()
+        """The visits that the look is made from."""
+        self.found: Layered | None = None
+        """What the first layouts showed, where that was a change."""
+        self.failures: Failures = ()
+        self.confirmed: bool | None = None
+        self.seconds = 0.0
+        self.is_settled = False
+        """Whether no more is to be found out."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether looking again may decide it."""
+        return not self.failures and self.look.verdict is Verdict.UNDECIDED
+
+    @property
+    def is_limited_by_layouts(self) -> bool:
+        """Whether it is open, and visits of the same layouts will not decide it."""
+        return self.is_open and self.look.layered is not None and not more_visits_help(self.look.layered)
+
+    def ratios(self, layouts: Sequence[int]) -> list[list[float]]:
+        """For each of these layouts the log-ratios of its visits."""
+        return [[visit.log_ratio for visit in self.visits.get(layout, ())] for layout in layouts]
+
+    def count_visits(self, layouts: Sequence[int]) -> int:
+        """How often each of these layouts was visited at the least."""
+        return min((len(self.visits.get(layout, ())) for layout in layouts), default=0)
+
+    def keep(self, look: Look, first: Sequence[int], fresh: Sequence[int] = ()) -> None:
+        """A look, and which visits it has seen: all that there are of these layouts."""
+        self.look = look
+        self.seen = tuple(
+            _gather(self.visits[layout], fresh=is_fresh)
+            for layouts, is_fresh in ((first, False), (fresh, True))
+            for layout in layouts
+            if layout in self.visits
+        )
+
+    def unsay(self) -> None:
+        """A change is none before it has been seen by layouts that did not help to find it."""
+        self.look = dataclasses.replace(self.look, verdict=Verdict.UNDECIDED)
+
+    def conclude(self, doubts: Sequence[ComparisonCaveat]) -> Timing:
+        """What is told of it; `doubts` are those of its layouts."""
+        if self.failures:
+            return Timing(None, failures=self.failures)
+        reduced = [visit for visits in self.visits.values() for visit in visits]
+        caveats = (*doubts, *doubt_visits(reduced, self.pair.base.threads))
+        if not reduced:
+            return Timing(None, caveats)
+        evidence = to_evidence(
+            self.look,
+            self.rule,
+            base_s=quantile(sorted(visit.base_s for visit in reduced), 0.5),
+            head_s=quantile(sorted(visit.head_s for visit in reduced), 0.5),
+            seconds=self.seconds,
+            confirmed=self.confirmed,
+            needed_s=self._predict_s(len(reduced)),
+            visits=self.seen,
+        )
+        return Timing(evidence, caveats)
+
+    def _predict_s(self, done: int) -> float | None:
+        """How much longer it might take to decide; None where it is decided, or visits of these layouts will not do."""
+        layered = self.look.layered
+        if self.look.verdict is not Verdict.UNDECIDED or layered is None or self.confirmed is False:
+            return None
+        needed = predict_visits(self.look, self.rule)
+        if needed is None:
+            return None
+        return max(0, needed - layered.visits) * layered.layouts * self.seconds / done
+
+
+def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
+    """The visits of one layout."""
+    ratios = tuple(visit.log_ratio for visit in visits)
+    base_s, head_s = (tuple(times) for times in zip(*((visit.base_s, visit.head_s) for visit in visits), strict=True))
+    return LayoutVisits(log_ratios=ratios, centre=find_centre(ratios), fresh=fresh, base_s=base_s, head_s=head_s)
+
+
+# A change is looked for on fresh layouts, and once more in more visits: visits are off now and then, and what is there
+# shall not be lost by that. Both share the rate of false discoveries.
+CONFIRMATIONS = 2
+
+Told: TypeAlias = tuple[Hashable, Timing | LostCase]
+
+
+def accept_changes(p_values: Sequence[float]) -> tuple[bool, ...]:
+    """Which changes that were seen again are believed, of all together."""
+    return benjamini_hochberg(p_values, CONFIRM_RATE / CONFIRMATIONS)
+
+
 class PairSite(Protocol):
-    """Where bouts take place; `runner.arena.Arena` is the real one. All raise PlaceLost once there is none any more."""
+    """Where pairs are timed; `runner.paired_workers.PairedWorkers` is one. All raise PlaceLost once it is gone."""
 
     @property
     def layouts(self) -> tuple[int, ...]:
@@ -67,10 +193,10 @@ class PairSite(Protocol):
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = ...) -> None:
         """Have more of them."""
 
-    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+    def gauge(self, pair: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side."""
 
-    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
+    def visit(self, layout: int, pair: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Both sides in turns."""
 
 
@@ -91,7 +217,7 @@ DEFAULTS = Settings()
 
 
 class SequentialComparison:
-    """Compares bouts in one place: by itself, or with those of other places in `decide_together`."""
+    """Compares pairs in one place: by itself, or with those of other places in `decide_together`."""
 
     def __init__(
         self,
@@ -123,18 +249,15 @@ class SequentialComparison:
         """Whether its place is."""
 
     def decide(
-        self, bouts: Mapping[Hashable, PairedCase], note: Note = be_silent
+        self, pairs: Mapping[Hashable, PairedCase], note: Note = be_silent
     ) -> Generator[tuple[Hashable, Timing], None, None]:
-        """What the clock says of each, as soon as that is final. Once stopping is requested, what is known so far.
-
-        PlaceLost is raised when all that is final has been told, if the place is lost.
-        """
+        """What the clock says of each, as soon as that is final. Once stopping is requested, what is known so far."""
         self._clear()
-        with contextlib.closing(confirm_jointly([SiteCases(self, tuple(bouts), lambda: bouts)], note=note)) as decided:
-            for key, told in decided:
-                if isinstance(told, LostCase):
-                    raise PlaceLost(told.reason)
-                yield key, told
+        for attempt in range(CONFIRMATIONS):
+            if attempt == 0 or self.is_busy:
+                yield from self.pursue({} if attempt else pairs, attempt, note)
+                self.settle(accept_changes(self.p_values))
+        yield from self.conclude()
 
     # --- stages --------------------------------------------------------------------------------------
 
@@ -149,13 +272,13 @@ class SequentialComparison:
         return tuple(p for _, p in self._shown)
 
     def pursue(
-        self, bouts: Mapping[Hashable, PairedCase], attempt: int, note: Note
+        self, pairs: Mapping[Hashable, PairedCase], attempt: int, note: Note
     ) -> Iterator[tuple[Hashable, Timing]]:
         """Look at these, and look for all changes on fresh layouts. Gives what is final by then, as soon as it is.
 
         In the last attempt more layouts are tried where they are what limits an answer.
         """
-        contests = [CaseState(key, bout) for key, bout in bouts.items()]
+        contests = [CaseState(key, pair) for key, pair in pairs.items()]
         self._contests += contests
         if self._left.requested:
             return
@@ -237,7 +360,7 @@ class SequentialComparison:
             self._gauge(contest)
 
     def _gauge(self, contest: CaseState) -> None:
-        gauged = self._place.gauge(contest.bout)
+        gauged = self._place.gauge(contest.pair)
         if not isinstance(gauged, RunTime):
             contest.failures = gauged
             return
@@ -297,7 +420,7 @@ class SequentialComparison:
         for layout in layouts:
             if contest.failures or self._is_over():
                 return
-            outcome = self._place.visit(layout, contest.bout, contest.pace)
+            outcome = self._place.visit(layout, contest.pair, contest.pace)
             if isinstance(outcome, Visit):
                 contest.visits.setdefault(layout, []).append(reduce_visit(outcome))
             else:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
-from torchmark.compare.comparison import ComparedPair, Comparison
-from torchmark.compare.confirm import Note, Timing
-from torchmark.compare.experiment import PairSite
-from torchmark.compare.timing_sites import TimingSite, runs_together
+from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
+from torchmark.compare.experiment import Note, PairSite, Timing
+from torchmark.compare.joint_timing import time_and_close
+from torchmark.compare.local_site import runs_together
 from torchmark.model.bout import PairedCase
 from torchmark.model.comparison import NotTimed
 from torchmark.model.plan import Metric
@@ -21,9 +21,9 @@ from torchmark.runner.cluster.remote_pairs import RemotePairs
 class RemoteSite:
     """One node, which is for this comparison alone."""
 
-    def __init__(self, comparison: Comparison, court: RemotePairs) -> None:
+    def __init__(self, comparison: Comparison, node: RemotePairs) -> None:
         self._comparison = comparison
-        self._court = court
+        self._node = node
 
     def prepare(self, entries: Sequence[ComparedPair]) -> dict[ComparedPair, PairedCase | Timing]:
         """C++ comes compiled, if another node of its kind was faster."""
@@ -34,25 +34,25 @@ class RemoteSite:
             if entry.base.parts is not None or entry.head.parts is not None
         }
         plain = [entry for entry in entries if entry not in found]
-        bouts = self._court.prepare(
+        pairs = self._node.prepare(
             [(entry.base, entry.head) for entry in plain],
             comparison.base,
             comparison.head,
             together=runs_together(comparison),
             timeout_s=comparison.timeout_s,
         )
-        for entry, bout in zip(plain, bouts, strict=True):
-            found[entry] = bout if isinstance(bout, PairedCase) else Timing(None, failures=bout)
+        for entry, pair in zip(plain, pairs, strict=True):
+            found[entry] = pair if isinstance(pair, PairedCase) else Timing(None, failures=pair)
         return found
 
     @property
     def place(self) -> PairSite:
-        """Where bouts are held."""
-        return self._court
+        """The node."""
+        return self._node
 
     def close(self) -> None:
         """Let go of the node."""
-        self._court.close()
+        self._node.close()
 
 
 class ClusterComparison:
@@ -62,17 +62,22 @@ class ClusterComparison:
         self._backend = backend
         self._is_open = False
 
+    def try_sides(self, comparison: Comparison, evidence: Evidence) -> Comparison:
+        """Nothing is tried: nodes find out what fails."""
+        return comparison
+
     def open_backend(self, comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
         """To count with."""
         self._open(comparison)
         return self._backend
 
-    def open_sites(
-        self, comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note
-    ) -> Sequence[TimingSite]:
-        """To time in: every node that can measure is one."""
+    def time(
+        self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
+    ) -> Generator[ComparedPair, None, None]:
+        """On every node that can measure."""
         self._open(comparison)
-        return [RemoteSite(comparison, court) for court in self._backend.open_courts()]
+        sites = [RemoteSite(comparison, node) for node in self._backend.open_courts()]
+        yield from time_and_close(comparison, sites, evidence, stop, note)
 
     def close(self) -> None:
         """Leave the cluster."""

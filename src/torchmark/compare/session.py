@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Generator, Sequence
+from typing import Protocol
 
-from torchmark.compare.comparison import Comparison, Evidence, count_sides, judge_entry, leave_out_failed, try_sides
-from torchmark.compare.confirm import Note, be_silent
-from torchmark.compare.timing_sites import LocalSite, TimingSite, count_here, time_sides
+from torchmark.compare.comparison import (
+    ComparedPair,
+    Comparison,
+    Evidence,
+    count_sides,
+    judge_entry,
+    leave_out_failed,
+    try_sides,
+)
+from torchmark.compare.experiment import Note, be_silent
+from torchmark.compare.local_site import LocalSite, count_here, time_here
 from torchmark.model.judgement import CaseJudgement
 from torchmark.model.outcome import Event
 from torchmark.model.plan import Metric
@@ -20,12 +28,42 @@ INTERRUPTED = 130
 # What shells add to the number of the signal that ended a program.
 SIGNALLED = 128
 
-OpenSites: TypeAlias = Callable[[Comparison, Sequence[int], StopRequest, Note], Sequence[TimingSite]]
-"""Opens sites to time a comparison at; they hear of stopping and report progress. Cores are of this machine."""
+
+class Place(Protocol):
+    """Where a comparison is carried out."""
+
+    def try_sides(self, comparison: Comparison, evidence: Evidence) -> Comparison:
+        """Run statements once, if that is cheap; gives the comparison without those that fail, which are noted."""
+
+    def open_backend(self, comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
+        """Open what counts; the stack closes what it needs."""
+
+    def time(
+        self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
+    ) -> Generator[ComparedPair, None, None]:
+        """Time all cases, and give each as soon as there is no more to find out. Cores are of this machine."""
 
 
-OpenBackend: TypeAlias = Callable[[Comparison, Sequence[int], contextlib.ExitStack], Backend]
-"""Opens a back end to count a comparison with; the stack closes what it needs."""
+class ThisMachine:
+    """The machine that this runs on, alone."""
+
+    def try_sides(self, comparison: Comparison, evidence: Evidence) -> Comparison:
+        """In a process of its own for each side."""
+        return try_sides(comparison, evidence)
+
+    def open_backend(self, comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
+        """With the same names for both interpreters."""
+        return count_here(comparison, cores, stack)
+
+    def time(
+        self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
+    ) -> Generator[ComparedPair, None, None]:
+        """With workers in several layouts of memory."""
+        with contextlib.closing(LocalSite(comparison, cores, stop=stop, note=note)) as site:
+            yield from time_here(comparison, site, evidence, stop, note)
+
+
+HERE = ThisMachine()
 
 
 class Observer(Protocol):
@@ -60,11 +98,6 @@ class SilentObserver:
         return contextlib.nullcontext(be_silent)
 
 
-def open_here(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[TimingSite]:
-    """This machine alone."""
-    return [LocalSite(comparison, cores, stop=stop, note=note)]
-
-
 @dataclasses.dataclass
 class ComparisonResult:
     """What came of a comparison so far."""
@@ -79,31 +112,17 @@ class ComparisonResult:
 
 
 def run_comparison(
-    comparison: Comparison,
-    cores: Sequence[int],
-    observer: Observer,
-    *,
-    open_sites: OpenSites = open_here,
-    open_backend: OpenBackend = count_here,
+    comparison: Comparison, cores: Sequence[int], observer: Observer, place: Place = HERE
 ) -> ComparisonResult:
     """Count, time, judge.
 
     A statement that fails when it is run once, on this machine, is neither counted nor timed. An interrupt leaves what
     is known by then.
     """
-    found, stop, rest = ComparisonResult(), StopRequest(), comparison
+    found, stop = ComparisonResult(), StopRequest()
     with interrupts_stop(stop):
         try:
-            if open_sites is open_here:
-                rest = try_sides(rest, found.evidence)
-            if Metric.COUNT in rest.metrics and rest.entries:
-                with contextlib.ExitStack() as stack:
-                    backend = open_backend(rest, cores, stack)
-                    observe = stack.enter_context(observer.counting(rest, backend))
-                    count_sides(rest, backend, found.evidence, stop, observe)
-                rest = leave_out_failed(rest, found.evidence)
-            if Metric.WALL in rest.metrics and rest.entries and not stop.requested:
-                _time(rest, cores, open_sites, found, stop, observer)
+            _find_out(comparison, cores, observer, place, found.evidence, stop)
         except Terminated as ended:
             found.exit_code = SIGNALLED + ended.number
         except KeyboardInterrupt:
@@ -116,17 +135,25 @@ def run_comparison(
     return found
 
 
-def _time(
+def _find_out(
     comparison: Comparison,
     cores: Sequence[int],
-    open_sites: OpenSites,
-    found: ComparisonResult,
-    stop: StopRequest,
     observer: Observer,
+    place: Place,
+    evidence: Evidence,
+    stop: StopRequest,
 ) -> None:
-    with observer.timing(comparison) as note, contextlib.ExitStack() as stack:
-        sites = open_sites(comparison, cores, stop, note)
-        for site in sites:
-            stack.callback(site.close)
-        for _ in stack.enter_context(contextlib.closing(time_sides(comparison, sites, found.evidence, stop, note))):
-            pass
+    rest = place.try_sides(comparison, evidence)
+    if Metric.COUNT in rest.metrics and rest.entries:
+        with contextlib.ExitStack() as stack:
+            backend = place.open_backend(rest, cores, stack)
+            observe = stack.enter_context(observer.counting(rest, backend))
+            count_sides(rest, backend, evidence, stop, observe)
+        rest = leave_out_failed(rest, evidence)
+    if Metric.WALL in rest.metrics and rest.entries and not stop.requested:
+        with (
+            observer.timing(rest) as note,
+            contextlib.closing(place.time(rest, cores, evidence, stop, note)) as decided,
+        ):
+            for _ in decided:
+                pass

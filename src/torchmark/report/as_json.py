@@ -1,4 +1,4 @@
-"""What was timed and counted, runs, judgements, histories and overrides as plain values for JSON, units in names."""
+"""What was timed and counted, runs, judgements, comparisons, histories and overrides as values for JSON."""
 
 from __future__ import annotations
 
@@ -9,23 +9,31 @@ from typing import Any
 
 from torchmark.analysis.overrides import Expectation, Extreme, Overhead, OverrideFinding, OverrideRow
 from torchmark.analysis.summarise import StatementGroup, TimedStatement, find_caveats
-from torchmark.model.comparison import ComparisonCaveat
+from torchmark.analysis.verdict.stored import Contrast
+from torchmark.model.case import Case
+from torchmark.model.comparison import ComparisonCaveat, Incomparable
 from torchmark.model.compiling import CompileCosts
+from torchmark.model.environment import Environment
+from torchmark.model.gate import GateResult, Regression
 from torchmark.model.history import History, Point, Shift
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Spread, TimeEvidence
 from torchmark.model.outcome import Failure
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
 from torchmark.model.task import TaskSpec
 from torchmark.report.caveats import word_doubt
-from torchmark.report.text.counts import Change, plain_explanation
+from torchmark.report.text.counts import Change, FunctionTable, plain_explanation
 from torchmark.report.text.failures import describe_failure
+from torchmark.report.text.gate import spell_limit
 from torchmark.report.text.grid import plain_caveat, plain_summary
 from torchmark.report.text.history import spell_command
+from torchmark.report.text.judgements import close, order_judgements
 from torchmark.report.text.names import name_case
 from torchmark.report.text.overrides import list_classic_lines, word_finding
 from torchmark.report.text.units import find_seconds, has_interval, to_share
+
+SCHEMA_VERSION = 1
 
 
 def plain_run(info: RunInfo) -> dict[str, Any]:
@@ -263,8 +271,142 @@ def _plain_shift(history: History, shift: Shift, interpreters: Collection[str]) 
     }
 
 
-SCHEMA = "torchmark.overrides"
-SCHEMA_VERSION = 1
+def plain_gate(result: GateResult) -> dict[str, Any]:
+    """What stops, what asks to be accepted, and what was not compared."""
+    return {
+        "exit_code": result.exit_code,
+        "regressions": [_plain_regression(one) for one in result.regressions],
+        "improvements": [
+            {**plain_identity(one.case), "accepted": one.accepted, "head": one.head} for one in result.improvements
+        ],
+        "accepted": [plain_identity(case) for case in result.accepted],
+        "stale": [
+            {
+                **plain_identity(one.case),
+                "differences": [
+                    {"what": what, "accepted": accepted, "now": now} for what, accepted, now in one.differences
+                ],
+            }
+            for one in result.stale
+        ],
+        "nothing_compared": result.nothing_compared,
+        "lost": [plain_identity(case) for case in result.lost],
+        "idle_limits": [spell_limit(limit) for limit in result.idle_limits],
+    }
+
+
+def plain_identity(case: Case) -> dict[str, Any]:
+    """What a case is known by."""
+    return {"case": name_case(case), "key": case.key, "suite": case.suite}
+
+
+def _plain_regression(regression: Regression) -> dict[str, Any]:
+    return {
+        **plain_identity(regression.case),
+        "reason": regression.reason.value,
+        "witness": None if regression.witness is None else regression.witness.value,
+        "base": regression.base,
+        "head": regression.head,
+        "limit": None if regression.limit is None else spell_limit(regression.limit),
+        "accepted": regression.accepted,
+        "functions": [dataclasses.asdict(one) for one in regression.functions],
+    }
+
+
+def plain_contrast(contrast: Contrast, *, forced: bool) -> dict[str, Any]:
+    """Judgements of two stored runs, and what keeps others from being compared."""
+    return {
+        "forced": forced,
+        "obstacles": [_plain_obstacle(one) for one in contrast.obstacles],
+        "case_obstacles": [
+            {**plain_identity(case), "obstacles": [_plain_obstacle(one) for one in obstacles]}
+            for case, obstacles in contrast.case_obstacles
+        ],
+        "judgements": [plain_judgement(one) for one in contrast.judgements],
+        "missing": [plain_identity(case) for case in contrast.missing],
+        "new": [plain_identity(case) for case in contrast.new],
+    }
+
+
+def _plain_obstacle(obstacle: Incomparable) -> dict[str, str]:
+    return {"what": obstacle.what, "base": obstacle.base, "head": obstacle.head, "text": word_doubt(obstacle)}
+
+
+def plain_compared(
+    sides: tuple[tuple[RunInfo, Target], tuple[RunInfo, Target]],
+    contrast: Contrast,
+    result: GateResult,
+    *,
+    forced: bool,
+    exit_code: int,
+) -> dict[str, Any]:
+    """Two stored runs, base and head, against each other."""
+    base, head = ({"run": plain_run(run), "target": target.name} for run, target in sides)
+    return {
+        "schema": "torchmark.compare",
+        "schema_version": SCHEMA_VERSION,
+        "base": base,
+        "head": head,
+        **plain_contrast(contrast, forced=forced),
+        "gate": plain_gate(result),
+        "exit_code": exit_code,
+    }
+
+
+def plain_comparison(
+    sides: Sequence[tuple[Target, Environment | None]],
+    judgements: Sequence[CaseJudgement],
+    result: GateResult,
+    exit_code: int,
+) -> dict[str, Any]:
+    """A comparison that was just made of base and head."""
+    base, head = (
+        {"python": target.python, "environment": None if where is None else dataclasses.asdict(where)}
+        for target, where in sides
+    )
+    return {
+        "schema": "torchmark.ab",
+        "schema_version": SCHEMA_VERSION,
+        "base": base,
+        "head": head,
+        "judgements": [plain_judgement(one) for one in order_judgements(judgements)],
+        "summary": close(judgements),
+        "gate": plain_gate(result),
+        "exit_code": exit_code,
+    }
+
+
+def plain_histories(
+    histories: Sequence[History], metrics: Sequence[Metric], interpreters: Collection[str]
+) -> dict[str, Any]:
+    """All series, with their changes."""
+    return {
+        "schema": "torchmark.history",
+        "schema_version": SCHEMA_VERSION,
+        "histories": [plain_history(history, metrics, interpreters) for history in histories],
+    }
+
+
+def plain_results(
+    run: Run, summaries: Sequence[CaseSummary], breakdowns: Sequence[FunctionTable] = ()
+) -> dict[str, Any]:
+    """The run, what is said of each case in each environment, and costs by function if they were asked for."""
+    return {
+        "schema": "torchmark.show",
+        "schema_version": SCHEMA_VERSION,
+        "run": plain_run(run.info),
+        "cases": [plain_case_summary(summary) for summary in summaries],
+        "functions": [
+            {
+                "key": one.case.key,
+                "suite": one.case.suite,
+                "target": one.target.name,
+                "functions": [dataclasses.asdict(row) for row in one.rows],
+            }
+            for one in breakdowns
+        ],
+    }
+
 
 # As many functions as are looked at; the others are added up.
 MOST_FUNCTIONS = 12
@@ -277,7 +419,7 @@ def plain_overrides(run: Run, rows: Sequence[OverrideRow], findings: Sequence[Ov
     sampling = run.plan.sampling
     environments = dict.fromkeys(outcome.environment for outcome in run.outcomes if outcome.environment is not None)
     return {
-        "schema": SCHEMA,
+        "schema": "torchmark.overrides",
         "schema_version": SCHEMA_VERSION,
         "run": plain_run(run.info),
         "environments": [dataclasses.asdict(environment) for environment in environments],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import re
 import time
@@ -331,6 +332,14 @@ class Store:
         # Others who use the file may be in the way; then it shrinks another time.
         with contextlib.suppress(StoreError):
             self._database.shrink()
+
+
+def make_unmistakable(store: Store, info: RunInfo) -> RunInfo:
+    """Without its name if that means another run: commands that are proposed must mean this one."""
+    named = [other for other in store.list_runs() if other.name == info.name]
+    # What others have called a run may look like something else on a command line.
+    clear = info.name[:1] not in ("@", "-", "") and named[0].id == info.id
+    return info if clear else dataclasses.replace(info, name="")
 
 
 DEFAULT_STORE = Path(".torchmark/results.db")

@@ -9,9 +9,10 @@ from click.testing import CliRunner
 from tests.made_contrasts import count_functions, environment, evidence, judgement, run_of
 from tests.sample_runs import ADD, COUNT, FAILING, ODD
 from torchmark.analysis.verdict.stored import CountedCase, compare_runs, identify
-from torchmark.api.stored_sides import find_sides
+from torchmark.api.gate import DEFAULT_LEDGER, GateOptions, apply_gate
+from torchmark.api.stored_comparison import find_sides, load_functions
 from torchmark.callgrind.profiles import standardise
-from torchmark.cli.gate_options import DEFAULT_LEDGER, GateOptions, apply_gate, gate_options, load_functions
+from torchmark.cli.gate_options import gate_options
 from torchmark.cli.main import main
 from torchmark.model.gate import FailOn, Policy
 from torchmark.model.judgement import Verdict
@@ -24,7 +25,7 @@ BEFORE, AFTER = count_functions(400, 1000), count_functions(400, 6000)
 def test_functions_are_loaded_of_what_changed_or_is_not_as_accepted_however_many_at_a_time(
     batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchmark.api.stored_sides.BATCH", batch)
+    monkeypatch.setattr("torchmark.api.stored_comparison.BATCH", batch)
     path, ledger = tmp_path / "results.db", tmp_path / "ledger"
     with open_store(path, create=True) as store:
         store.add(run_of({(case, COUNT, 0): BEFORE for case in (ADD, FAILING, ODD)}, "base"))
@@ -79,8 +80,8 @@ def test_a_limit_or_a_ledger_stops_what_is_slower_unless_something_else_is_said(
 
 def test_cases_without_a_count_or_an_entry_are_held_against_base() -> None:
     slower = judgement(Verdict.SLOWER, count=evidence(10, 20))
-    assert apply_gate([slower], {}, GateOptions(SLOWER)).exit_code == 3
+    assert apply_gate([slower], {}, GateOptions(SLOWER), print).exit_code == 3
     DEFAULT_LEDGER.mkdir()
     counted = {identify(ADD): CountedCase(count_functions(1, 1), environment())}
-    assert apply_gate([slower], counted, GateOptions(SLOWER, DEFAULT_LEDGER)).exit_code == 3
-    assert apply_gate([], {}, GateOptions(Policy(frozenset(FailOn))), missing=[ADD]).exit_code == 3
+    assert apply_gate([slower], counted, GateOptions(SLOWER, DEFAULT_LEDGER), print).exit_code == 3
+    assert apply_gate([], {}, GateOptions(Policy(frozenset(FailOn))), print, missing=[ADD]).exit_code == 3

@@ -30,7 +30,7 @@ from torchmark.analysis.verdict.stored import (
 )
 from torchmark.api.ab import from_judgement
 from torchmark.api.report_data import ReportOptions, load_report_data
-from torchmark.api.stored_sides import StoredSide
+from torchmark.api.stored_comparison import StoredSide
 from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Function, Profile, Tally
@@ -40,10 +40,10 @@ from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.task import TaskSpec
-from torchmark.report.as_json import plain_case_summary
+from torchmark.report.as_json import plain_case_summary, plain_contrast
 from torchmark.report.html.report_page import render_report
 from torchmark.report.html.templates import render_measurement
-from torchmark.report.text.gate import explain_judgements, plain_contrast, summarise_markdown, tell_unpaired
+from torchmark.report.text.gate import explain_judgements, summarise_markdown, tell_unpaired
 from torchmark.report.text.judgements import describe_judgement, render_judgements
 from torchmark.report.text.run_table import render_results
 

@@ -11,8 +11,7 @@ import pytest
 from tests.places import RAISED, FakePlace, MortalPlace, bout, noise, shifted, steady, verdict
 from tests.sampling import allowed_error
 from torchmark.analysis.verdict.sequential import StoppingRule
-from torchmark.compare.confirm import Timing, be_silent
-from torchmark.compare.experiment import FEWEST_LAYOUTS, SequentialComparison, Settings
+from torchmark.compare.experiment import FEWEST_LAYOUTS, SequentialComparison, Settings, Timing, be_silent
 from torchmark.errors import PlaceLost
 from torchmark.model.bout import BlockPlan, PairedCase, Visit
 from torchmark.model.comparison import FewLayouts, LayoutSensitive, Unmatched

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,10 @@ import pytest
 from tests.places import FakePlace, bout, steady
 from tests.sample_runs import EAGER
 from torchmark.api.runs import ComparisonRecorder
-from torchmark.compare.comparison import ComparedPair, Comparison
-from torchmark.compare.confirm import Note, Timing
-from torchmark.compare.session import SilentObserver, run_comparison
+from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
+from torchmark.compare.experiment import Note, Timing
+from torchmark.compare.joint_timing import time_and_close
+from torchmark.compare.session import SilentObserver, ThisMachine, run_comparison
 from torchmark.errors import SetupError
 from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
@@ -26,8 +27,8 @@ ENTRIES = tuple(ComparedPair(case, case) for case in (Case((name,), EAGER, Timer
 COMPARISON = Comparison(ENTRIES, Target("base", "/a"), Target("head", "/b"), metrics=(Metric.WALL,))
 
 
-class FakeVenue:
-    """A venue with a place where nothing runs."""
+class FakeSite:
+    """A site with a place where nothing runs."""
 
     def __init__(self) -> None:
         self.place = FakePlace(EFFECTS)
@@ -41,32 +42,43 @@ class FakeVenue:
         self.is_closed = True
 
 
-def test_a_comparison_is_timed_in_the_venues_that_are_opened_for_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    venues = [FakeVenue(), FakeVenue()]
+class FakeCluster(ThisMachine):
+    """A place with several sites."""
 
-    def open_sites(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[FakeVenue]:
+    def __init__(self, sites: Sequence[FakeSite]) -> None:
+        self._sites = sites
+
+    def try_sides(self, comparison: Comparison, evidence: Evidence) -> Comparison:
+        return comparison
+
+    def time(
+        self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
+    ) -> Generator[ComparedPair, None, None]:
         assert comparison is COMPARISON
-        assert cores == [3]
         assert not stop.requested
         note("waiting", 0, 0)
-        return venues
+        yield from time_and_close(comparison, self._sites, evidence, stop, note)
+
+
+def test_a_comparison_is_timed_in_the_sites_that_are_opened_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sites = [FakeSite(), FakeSite()]
 
     recorder = ComparisonRecorder(None, lambda: open_store(tmp_path / "x.db"))
-    found = run_comparison(COMPARISON, [3], recorder, open_sites=open_sites)
+    found = run_comparison(COMPARISON, [3], recorder, FakeCluster(sites))
     assert [one.verdict for one in found.judgements] == [Verdict.SLOWER, Verdict.SAME, Verdict.SAME]
-    assert all(venue.is_closed and venue.place.log for venue in venues)
+    assert all(site.is_closed and site.place.log for site in sites)
     assert found.exit_code == 0
     assert "timed in turns" in capsys.readouterr().err
 
 
-def test_venues_are_closed_also_if_timing_fails() -> None:
-    class Lacking(FakeVenue):
+def test_sites_are_closed_also_if_timing_fails() -> None:
+    class Lacking(FakeSite):
         def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
             raise SetupError("No python3.", missing="python", advice="Name another.")
 
-    venues = [FakeVenue(), Lacking()]
+    sites = [FakeSite(), Lacking()]
     with pytest.raises(SetupError):
-        run_comparison(COMPARISON, [], SilentObserver(), open_sites=lambda *_: venues)
-    assert all(venue.is_closed for venue in venues)
+        run_comparison(COMPARISON, [], SilentObserver(), FakeCluster(sites))
+    assert all(site.is_closed for site in sites)

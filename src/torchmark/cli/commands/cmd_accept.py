@@ -10,13 +10,12 @@ import click
 
 from torchmark.analysis.gate import describe_dependencies, make_entry
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, choose_counts, identify
-from torchmark.api.stored_sides import choose_target
+from torchmark.api.gate import DEFAULT_LEDGER
+from torchmark.api.stored_comparison import choose_target
 from torchmark.callgrind.profiles import standardise
-from torchmark.cli.case_options import Loaded, explain_nothing
-from torchmark.cli.gate_options import DEFAULT_LEDGER
+from torchmark.cli.case_options import find_named, list_candidates
 from torchmark.cli.options import store_option
 from torchmark.cli.output import echo
-from torchmark.define.selection import Selection, parse, select
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.report.text.names import name_case
@@ -24,9 +23,6 @@ from torchmark.report.text.terminal import count
 from torchmark.store.ledger import write_entry
 from torchmark.store.plain import content_hash
 from torchmark.store.runs import open_store
-
-# As many candidates as a person reads.
-MOST_CANDIDATES = 10
 
 
 @click.command("accept")
@@ -102,14 +98,12 @@ def _choose(cases: Sequence[Case], names: Sequence[str], *, take_all: bool) -> t
 
 
 def _find(cases: Sequence[Case], name: str, *, take_all: bool) -> tuple[Case, ...]:
-    named = tuple(case for case in cases if name_case(case) == name)
-    selection = Selection(expression=None if named else parse(name))
-    found = named or select(cases, selection)
-    if not found:
-        raise UsageError(explain_nothing(Loaded((), tuple(cases), (), selection)))
+    found = find_named(cases, name)
     if len(found) > 1 and not take_all:
-        lines = [f"  {name_case(case)}" for case in found[:MOST_CANDIDATES]]
-        lines += [f"  and {len(found) - len(lines)} more"] if len(found) > len(lines) else []
         text = f"{name!r:.80} means {count(len(found), 'case')}:"
-        raise UsageError("\n".join([text, *lines, "Say more of it, give the whole name, or accept them with --all."]))
+        raise UsageError(
+            "\n".join(
+                [text, *list_candidates(found), "Say more of it, give the whole name, or accept them with --all."]
+            )
+        )
     return found

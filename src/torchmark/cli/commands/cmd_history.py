@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
-from torchmark.analysis.history import confirm, list_neighbours, trace_histories
+from torchmark.api.histories import find_interpreters, load_histories
 from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.options import Metrics, WholeNumber, is_standard_output, json_option, store_option, write_json
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
@@ -21,15 +19,12 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.history import History
 from torchmark.model.plan import Metric
-from torchmark.model.run import RunInfo
-from torchmark.report.as_json import plain_history
+from torchmark.report.as_json import plain_histories
 from torchmark.report.html.history import render_history_page
 from torchmark.report.text.history import BLOCKS, render_histories
 from torchmark.report.text.names import name_case
-from torchmark.store.runs import Store, open_store
+from torchmark.store.runs import open_store
 
-SCHEMA = "torchmark.history"
-SCHEMA_VERSION = 1
 DEFAULT_WIDTH = 80
 
 
@@ -75,15 +70,15 @@ def command(
         infos = store.list_runs()
         pinned = store.find(anchor or "@") if anchor or not infos else None
         infos = infos[:limit]
-        histories = _trace(store, infos, pinned, admits)
+        histories = load_histories(store, infos, pinned, admits)
         if not histories:
             found = {(case.suite, case.key): case for info in infos for case in store.load(info.id).plan.cases}
             echo(f"torchmark: {explain_nothing(Loaded((), tuple(found.values()), (), selection))}", err=True)
             return NOTHING_SELECTED
     histories = _choose_target(histories, env)
-    interpreters = _find_interpreters(histories)
+    interpreters = find_interpreters(histories)
     if json_file is not None:
-        write_json(as_json(histories, metrics, interpreters), json_file)
+        write_json(plain_histories(histories, metrics, interpreters), json_file)
     if html_file is not None:
         write_text(render_history_page(histories, metrics=metrics, interpreters=interpreters), html_file)
     if html_file != STANDARD_OUTPUT and not is_standard_output(json_file):
@@ -111,17 +106,6 @@ def _choose(text: str, selection: Selection) -> tuple[Selection, Callable[[Case]
     return chosen, chosen.admits
 
 
-def _trace(
-    store: Store, infos: Sequence[RunInfo], pinned: RunInfo | None, admits: Callable[[Case], bool]
-) -> tuple[History, ...]:
-    """Histories of the cases that are meant. Other cases are loaded only where they may explain something."""
-    runs = [store.load(info.id, select=admits) for info in reversed(infos)]
-    anchor = None if pinned is None else store.load(pinned.id, select=admits)
-    histories = trace_histories(runs, anchor)
-    whole = {run_id: store.load(run_id) for run_id in list_neighbours(histories)}
-    return tuple(confirm(history, whole) for history in histories)
-
-
 def _choose_target(histories: Sequence[History], name: str | None) -> tuple[History, ...]:
     found = tuple(history for history in histories if name is None or history.target.name == name)
     if not found:
@@ -131,12 +115,6 @@ def _choose_target(histories: Sequence[History], name: str | None) -> tuple[Hist
     return found
 
 
-def _find_interpreters(histories: Sequence[History]) -> frozenset[str]:
-    """Those of open changes that are still there."""
-    paths = {path for history in histories for shift in history.shifts for path in shift.pythons or ()}
-    return frozenset(path for path in paths if os.access(path, os.X_OK))
-
-
 def _has_blocks() -> bool:
     """Whether standard output can show the characters that series are drawn with."""
     try:
@@ -144,12 +122,3 @@ def _has_blocks() -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def as_json(histories: Sequence[History], metrics: Sequence[Metric], interpreters: frozenset[str]) -> dict[str, Any]:
-    """All series, with their changes."""
-    return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "histories": [plain_history(history, metrics, interpreters) for history in histories],
-    }

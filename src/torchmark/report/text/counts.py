@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from torchmark.analysis.verdict.explain import NAMELESS, OTHER, split_name
+from torchmark.model.case import Case
 from torchmark.model.caveat import Caveat
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
+from torchmark.model.plan import Target
 from torchmark.model.task import TaskSpec
 from torchmark.report.caveats import give_advice, state_fact
 from torchmark.report.text.terminal import ELLIPSIS, count, cut_middle, measure, pad, printable, wrap
@@ -224,6 +226,16 @@ class FunctionRow:
     inclusive: float
     noisy: bool = False
     """Whether it does not cost the same in all layouts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FunctionTable:
+    """What the functions of a case cost in one environment, per run."""
+
+    case: Case
+    target: Target
+    title: str
+    rows: tuple[FunctionRow, ...]
 
 
 def render_functions(

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import shlex
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
+from torchmark.analysis.verdict.judge import is_instruction_change
 from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.case import Case
-from torchmark.model.comparison import Incomparable
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Regression, StaleEntry, Witness
 from torchmark.model.judgement import CaseJudgement, Verdict
-from torchmark.report.as_json import plain_judgement
 from torchmark.report.caveats import explain_doubts, word_doubt
 from torchmark.report.text.counts import render_explanation
+from torchmark.report.text.failures import list_hints
 from torchmark.report.text.grid import escape_markdown, markdown_row
-from torchmark.report.text.judgements import MARKS, JudgementRow, close, find_columns, make_rows, order_judgements
+from torchmark.report.text.judgements import (
+    MARKS,
+    JudgementRow,
+    close,
+    describe_judgement,
+    find_columns,
+    make_rows,
+    order_judgements,
+    render_judgements,
+    tell_side_failures,
+)
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count, cut, cut_middle, printable, wrap
 from torchmark.report.text.units import format_time, word_change
@@ -25,6 +34,9 @@ from torchmark.report.text.verdict_reasons import explain_cause
 # So many functions are named of what grew, and so many cases of what is alike.
 MOST_FUNCTIONS = 3
 MOST_CASES = 3
+# So many changes are explained by function without being asked for.
+MOST_EXPLAINED = 5
+CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
 _OTHERWISE = {
     FailOn.UNDECIDED: "is undecided",
@@ -68,35 +80,6 @@ def list_sentences(result: GateResult) -> list[str]:
         *word_stale(result.stale),
         *word_gaps(result),
     ]
-
-
-def plain_gate(result: GateResult) -> dict[str, Any]:
-    """The same as plain values for JSON."""
-    return {
-        "exit_code": result.exit_code,
-        "regressions": [_plain_regression(one) for one in result.regressions],
-        "improvements": [
-            {**plain_identity(one.case), "accepted": one.accepted, "head": one.head} for one in result.improvements
-        ],
-        "accepted": [plain_identity(case) for case in result.accepted],
-        "stale": [
-            {
-                **plain_identity(one.case),
-                "differences": [
-                    {"what": what, "accepted": accepted, "now": now} for what, accepted, now in one.differences
-                ],
-            }
-            for one in result.stale
-        ],
-        "nothing_compared": result.nothing_compared,
-        "lost": [plain_identity(case) for case in result.lost],
-        "idle_limits": [spell_limit(limit) for limit in result.idle_limits],
-    }
-
-
-def plain_identity(case: Case) -> dict[str, Any]:
-    """What a case is known by."""
-    return {"case": name_case(case), "key": case.key, "suite": case.suite}
 
 
 def spell_limit(limit: Limit) -> str:
@@ -186,19 +169,6 @@ def _propose(cases: Sequence[Case], accept: str) -> Iterator[str]:
         yield f"  torchmark accept {shlex.quote(name_case(case))}{accept} --why '…'"
 
 
-def _plain_regression(regression: Regression) -> dict[str, Any]:
-    return {
-        **plain_identity(regression.case),
-        "reason": regression.reason.value,
-        "witness": None if regression.witness is None else regression.witness.value,
-        "base": regression.base,
-        "head": regression.head,
-        "limit": None if regression.limit is None else spell_limit(regression.limit),
-        "accepted": regression.accepted,
-        "functions": [dataclasses.asdict(one) for one in regression.functions],
-    }
-
-
 # More are counted, and not named.
 MOST_NAMES = 20
 
@@ -250,23 +220,60 @@ def explain_judgements(judgements: Sequence[CaseJudgement], width: int) -> str:
     )
 
 
-def plain_contrast(contrast: Contrast, *, forced: bool) -> dict[str, Any]:
-    """All of it as plain values for JSON."""
-    return {
-        "forced": forced,
-        "obstacles": [_plain_obstacle(one) for one in contrast.obstacles],
-        "case_obstacles": [
-            {**plain_identity(case), "obstacles": [_plain_obstacle(one) for one in obstacles]}
-            for case, obstacles in contrast.case_obstacles
-        ],
-        "judgements": [plain_judgement(one) for one in contrast.judgements],
-        "missing": [plain_identity(case) for case in contrast.missing],
-        "new": [plain_identity(case) for case in contrast.new],
-    }
+def render_comparison(
+    judgements: Sequence[CaseJudgement],
+    result: GateResult,
+    width: int,
+    *,
+    colour: bool = False,
+    all_cases: bool = False,
+    explaining: bool = True,
+    accept: str | None = None,
+) -> str:
+    """A comparison that was just made; `accept` is as for `tell_gate`."""
+    if len(judgements) == 1:
+        texts = [describe_judgement(judgements[0], width)]
+    else:
+        texts = [render_judgements(judgements, width, colour=colour, all_cases=all_cases)]
+    stopped = {one.case for one in result.regressions}
+    changed = [
+        one
+        for one in order_judgements(judgements)
+        if one.explanation is not None and (one.case in stopped or one.verdict in CHANGED)
+    ]
+    texts += [explain_judgements(changed[:MOST_EXPLAINED], width)] if explaining else []
+    failures = (failed.failure for one in judgements if not one.case.suite for failed in one.failures)
+    texts += [tell_side_failures(judgements, width), *list_hints(failures), "\n".join(tell_gate(result, accept))]
+    return "\n\n".join(filter(None, texts))
 
 
-def _plain_obstacle(obstacle: Incomparable) -> dict[str, str]:
-    return {"what": obstacle.what, "base": obstacle.base, "head": obstacle.head, "text": word_doubt(obstacle)}
+def render_contrast(
+    contrast: Contrast,
+    result: GateResult,
+    names: tuple[str, str],
+    width: int,
+    *,
+    colour: bool = False,
+    all_cases: bool = False,
+    explained: Callable[[Case], bool] | None = None,
+    accept: str | None = None,
+) -> str:
+    """Two stored runs against each other. The cases `explained` are explained by function.
+
+    Without it, these are the cases whose instructions changed most, and those that stopped at the gate.
+    """
+    base, head = names
+    texts = [render_judgements(contrast.judgements, width, colour=colour, base=base, head=head, all_cases=all_cases)]
+    found = [one for one in order_judgements(contrast.judgements) if one.explanation is not None]
+    if explained is not None:
+        found = [one for one in found if explained(one.case)]
+    else:
+        stopped = {one.case for one in result.regressions}
+        changed = (one for one in found if one.case in stopped or (one.count and is_instruction_change(one.count)))
+        found = list(itertools.islice(changed, MOST_EXPLAINED))
+    texts += [explain_judgements(found, width), tell_unpaired(contrast, base, head, width)]
+    texts.append("\n".join(tell_gate(result, accept)))
+    return "\n\n".join(filter(None, texts))
 
 
 # GitHub takes a mebibyte. Escaping makes a character five bytes at most, so that four tables of so many rows, each with
@@ -274,7 +281,6 @@ def _plain_obstacle(obstacle: Incomparable) -> dict[str, str]:
 MOST_ROWS = 100
 LONGEST_NAME = 120
 LONGEST_SENTENCE = 240
-CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 # What is there to be unfolded, in this order.
 FOLDED = {Verdict.FAILED: "failed", Verdict.UNDECIDED: "undecided", Verdict.SAME: "the same"}
 
@@ -305,6 +311,14 @@ def summarise_markdown(
     doubts = [f"- {f'`{mark}` ' if mark else ''}{_quote(text)}" for mark, text in explain_doubts(judgements)]
     parts.append("\n".join(doubts))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def summarise_contrast(contrast: Contrast, result: GateResult, names: tuple[str, str], *, forced: bool) -> str:
+    """The same of two stored runs, with what keeps cases from being compared."""
+    base, head = names
+    obstacles = [] if forced else [f"Not compared: {text}" for text in list_obstacles(contrast)]
+    sentences = [*obstacles, *list_sentences(result)]
+    return summarise_markdown(contrast.judgements, title=f"{head} against {base}", gate=sentences, base=base, head=head)
 
 
 def _render_table(rows: Sequence[JudgementRow]) -> str:

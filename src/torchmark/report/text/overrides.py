@@ -327,3 +327,9 @@ def list_classic_lines(rows: Sequence[OverrideRow]) -> list[str]:
                 f"{std / MICROSECOND:.6g} us."
             )
     return lines
+
+
+def tell_bundle(output: str, size: int, drawn: int, slower: int) -> str:
+    """What is in the ZIP of a comparison, of so many bytes; `drawn` of those that became slower have graphs."""
+    graphs = f", with flame graphs of {drawn} of {count(slower, 'case')} that became slower" if slower else ""
+    return f"{output} ({size / 1e6:.1f} MB) has the page, the tables and the raw results{graphs}."

@@ -7,7 +7,8 @@ import pytest
 from tests.sample_runs import ADD, FAILING, ODD
 from torchmark.analysis.gate import parse_limit
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Regression, StaleEntry, Witness
-from torchmark.report.text.gate import list_sentences, plain_gate, tell_gate, word_regression, word_stale
+from torchmark.report.as_json import plain_gate
+from torchmark.report.text.gate import list_sentences, tell_gate, word_regression, word_stale
 
 IR, TIME = Witness.INSTRUCTIONS, Witness.TIME
 GREW = Regression(

@@ -8,7 +8,8 @@ from tests.sample_runs import ADD, FAILING
 from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.comparison import Incomparable
 from torchmark.model.judgement import Verdict
-from torchmark.report.text.gate import MOST_NAMES, explain_judgements, plain_contrast, tell_refusal, tell_unpaired
+from torchmark.report.as_json import plain_contrast
+from torchmark.report.text.gate import MOST_NAMES, explain_judgements, tell_refusal, tell_unpaired
 
 CPU = Incomparable("cpu", "One", "Another")
 TEXT = Incomparable("definition", "stmt: 1", "stmt: 2")

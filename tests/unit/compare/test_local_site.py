@@ -9,10 +9,11 @@ import pytest
 
 from tests.compiled_cases import make_case as make_compiled
 from tests.sample_runs import EAGER
-from torchmark.compare import timing_sites
+from torchmark.compare import local_site
 from torchmark.compare.comparison import ComparedPair, Comparison
-from torchmark.compare.confirm import Timing
-from torchmark.compare.timing_sites import LocalSite, TimingSite
+from torchmark.compare.experiment import Timing
+from torchmark.compare.joint_timing import TimingSite
+from torchmark.compare.local_site import LocalSite
 from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.comparison import NotTimed
@@ -90,8 +91,8 @@ class FakeTurns:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     FakeTurns.log = []
-    monkeypatch.setattr(timing_sites, "MachineLock", FakeTurns)
-    monkeypatch.setattr(timing_sites, "WAITING_S", 0.0)
+    monkeypatch.setattr(local_site, "MachineLock", FakeTurns)
+    monkeypatch.setattr(local_site, "WAITING_S", 0.0)
     return FakeTurns.log
 
 

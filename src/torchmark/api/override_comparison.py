@@ -1,33 +1,27 @@
-"""`torchmark overrides --base PY --head PY`: what changed, flame graphs of all that became slower, and a ZIP of it."""
+"""What a branch changed for overrides: a comparison, flame graphs of all that became slower, and a bundle of it."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import json
-import os
 import shlex
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from torchmark.analysis.flames import draw_difference, draw_one
 from torchmark.analysis.overrides import find_overheads
 from torchmark.analysis.verdict.judge import SMALLEST_RATIO
-from torchmark.api.ab import make_settings
+from torchmark.api.ab import BASE, HEAD, GatedComparison, hold_against_gate, make_settings
 from torchmark.api.flames import open_tracer, start_together
+from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
-from torchmark.api.runs import ComparisonRecorder, RunRequest
 from torchmark.api.statements import STARTING
 from torchmark.callgrind.profiles import standardise
-from torchmark.cli.ab_output import BASE, HEAD, AbOutput, list_counts
-from torchmark.cli.commands.cmd_export import JSON
-from torchmark.cli.gate_options import REFUSED, GateOptions, append_summary, apply_gate
-from torchmark.cli.options import is_standard_output, open_to_write, use_colour, write_json
-from torchmark.cli.output import echo, write_bytes
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.experiment import DEFAULTS
-from torchmark.compare.session import INTERRUPTED, SIGNALLED, ComparisonResult, run_comparison
+from torchmark.compare.session import INTERRUPTED, SIGNALLED, ComparisonResult, Observer, run_comparison
 from torchmark.errors import InterpreterError, SetupError, TorchmarkError
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
@@ -39,6 +33,7 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
 from torchmark.report.flame.page import render_svg
 from torchmark.report.flame.picture import Renderer, open_renderer, render_png
+from torchmark.report.formats.entries import dump_json
 from torchmark.report.html.overrides import BASE as BASE_FILE
 from torchmark.report.html.overrides import (
     BRANCH,
@@ -55,10 +50,10 @@ from torchmark.report.text.names import name_case, name_files
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.runner.backend import StopRequest, Terminated, interrupts_stop
 from torchmark.runner.spec import choose_layouts
+from torchmark.store.documents import export_run
 from torchmark.store.runs import open_store
 
-RUN_NAME = "overrides-ab"
-DEFAULT_OUTPUT = "overrides.zip"
+Tell = Callable[[str], None]
 # Runs of a statement that a flame graph is of.
 RUNS = 100
 # Why there is no graph of what came later.
@@ -67,16 +62,13 @@ STOPPED = "It was stopped before"
 
 @dataclasses.dataclass(frozen=True)
 class OverrideComparison:
-    """What is to be compared, and where the answer goes."""
+    """What is to be compared."""
 
     cases: tuple[Case, ...]
     base: str | None
     head: str | None
-    output: str
     arguments: tuple[str, ...]
     """Further options, for the command that does all of it again."""
-    gate: GateOptions
-    json_file: str | None
     timeout_s: float
 
     @property
@@ -117,45 +109,6 @@ class Traced:
     """Other than 0 if it was stopped before its end."""
 
 
-def compare_overrides(
-    question: OverrideComparison,
-    wish: RunRequest,
-    cores: Sequence[int],
-    store_path: Path,
-    store: str,
-    *,
-    all_cases: bool,
-    quiet: bool,
-) -> int:
-    """Compare, trace what became slower, put it together, and say what came of it."""
-    comparison = question.comparison
-    pictures = find_pictures()
-    try:
-        recorder = ComparisonRecorder(wish, lambda: open_to_write(store_path), RUN_NAME, quiet)
-        found = run_comparison(comparison, cores, recorder)
-    except InterpreterError:
-        raise
-    except SetupError as error:
-        echo(f"torchmark: {error}", err=True)
-        return REFUSED
-    slower = [one.case for one in found.judgements if one.verdict is Verdict.SLOWER]
-    traced = trace_slower(comparison, slower) if slower and not found.exit_code else Traced()
-    found.exit_code = found.exit_code or traced.exit_code
-    result = apply_gate(found.judgements, list_counts(comparison, found.evidence), question.gate)
-    report = AbOutput(comparison=comparison, found=found, result=result, gate=question.gate, store=store)
-    if question.json_file is not None:
-        write_json(report.as_json(), question.json_file)
-    if not is_standard_output(question.json_file):
-        echo(report.show(all_cases=all_cases, explaining=True), styled=use_colour())
-    append_summary(report.summarise(), question.gate)
-    # Last: whatever goes wrong with it, the verdicts have been told.
-    files = make_files(question, comparison, found, traced, report, store_path, pictures)
-    write_bytes(pack_bundle(Path(question.output).stem or "overrides", files), question.output)
-    if not is_standard_output(question.json_file):
-        _tell_files(question.output, traced, len(slower))
-    return report.exit_code
-
-
 @dataclasses.dataclass(frozen=True)
 class Pictures:
     """What draws PNG files, or why nothing does."""
@@ -169,25 +122,25 @@ class Pictures:
         return files if self.renderer is None else files | {f"{name}.png": render_png(flame, self.renderer)}
 
 
-def find_pictures() -> Pictures:
+def find_pictures(tell: Tell) -> Pictures:
     """Ask for what draws PNG files, and say at once if it is not there: the other files do not need it."""
     try:
         return Pictures(open_renderer())
     except InterpreterError:
         raise
     except SetupError as error:
-        echo(f"torchmark: flame graphs are written as SVG only: {error}", err=True)
+        tell(f"torchmark: flame graphs are written as SVG only: {error}")
         return Pictures(missing=str(error))
 
 
-def trace_slower(comparison: Comparison, cases: Sequence[Case]) -> Traced:
+def trace_slower(comparison: Comparison, cases: Sequence[Case], tell: Tell) -> Traced:
     """Both sides of what became slower. What ends it early leaves what is known by then."""
     traced, stop, reason = Traced(), StopRequest(), STOPPED
     with interrupts_stop(stop):
         try:
             with contextlib.closing(trace_both(comparison, cases)) as pairs:
                 for case, base, head in pairs:
-                    _note(traced, case, base, head)
+                    _note(traced, case, base, head, tell)
                     if stop.requested:
                         break
         except Terminated as ended:
@@ -196,7 +149,7 @@ def trace_slower(comparison: Comparison, cases: Sequence[Case]) -> Traced:
             traced.exit_code = INTERRUPTED
         except TorchmarkError as error:
             reason = str(error)
-            echo(f"torchmark: no more flame graphs: {reason}", err=True)
+            tell(f"torchmark: no more flame graphs: {reason}")
     if stop.requested:
         traced.exit_code = traced.exit_code or INTERRUPTED
     known = traced.stacks.keys() | traced.failed.keys()
@@ -217,48 +170,72 @@ def trace_both(
                 yield case, one, other
 
 
-def _note(traced: Traced, case: Case, base: Stacks | Failure, head: Stacks | Failure) -> None:
+def _note(traced: Traced, case: Case, base: Stacks | Failure, head: Stacks | Failure, tell: Tell) -> None:
     failure = next((side for side in (base, head) if isinstance(side, Failure)), None)
     if isinstance(base, Stacks) and isinstance(head, Stacks):
         traced.stacks[case] = base, head
     elif failure is not None:
         traced.failed[case] = sum_up_failure(failure)
-        echo(f"torchmark: no flame graph of {name_case(case)}: {traced.failed[case]}", err=True)
+        tell(f"torchmark: no flame graph of {name_case(case)}: {traced.failed[case]}")
 
 
-def make_files(
-    question: OverrideComparison,
-    comparison: Comparison,
-    found: ComparisonResult,
-    traced: Traced,
-    report: AbOutput,
-    store_path: Path,
-    pictures: Pictures,
-) -> dict[str, str | bytes]:
-    """All files of the bundle, by name."""
-    again = Command("All of it again:", question.command)
-    dossier = make_live_report_data(comparison, found, traced.stacks, title=TITLE, commands=(again,))
-    section = _make_section(comparison, found, dossier)
-    dossier = dataclasses.replace(dossier, sections=() if section is None else (section,))
-    names = {case: name for case, name in name_files(question.cases).items() if case in traced.stacks}
-    sides = {"base": comparison.base, "branch": comparison.head}
-    environments = {name: found.evidence.find_environment(target) for name, target in sides.items()}
-    flames = {case: draw_graphs(case, *sides, environments) for case, sides in traced.stacks.items()}
-    grown = {case: graphs[DIFFERENCE] for case, graphs in flames.items()}
-    guide = write_guide(found.judgements, names, grown, environments, question.command, traced.failed, pictures.missing)
-    files: dict[str, str | bytes] = {
-        "README.md": guide,
-        "report.html": render_report(dossier),
-        "tables.md": write_tables(found.judgements),
-        "results.json": json.dumps(report.as_json(), indent=1, sort_keys=True) + "\n",
-    }
-    if found.run_id is not None:
-        with open_store(store_path, read_only=True) as store:
-            files["run.json"] = JSON.write(store.load(found.run_id, profiles=True))
-    for case, graphs in flames.items():
-        for kind, flame in graphs.items():
-            files |= pictures.draw(f"flames/{kind.format(names[case])}", flame)
-    return files
+@dataclasses.dataclass(frozen=True)
+class ComparedOverrides:
+    """What came of it."""
+
+    question: OverrideComparison
+    report: GatedComparison
+    slower: tuple[Case, ...]
+    traced: Traced
+    pictures: Pictures
+
+    def pack(self, folder: str, store_path: Path) -> bytes:
+        """All files as a ZIP, below one folder. The store has the run of the counts."""
+        return pack_bundle(folder, self._make_files(store_path))
+
+    def _make_files(self, store_path: Path) -> dict[str, str | bytes]:
+        """All files of the bundle, by name."""
+        comparison, found, traced = self.report.comparison, self.report.found, self.traced
+        command = self.question.command
+        again = Command("All of it again:", command)
+        dossier = make_live_report_data(comparison, found, traced.stacks, title=TITLE, commands=(again,))
+        section = _make_section(comparison, found, dossier)
+        dossier = dataclasses.replace(dossier, sections=() if section is None else (section,))
+        names = {case: name for case, name in name_files(self.question.cases).items() if case in traced.stacks}
+        sides = {"base": comparison.base, "branch": comparison.head}
+        environments = {name: found.evidence.find_environment(target) for name, target in sides.items()}
+        flames = {case: draw_graphs(case, *sides, environments) for case, sides in traced.stacks.items()}
+        grown = {case: graphs[DIFFERENCE] for case, graphs in flames.items()}
+        missing = self.pictures.missing
+        files: dict[str, str | bytes] = {
+            "README.md": write_guide(found.judgements, names, grown, environments, command, traced.failed, missing),
+            "report.html": render_report(dossier),
+            "tables.md": write_tables(found.judgements),
+            "results.json": json.dumps(self.report.to_dict(), indent=1, sort_keys=True) + "\n",
+        }
+        if found.run_id is not None:
+            with open_store(store_path, read_only=True) as store:
+                files["run.json"] = dump_json(export_run(store.load(found.run_id, profiles=True)))
+        for case, graphs in flames.items():
+            for kind, flame in graphs.items():
+                files |= self.pictures.draw(f"flames/{kind.format(names[case])}", flame)
+        return files
+
+
+def compare_overrides(
+    question: OverrideComparison, cores: Sequence[int], observer: Observer, gate: GateOptions, store: str, tell: Tell
+) -> ComparedOverrides:
+    """Compare, trace what became slower, and hold it against the gate.
+
+    `store` is what commands have to say of the store; `tell` hears what the user should know besides.
+    """
+    comparison, pictures = question.comparison, find_pictures(tell)
+    found = run_comparison(comparison, cores, observer)
+    slower = tuple(one.case for one in found.judgements if one.verdict is Verdict.SLOWER)
+    traced = trace_slower(comparison, slower, tell) if slower and not found.exit_code else Traced()
+    found.exit_code = found.exit_code or traced.exit_code
+    report = hold_against_gate(comparison, found, gate, store, tell)
+    return ComparedOverrides(question=question, report=report, slower=slower, traced=traced, pictures=pictures)
 
 
 def draw_graphs(
@@ -283,11 +260,3 @@ def _make_section(comparison: Comparison, found: ComparisonResult, dossier: Repo
         tallies = {order.case: one for order, one in counted if order.target == target and isinstance(one, Tally)}
         sides.append(find_overheads(summaries, tallies, standardise))
     return make_override_section(*sides)
-
-
-def _tell_files(output: str, traced: Traced, slower: int) -> None:
-    size = os.path.getsize(output)
-    graphs = (
-        f", with flame graphs of {len(traced.stacks)} of {count(slower, 'case')} that became slower" if slower else ""
-    )
-    echo(f"\n{output} ({size / 1e6:.1f} MB) has the page, the tables and the raw results{graphs}.")

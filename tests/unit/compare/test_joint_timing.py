@@ -11,20 +11,9 @@ import pytest
 from tests.places import RAISED, Effect, FakePlace, MortalPlace, bout, showing, steady, verdict
 from tests.sampling import allowed_error
 from torchmark.analysis.verdict.sequential import CONFIRM_RATE
-from torchmark.compare import confirm
-from torchmark.compare.confirm import (
-    JointProgress,
-    LostCase,
-    Note,
-    SiteCases,
-    Stage,
-    Timing,
-    Told,
-    be_silent,
-    confirm_jointly,
-    run_concurrently,
-)
-from torchmark.compare.experiment import SequentialComparison, Settings
+from torchmark.compare import joint_timing
+from torchmark.compare.experiment import LostCase, Note, SequentialComparison, Settings, Timing, Told, be_silent
+from torchmark.compare.joint_timing import JointProgress, SiteCases, Stage, confirm_jointly, run_concurrently
 from torchmark.errors import PlaceLost, SetupError
 from torchmark.model.bout import BlockPlan, PairedCase, Visit
 from torchmark.model.judgement import Verdict
@@ -119,7 +108,7 @@ def bench(place: FakePlace, names: Sequence[str], stop: StopRequest | None = Non
 
 def more(one: SiteCases, names: Sequence[Hashable]) -> SiteCases:
     """The same place with other names."""
-    return SiteCases(one.referee, tuple(names), lambda: {name: bout(str(name)) for name in names})
+    return SiteCases(one.experiment, tuple(names), lambda: {name: bout(str(name)) for name in names})
 
 
 def collect(told: Iterator[Told]) -> dict[Any, Timing | LostCase]:
@@ -269,10 +258,10 @@ def test_a_place_can_be_lost_while_bouts_are_made() -> None:
 
     effects = {"a": steady("a"), "b": steady("b")}
     safe = bench(FakePlace(effects), ["a"])
-    lost = SiteCases(bench(FakePlace({}), []).referee, ("b",), prepare)
+    lost = SiteCases(bench(FakePlace({}), []).experiment, ("b",), prepare)
     assert collect(confirm_jointly([safe, lost]))["b"] == GONE
     safe = bench(FakePlace(effects), ["a"])
-    lost = SiteCases(bench(FakePlace({}), []).referee, ("b",), prepare)
+    lost = SiteCases(bench(FakePlace({}), []).experiment, ("b",), prepare)
     found = collect(confirm_jointly([safe, lost], lambda gone: [more(safe, tuple(gone))]))
     assert decided(found, "b") is Verdict.SAME
 
@@ -323,7 +312,7 @@ class SlowPlace(FakePlace):
 
 
 def test_nothing_more_is_begun_after_it_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirm, "PARTING_S", 0.0)
+    monkeypatch.setattr(joint_timing, "PARTING_S", 0.0)
     effects = {name: steady(name) for name in ("a", "b", "c")}
     places = [SlowPlace(effects, slow) for slow in ("b", "c")]
     told = confirm_jointly([bench(places[0], ["a", "b"]), bench(places[1], ["c"])])
@@ -385,49 +374,49 @@ def test_one_place_has_no_thread_and_several_have_one_each() -> None:
 # --- how often it is wrong ---------------------------------------------------------------------------
 
 
-class Fool:
-    """A juror to whom nothing that is put is a change, and who sees a p value drawn at random in each."""
+class Fool(SequentialComparison):
+    """An experiment in which nothing is a change, and whose p values are drawn at random."""
 
     def __init__(self, chance: random.Random, lives: float) -> None:
         self._chance = chance
         self._lives = lives
-        self._sought: list[Hashable] = []
-        self._shown: list[tuple[Hashable, float]] = []
+        self._to_see: list[Hashable] = []
+        self._seen: list[tuple[Hashable, float]] = []
         self._called: list[Hashable] = []
         self.is_wrong = False
         self.is_lost = False
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._sought)
+        return bool(self._to_see)
 
     @property
     def p_values(self) -> tuple[float, ...]:
-        return tuple(p for _, p in self._shown)
+        return tuple(p for _, p in self._seen)
 
     def pursue(
         self, bouts: Mapping[Hashable, PairedCase], attempt: int, note: Note
     ) -> Iterator[tuple[Hashable, Timing]]:
-        self._sought += bouts
+        self._to_see += bouts
         if self._chance.random() > self._lives:
             raise PlaceLost(GONE.reason)
-        self._shown += [(key, self._chance.random()) for key in self._sought]
-        self._sought = []
+        self._seen += [(key, self._chance.random()) for key in self._to_see]
+        self._to_see = []
         yield from ()
 
     def settle(self, accepted: Sequence[bool]) -> None:
-        for (key, _), is_accepted in zip(self._shown, accepted, strict=True):
-            (self._called if is_accepted else self._sought).append(key)
-        self._shown = []
+        for (key, _), is_accepted in zip(self._seen, accepted, strict=True):
+            (self._called if is_accepted else self._to_see).append(key)
+        self._seen = []
         self.is_wrong = self.is_wrong or any(accepted)
 
     def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
-        yield from ((key, Timing(None)) for key in (*self._sought, *self._called))
+        yield from ((key, Timing(None)) for key in (*self._to_see, *self._called))
 
     def give_up(self, lost: LostCase) -> Iterator[Told]:
         self.is_lost = True
-        keys, called = [*self._sought, *(key for key, _ in self._shown)], self._called
-        self._sought, self._shown, self._called = [], [], []
+        keys, called = [*self._to_see, *(key for key, _ in self._seen)], self._called
+        self._to_see, self._seen, self._called = [], [], []
         yield from ((key, Timing(None)) for key in called)
         yield from ((key, lost) for key in keys)
 
@@ -445,7 +434,7 @@ def one_by_one(stages: Sequence[Stage[Told]], note: Note, leave: Callable[[], No
 def test_where_nothing_changed_anything_is_called_so_no_more_often_than_promised(
     lives: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confirm, "run_concurrently", one_by_one)
+    monkeypatch.setattr(joint_timing, "run_concurrently", one_by_one)
     juries, wrong = 4000, 0
     for seed in range(juries):
         fools = [Fool(random.Random(f"{seed} {number}"), lives) for number in range(4)]

@@ -10,9 +10,8 @@ import pytest
 from tests.places import RAISED, Effect, MortalPlace, bout, steady, verdict
 from tests.sample_runs import EAGER
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
-from torchmark.compare.confirm import Timing
-from torchmark.compare.experiment import PairSite
-from torchmark.compare.timing_sites import MOST_DEALS, assign_evenly, time_sides
+from torchmark.compare.experiment import PairSite, Timing
+from torchmark.compare.joint_timing import MOST_TRIES, assign_evenly, time_sides
 from torchmark.errors import PlaceLost
 from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
@@ -151,14 +150,14 @@ def test_with_no_venue_left_that_is_what_is_told(number: int) -> None:
 
 def test_what_takes_one_venue_down_after_the_other_is_not_given_to_all_of_them() -> None:
     effects = plant(20)
-    venues = [FakeVenue(effects, lambda name, layout: name == "case 7") for _ in range(MOST_DEALS + 2)]
+    venues = [FakeVenue(effects, lambda name, layout: name == "case 7") for _ in range(MOST_TRIES + 2)]
     found = run(effects, venues)
-    assert f"{MOST_DEALS} times in a row" in found.pop("case 7").failures[0].failure.message
+    assert f"{MOST_TRIES} times in a row" in found.pop("case 7").failures[0].failure.message
     expected = verdicts(run(effects, [FakeVenue(effects)]))
     del expected["case 7"]
     assert verdicts(found) == expected
-    assert sum(venue._place.is_gone for venue in venues) == MOST_DEALS
-    assert sum("case 7" in venue.log for venue in venues) == MOST_DEALS
+    assert sum(venue._place.is_gone for venue in venues) == MOST_TRIES
+    assert sum("case 7" in venue.log for venue in venues) == MOST_TRIES
 
 
 def test_once_stopping_is_requested_nothing_is_dealt_again() -> None:

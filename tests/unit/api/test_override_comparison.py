@@ -15,18 +15,15 @@ from tests.made_flames import make_stacks
 from tests.made_judgements import fail, make_judgement, make_time
 from tests.made_overrides import make_override
 from tests.pictures import read_size
-from torchmark.api.runs import RunRequest
-from torchmark.cli import overrides_output
-from torchmark.cli.gate_options import GateOptions
-from torchmark.cli.overrides_output import OverrideComparison, compare_overrides
+from torchmark.api import override_comparison
+from torchmark.cli.case_options import Loaded
+from torchmark.cli.main import main
 from torchmark.compare.session import ComparisonResult
-from torchmark.define.selection import CaseOptions
+from torchmark.define.selection import Selection
 from torchmark.errors import SetupError, StoreError, WorkerError
 from torchmark.model.case import Case
 from torchmark.model.flame import Frame, Stacks
-from torchmark.model.gate import FailOn, Policy
 from torchmark.model.judgement import Side
-from torchmark.model.plan import Metric
 from torchmark.report.flame.picture import WIDTH
 
 ADD, NEG, SHAPE = (make_override(call, "SubTensor") for call in ("add", "neg", "shape"))
@@ -64,35 +61,16 @@ def tracing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tracing:
     found = ComparisonResult(
         judgements=tuple(make_judgement(case=case, time=make_time(by)) for case, by in changes.items())
     )
-    monkeypatch.setattr(overrides_output, "run_comparison", lambda *_, **__: found)
-    monkeypatch.setattr(overrides_output, "open_tracer", tracing.open)
-    monkeypatch.setattr(overrides_output, "start_together", tracing.start)
+    monkeypatch.setattr(override_comparison, "run_comparison", lambda *_, **__: found)
+    monkeypatch.setattr(override_comparison, "open_tracer", tracing.open)
+    monkeypatch.setattr(override_comparison, "start_together", tracing.start)
+    loaded = Loaded((ADD, NEG, SHAPE), (ADD, NEG, SHAPE), (), Selection())
+    monkeypatch.setattr("torchmark.cli.overrides_options.load_cases", lambda *_: loaded)
     return tracing
 
 
-def compare(output: str = "x.zip", *, fail_on: frozenset[FailOn] = frozenset()) -> int:
-    gate = GateOptions(Policy(fail_on))
-    question = OverrideComparison(
-        cases=(ADD, NEG, SHAPE),
-        base="/a",
-        head="/b",
-        output=output,
-        arguments=(),
-        gate=gate,
-        json_file=None,
-        timeout_s=600.0,
-    )
-    wish = RunRequest(
-        names=("overrides",),
-        chosen=CaseOptions(),
-        metrics=(Metric.COUNT,),
-        targets=question.targets,
-        repeat=1,
-        min_run_time=0.0,
-        layouts=5,
-        timeout=600.0,
-    )
-    return compare_overrides(question, wish, [0], Path("x.db"), "", all_cases=False, quiet=True)
+def compare(output: str = "x.zip", *options: str) -> int:
+    return main(["overrides", "--base", "/a", "--head", "/b", "-o", output, "-q", "--store", "x.db", *options])
 
 
 def read_bundle() -> dict[str, str]:
@@ -190,10 +168,14 @@ def test_what_ends_it_at_once_leaves_the_verdicts(
     assert "tables.md" in read_bundle()
 
 
-def test_verdicts_are_told_before_the_bundle_is_written(tracing: Tracing, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(StoreError, match=r"Cannot write no/such/x\.zip"):
-        compare("no/such/x.zip")
-    assert "3 cases: 2 slower" in capsys.readouterr().out
+def test_verdicts_are_told_before_the_bundle_is_written(
+    tracing: Tracing, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("torchmark.cli.overrides_options.check_output", lambda *_: None)
+    assert compare("no/such/x.zip") == StoreError.exit_code
+    told = capsys.readouterr()
+    assert "3 cases: 2 slower" in told.out
+    assert "Cannot write no/such/x.zip" in told.err
 
 
 def test_a_gate_does_not_pass_a_branch_that_fails_where_base_does_not(
@@ -202,7 +184,7 @@ def test_a_gate_does_not_pass_a_branch_that_fails_where_base_does_not(
     broken = make_judgement(case=NEG, failures=fail(Side.HEAD))
     fine = [make_judgement(case=case, time=make_time(0.0)) for case in (ADD, SHAPE)]
     found = ComparisonResult(judgements=(fine[0], broken, fine[1]))
-    monkeypatch.setattr(overrides_output, "run_comparison", lambda *_, **__: found)
+    monkeypatch.setattr(override_comparison, "run_comparison", lambda *_, **__: found)
     assert compare() == 0
-    assert compare(fail_on=frozenset({FailOn.SLOWER})) == 1
+    assert compare("x.zip", "--fail-on", "slower") == 1
     assert "head failed there" in capsys.readouterr().out

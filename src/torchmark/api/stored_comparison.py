@@ -1,0 +1,251 @@
+"""Two stored results, runs or environments of runs: finding those that are named, and comparing them."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from torchmark.analysis.results import narrow_run
+from torchmark.analysis.verdict.stored import (
+    CaseId,
+    Contrast,
+    CountedCase,
+    choose_counts,
+    compare_runs,
+    explain_changes,
+    find_unmeasured,
+    identify,
+    leave_out_incomparable,
+)
+from torchmark.api.gate import REFUSED, GateOptions, apply_gate, decide_exit_code, read_entries, spell_accept
+from torchmark.callgrind.profiles import standardise
+from torchmark.define.selection import nearest
+from torchmark.errors import UsageError
+from torchmark.model.costs import Tally
+from torchmark.model.gate import GateResult
+from torchmark.model.plan import Metric, Target
+from torchmark.model.run import Run, RunInfo
+from torchmark.report.text.names import name_target
+from torchmark.report.text.run_summary import SHORT_ID, name_run
+from torchmark.report.text.terminal import count, printable
+from torchmark.store.runs import Store, make_unmistakable
+
+SEPARATOR = ":"
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredSide:
+    """One environment of a run."""
+
+    info: RunInfo
+    target: Target
+    alone: bool
+    """Whether the run has no other."""
+    is_file: bool = False
+    """Whether it was read from a file of results, whose name the run has."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line, as far as people read it."""
+        run = self.info.name or self.info.id[:SHORT_ID]
+        return run if self.alone else f"{run}{SEPARATOR}{self.target.name}"
+
+    @property
+    def title(self) -> str:
+        """With what tells it from others of its name."""
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.info.created))
+        where = "" if self.alone else f", {name_target(self.target)}"
+        if self.is_file:
+            return printable(f"{self.info.name}, {when}")
+        return printable(f"{self.info.name or 'run'} ({self.info.id[:SHORT_ID]}), {when}{where}")
+
+
+def name_sides(base: StoredSide, head: StoredSide) -> tuple[str, str]:
+    """What both are called where they stand side by side; those of one name, by the beginnings of their ids."""
+    if base.name != head.name:
+        return base.name, head.name
+    return base.info.id[:SHORT_ID], head.info.id[:SHORT_ID]
+
+
+def find_sides(store: Store, base: str, head: str | None) -> tuple[StoredSide, StoredSide]:
+    """Base and head. Without a head, base is a run with two environments, the first of which is base."""
+    if head is not None:
+        sides = find_side(store, base), find_side(store, head)
+        if sides[0] == sides[1]:
+            raise UsageError(f"{base} and {head} are the same: there is nothing to compare.")
+        return sides
+    info = store.find(base)
+    targets = _read_targets(store, info)
+    if len(targets) != 2:
+        raise UsageError(
+            f"The run {base} has {count(len(targets), 'environment')}; two would be compared with each other. "
+            f"Name another run to compare it with, as in torchmark compare {base} @."
+        )
+    first, second = (StoredSide(info, target, alone=False) for target in targets)
+    return first, second
+
+
+def has_two_targets(store: Store, reference: str) -> bool:
+    """Whether this means a whole run with two environments, which can be held against each other."""
+    try:
+        info = store.find(reference)
+    except UsageError:
+        return False
+    return len(_read_targets(store, info)) == 2
+
+
+def find_side(store: Store, reference: str) -> StoredSide:
+    """`RUN`, or `RUN:ENV`. A run's name may have a colon in it."""
+    env = None
+    try:
+        info = store.find(reference)
+    except UsageError:
+        run, separator, env = reference.rpartition(SEPARATOR)
+        if not separator:
+            raise
+        info = store.find(run)
+    targets = _read_targets(store, info)
+    return StoredSide(info, choose_target(targets, env, info.name), alone=len(targets) == 1)
+
+
+def _read_targets(store: Store, info: RunInfo) -> tuple[Target, ...]:
+    return store.load(info.id, select=lambda case: False).plan.targets
+
+
+def choose_target(targets: Sequence[Target], env: str | None, run: str, how: str = "{run}:{env}") -> Target:
+    """The environment of that name, or the only one there is; `how` is how to name one on the command line."""
+    names = [target.name for target in targets]
+    if env is not None:
+        if env not in names:
+            known = nearest(env, names) or names
+            raise UsageError(f"The run {run!r} has no environment {env!r}. There is {', '.join(map(repr, known))}.")
+        return targets[names.index(env)]
+    if len(targets) != 1:
+        raise UsageError(
+            f"The run {run!r} has {len(targets)} environments: {', '.join(map(repr, names))}. "
+            f"Say which one is meant, as in {how.format(run=run, env=names[0])}."
+        )
+    return targets[0]
+
+
+# How many cases are loaded at a time: each has thousands of functions, on both sides.
+BATCH = 20
+
+
+def split(keys: Iterable[CaseId]) -> Iterator[frozenset[CaseId]]:
+    """Cases, as many at a time as are loaded together."""
+    ordered = list(keys)
+    for start in range(0, len(ordered), BATCH):
+        yield frozenset(ordered[start : start + BATCH])
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredComparison:
+    """Two stored results against each other. `contrast` has no judgement on what was refused."""
+
+    base: StoredSide
+    head: StoredSide
+    contrast: Contrast
+    result: GateResult
+    forced: bool
+    """Whether they are judged although they are not comparable."""
+    accept: str | None
+    """Options of a command that accepts counts of head; None where they are not in a store."""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing is compared."""
+        return bool(self.contrast.obstacles) and not self.forced
+
+    @property
+    def exit_code(self) -> int:
+        """What was refused for some cases weighs less than a regression of others, and more than what is missing."""
+        refused = not self.forced and bool(self.contrast.obstacles or self.contrast.case_obstacles)
+        return decide_exit_code(self.result, refused=refused)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What base and head are called side by side."""
+        return name_sides(self.base, self.head)
+
+
+def compare_stored(
+    store: Store | None,
+    sides: tuple[StoredSide, StoredSide],
+    runs: Sequence[Run],
+    gate: GateOptions,
+    tell: Callable[[str], None],
+    *,
+    metrics: tuple[Metric, ...] | None = None,
+    force: bool = False,
+    store_name: str = "",
+) -> StoredComparison:
+    """Judge the cases of both sides. The store is None where they come from files.
+
+    `tell` hears what the user should know besides; `store_name` is what commands have to say of the store.
+    """
+    (base, head), (before, after) = sides, (_narrow(run, side, metrics) for run, side in zip(runs, sides, strict=True))
+    contrast = compare_runs(before, base.target, after, head.target, standardise)
+    if not force:
+        contrast = leave_out_incomparable(contrast)
+    counts, accept = choose_counts(after, head.target), None
+    if store is not None:
+        contrast, counts = load_functions(store, sides, contrast, after, gate)
+        accept = _spell_accept(store, head, gate, store_name)
+    if contrast.obstacles and not force:
+        result = GateResult(exit_code=REFUSED)
+    else:
+        unmeasured = find_unmeasured(before, base.target, after, head.target)
+        result = apply_gate(contrast.judgements, counts, gate, tell, missing=contrast.missing, unmeasured=unmeasured)
+    return StoredComparison(base=base, head=head, contrast=contrast, result=result, forced=force, accept=accept)
+
+
+def _narrow(run: Run, side: StoredSide, metrics: tuple[Metric, ...] | None) -> Run:
+    there = run.plan.sampling.metrics
+    if metrics is not None and not set(metrics) & set(there):
+        measured = " and ".join(metric.value for metric in there)
+        raise UsageError(f"In {side.name} only {measured} was measured.")
+    return narrow_run(run, targets=[side.target], metrics=metrics)
+
+
+def _spell_accept(store: Store, head: StoredSide, gate: GateOptions, store_name: str) -> str:
+    """The options of a command that means the counts of head."""
+    options = []
+    if store.find("@").id != head.info.id:
+        options += ["--run", name_run(make_unmistakable(store, head.info))]
+    if not head.alone:
+        options += ["--env", shlex.quote(head.target.name)]
+    return spell_accept(gate, store_name, options)
+
+
+def load_functions(
+    store: Store, sides: tuple[StoredSide, StoredSide], contrast: Contrast, head: Run, gate: GateOptions
+) -> tuple[Contrast, dict[CaseId, CountedCase]]:
+    """The contrast with explanations, and head's counts: with functions where they are not what the ledger accepts."""
+    counts = choose_counts(head, sides[1].target)
+    changed = [identify(one.case) for one in contrast.judgements if one.count is not None and one.count.delta]
+    unlike = set(_find_unlike(contrast, counts, gate))
+    for batch in split(dict.fromkeys([*changed, *unlike])):
+        ours, theirs = (_load_counts(store, side, batch) for side in sides)
+        contrast = explain_changes(contrast, _tallies(ours), _tallies(theirs), standardise)
+        counts |= {key: counted for key, counted in theirs.items() if key in unlike}
+    return contrast, counts
+
+
+def _load_counts(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, CountedCase]:
+    run = store.load(side.info.id, profiles=True, select=lambda case: identify(case) in keys)
+    return choose_counts(run, side.target)
+
+
+def _find_unlike(contrast: Contrast, counts: Mapping[CaseId, CountedCase], gate: GateOptions) -> Iterator[CaseId]:
+    """Cases whose count is another than the accepted one."""
+    for case, entry in read_entries([one.case for one in contrast.judgements], gate).items():
+        key = identify(case)
+        if key in counts and counts[key].tally.total != entry.total:
+            yield key
+
+
+def _tallies(counts: Mapping[CaseId, CountedCase]) -> dict[CaseId, Tally]:
+    return {key: counted.tally for key, counted in counts.items()}

@@ -1,0 +1,154 @@
+"""What `torchmark overrides` measures or compares, from its options."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from torchmark.analysis.overrides import add_plain
+from torchmark.api.override_comparison import OverrideComparison
+from torchmark.api.overrides import SUITE, define_type
+from torchmark.api.runs import RunRequest, plan_targets
+from torchmark.cli.case_options import Loaded, load_cases
+from torchmark.cli.options import WholeNumber
+from torchmark.cli.output import STANDARD_OUTPUT, check_output
+from torchmark.define.selection import CaseOptions, select
+from torchmark.errors import UsageError
+from torchmark.measure.blocks import LARGEST_NUMBER
+from torchmark.model.case import Case
+from torchmark.model.plan import SUITE_LAYOUTS, Metric
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+
+DEFAULT_OUTPUT = "overrides.zip"
+DEFAULT_CALLS = 1000
+# With as many blocks as calls, a million calls of each case, timing takes six minutes. A hundred blocks take half of
+# one, and tell the median to half a per cent where the machine is quiet.
+DEFAULT_BLOCKS = 100
+MOST_BLOCKS = 1_000_000
+# What only one of the two uses of this command knows.
+_OF_ONE = ("nreps", "nrepreps", "python")
+_OF_TWO = ("output", "all_cases", "fail_on", "limits", "ledger", "summary")
+
+
+@dataclasses.dataclass(frozen=True)
+class OverridesOptions:
+    """What is to be measured or compared, as it was asked for."""
+
+    nreps: int
+    nrepreps: int
+    types: tuple[str, ...]
+    only_k: str | None
+    python: str | None
+    base: str | None
+    head: str | None
+    output: str | None
+
+    @property
+    def compares(self) -> bool:
+        """Whether two interpreters are compared."""
+        return self.base is not None or self.head is not None
+
+    def check(self) -> None:
+        """Refuse what would have no effect, and a bundle that cannot be written."""
+        if self.compares and self.python is not None:
+            raise UsageError("Say either --python, or which two to compare: --base and --head.")
+        context = click.get_current_context()
+        given = {
+            parameter.name: parameter.opts[-1]
+            for parameter in context.command.params
+            if context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        }
+        for name in _OF_ONE if self.compares else _OF_TWO:
+            if name in given:
+                reason = "Blocks are as long as a comparison needs" if self.compares else "Nothing is compared"
+                raise UsageError(f"{reason}: leave out {given[name]}{'' if self.compares else ', or say --base'}.")
+        if self.output == STANDARD_OUTPUT:
+            raise UsageError(f"Standard output has the verdicts. Name a file for the ZIP, such as {DEFAULT_OUTPUT}.")
+        if self.compares:
+            check_output(self.output or DEFAULT_OUTPUT, DEFAULT_OUTPUT)
+
+    @property
+    def _chosen(self) -> CaseOptions:
+        return CaseOptions(k=() if self.only_k is None else (self.only_k,))
+
+    def load(self) -> Loaded:
+        """The cases that are meant, also of the user's types, with the plain Tensors they are held against."""
+        loaded = load_cases((SUITE,), self._chosen.select())
+        everything = (*loaded.found, *(case for name in dict.fromkeys(self.types) for case in define_type(name)))
+        meant = select(everything, loaded.selection)
+        return dataclasses.replace(loaded, cases=add_plain(meant, everything), found=everything)
+
+    def make_request(self) -> RunRequest:
+        """The run: of both metrics in one interpreter, or of the counts of two."""
+        compares = self.compares
+        return RunRequest(
+            names=(SUITE,),
+            chosen=self._chosen,
+            metrics=(Metric.COUNT,) if compares else (Metric.WALL, Metric.COUNT),
+            targets=self.make_question(()).targets if compares else plan_targets(self.python, ()),
+            repeat=1,
+            min_run_time=0.0,
+            layouts=SUITE_LAYOUTS,
+            timeout=DEFAULT_TIMEOUT_S,
+            number=None if compares else self.nreps,
+            blocks=None if compares else self.nrepreps,
+            types=self.types,
+        )
+
+    def make_question(self, cases: Sequence[Case]) -> OverrideComparison:
+        """The comparison of these cases."""
+        words = [word for name in self.types for word in ("--type", name)]
+        words += ["-k", self.only_k] if self.only_k is not None else []
+        return OverrideComparison(
+            cases=tuple(cases), base=self.base, head=self.head, arguments=tuple(words), timeout_s=DEFAULT_TIMEOUT_S
+        )
+
+
+def overrides_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of what is measured or compared, and hand them to it as `asked`."""
+    names = [field.name for field in dataclasses.fields(OverridesOptions)]
+
+    @functools.wraps(function)
+    def with_options(*args: Any, **kwargs: Any) -> Any:
+        asked = OverridesOptions(**{name: kwargs.pop(name) for name in names})
+        return function(*args, asked=asked, **kwargs)
+
+    for option in reversed(_OPTIONS):
+        option(with_options)
+    return with_options
+
+
+_OPTIONS = (
+    click.option(
+        "-n",
+        "--nreps",
+        type=WholeNumber(1, LARGEST_NUMBER),
+        default=DEFAULT_CALLS,
+        metavar="N",
+        help=f"Calls in a block, which is timed as a whole ({DEFAULT_CALLS}).",
+    ),
+    click.option(
+        "-m",
+        "--nrepreps",
+        type=WholeNumber(1, MOST_BLOCKS),
+        default=DEFAULT_BLOCKS,
+        metavar="N",
+        help=f"Blocks of each case ({DEFAULT_BLOCKS}, with which all of it takes about three minutes).",
+    ),
+    click.option(
+        "--type",
+        "types",
+        metavar="MODULE:CLASS",
+        multiple=True,
+        help="A type of yours, to be measured in all calls; operands are CLASS([1.0]) and so on.",
+    ),
+    click.option("-k", "only_k", metavar="EXPR", help="Only cases with these words in their labels."),
+    click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch."),
+    click.option("--base", metavar="PYTHON", help="Compare: the interpreter of the point that a branch diverges from."),
+    click.option("--head", metavar="PYTHON", help="The interpreter of the branch; this program's own if not given."),
+    click.option("-o", "--output", metavar="FILE", help=f"Where a comparison puts its ZIP ({DEFAULT_OUTPUT})."),
+)
