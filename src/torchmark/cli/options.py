@@ -381,7 +381,7 @@ class BackendChoice:
 
     def make_cluster(self, *, aligned: bool = False, together: bool = False) -> ClusterBackend:
         """The cluster; it is not connected to yet."""
-        return ClusterBackend(open_ray(self.address, aligned=aligned, tell=_tell), _tell, together=together)
+        return ClusterBackend(open_ray(self.address, aligned=aligned, notify=_tell), _tell, together=together)
 
     def make(self, cores: Sequence[int]) -> LocalBackend | ClusterBackend:
         """What carries out the orders of a run."""

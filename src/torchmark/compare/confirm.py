@@ -34,7 +34,7 @@ Note: TypeAlias = Callable[[str, int, int], None]
 Stage: TypeAlias = Callable[[Note], Iterator[T]]
 
 
-def be_silent(what: str, done: int, of: int) -> None:
+def ignore_progress(what: str, done: int, of: int) -> None:
     """For whoever need not hear how far things are."""
 
 
@@ -45,7 +45,7 @@ class _Given(Generic[T]):
 
 class _Noted(NamedTuple):
     number: int
-    told: tuple[str, int, int]
+    progress: tuple[str, int, int]
 
 
 class _Ended(NamedTuple):
@@ -77,7 +77,7 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
             if isinstance(message, _Given):
                 yield message.what
             elif isinstance(message, _Noted):
-                sums.add(message.number, *message.told)
+                sums.add(message.number, *message.progress)
             else:
                 running -= 1
                 sums.end(message.number)
@@ -91,7 +91,7 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
 
 def _run(number: int, stage: Stage[T], heard: queue.SimpleQueue[_Given[T] | _Noted | _Ended]) -> None:
     try:
-        for one in stage(lambda *told: heard.put(_Noted(number, told))):
+        for one in stage(lambda *progress: heard.put(_Noted(number, progress))):
             heard.put(_Given(one))
     except BaseException as error:
         heard.put(_Ended(number, error))
@@ -109,7 +109,7 @@ def _wait_for(threads: Sequence[threading.Thread]) -> None:
 class JointProgress:
     """How far several are together: at the step where the last of them is, with those that are beyond it.
 
-    >>> sums = Sums(print)
+    >>> sums = JointProgress(print)
     >>> sums.add(0, "look 1", 5, 10)
     look 1 5 10
     >>> sums.add(1, "look 1", 2, 10)
@@ -134,12 +134,12 @@ class JointProgress:
             self._at[number] = what, self._taken[number, what]
             self._taken[number, what] += 1
         self._steps.setdefault(self._at[number], {})[number] = done, of
-        self._tell()
+        self._report()
 
     def end(self, number: int) -> None:
         """One of them is done with everything."""
         if self._complete(number) and self._at:
-            self._tell()
+            self._report()
 
     def _complete(self, number: int) -> bool:
         """Leave the step that it is at, if there is one."""
@@ -150,7 +150,7 @@ class JointProgress:
         self._steps[step][number] = of, of
         return True
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         last = next(step for step in self._steps if step in self._at.values())
         done, of = (sum(numbers) for numbers in zip(*self._steps[last].values(), strict=True))
         self._note(last[0], done, of)
@@ -161,7 +161,7 @@ CHANGED = (Verdict.SLOWER, Verdict.FASTER)
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """What the clock says of one bout."""
+    """What the clock says of one case."""
 
     evidence: TimeEvidence | None
     caveats: tuple[ComparisonCaveat, ...] = ()
@@ -170,17 +170,17 @@ class Timing:
 
 @dataclasses.dataclass(frozen=True)
 class LostCase:
-    """A bout that was not decided, because the place where it was held is gone; `reason` is a sentence."""
+    """A case that was not decided, because the place where it was timed is gone; `reason` is a sentence."""
 
     reason: str
 
 
 class CaseState:
-    """One bout, as far as it has come."""
+    """What is known of one case so far."""
 
-    def __init__(self, key: Hashable, bout: PairedCase) -> None:
+    def __init__(self, key: Hashable, paired_case: PairedCase) -> None:
         self.key = key
-        self.bout = bout
+        self.paired_case = paired_case
         self.pace = BlockPlan(1, 1, 1)
         self.rule = StoppingRule()
         self.visits: dict[int, list[Reduced]] = {}
@@ -232,7 +232,7 @@ class CaseState:
         if self.failures:
             return Timing(None, failures=self.failures)
         reduced = [visit for visits in self.visits.values() for visit in visits]
-        caveats = (*doubts, *doubt_visits(reduced, self.bout.base.threads))
+        caveats = (*doubts, *doubt_visits(reduced, self.paired_case.base.threads))
         if not reduced:
             return Timing(None, caveats)
         evidence = to_evidence(
@@ -269,11 +269,11 @@ def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
 # shall not be lost by that. Both share the rate of false discoveries.
 CONFIRMATIONS = 2
 
-Told: TypeAlias = tuple[Hashable, Timing | LostCase]
+CaseReport: TypeAlias = tuple[Hashable, Timing | LostCase]
 
 
 class SiteExperiment(Protocol):
-    """Who works in one place, when told to; `api.referee.Referee` is the real one. Only `pursue` touches the place."""
+    """Times cases in one place, as `compare.experiment.SequentialComparison` does. Only `pursue` uses the place."""
 
     @property
     def is_busy(self) -> bool:
@@ -284,7 +284,7 @@ class SiteExperiment(Protocol):
         """Of the changes that were looked for on fresh layouts, and are not settled."""
 
     def pursue(
-        self, bouts: Mapping[Hashable, PairedCase], attempt: int, note: Note
+        self, paired_cases: Mapping[Hashable, PairedCase], attempt: int, note: Note
     ) -> Iterator[tuple[Hashable, Timing]]:
         """Look at these, and look for all changes on fresh layouts. Gives what is final by then, as soon as it is.
 
@@ -297,7 +297,7 @@ class SiteExperiment(Protocol):
     def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
         """All that was not told yet."""
 
-    def give_up(self, lost: LostCase) -> Iterator[Told]:
+    def give_up(self, lost: LostCase) -> Iterator[CaseReport]:
         """The same where the place is lost: only what is final is known, and nothing is left to pursue or to settle."""
 
     def leave(self) -> None:
@@ -307,75 +307,75 @@ class SiteExperiment(Protocol):
 class SiteCases(NamedTuple):
     """What is to be decided in one place."""
 
-    referee: SiteExperiment
+    experiment: SiteExperiment
     keys: Sequence[Hashable]
     prepare: Callable[[], Mapping[Any, PairedCase | Timing]]
-    """Makes a bout of each, or tells what is known of it without one. Called where the referee works."""
+    """Makes what is timed of each, or tells what is known of it without. Called in the experiment's thread."""
 
 
-def deal_no_more(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
+def reassign_none(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
     """What is lost stays lost."""
     return ()
 
 
 def confirm_jointly(
-    benches: Sequence[SiteCases],
-    deal_again: Callable[[Mapping[Hashable, LostCase]], Sequence[SiteCases]] = deal_no_more,
-    note: Note = be_silent,
-) -> Generator[Told, None, None]:
+    sites: Sequence[SiteCases],
+    reassign: Callable[[Mapping[Hashable, LostCase]], Sequence[SiteCases]] = reassign_none,
+    note: Note = ignore_progress,
+) -> Generator[CaseReport, None, None]:
     """What the clock says of each, as soon as that is final; each is told once.
 
-    A single referee works in the caller's thread, several have one each. `deal_again` hears what was lost with its
-    place, and says where to hold it instead; what it leaves out is told to be lost.
+    A single experiment works in the caller's thread, several have one each. `reassign` hears what was lost with its
+    place, and says where to time it instead; what it leaves out is told to be lost.
     """
-    referees: dict[SiteExperiment, None] = {}
+    experiments: dict[SiteExperiment, None] = {}
     for attempt in range(CONFIRMATIONS):
-        busy = [SiteCases(referee, (), dict) for referee in referees if referee.is_busy]
-        stage = busy if attempt else benches
+        busy = [SiteCases(experiment, (), dict) for experiment in experiments if experiment.is_busy]
+        stage = busy if attempt else sites
         while stage:
-            referees |= dict.fromkeys(bench.referee for bench in stage)
+            experiments |= dict.fromkeys(site.experiment for site in stage)
             lost: dict[Hashable, LostCase] = {}
-            with contextlib.closing(_hold(stage, attempt, note)) as held:
-                for key, told in held:
-                    if isinstance(told, LostCase):
-                        lost[key] = told
+            with contextlib.closing(_run_stage(stage, attempt, note)) as reports:
+                for key, result in reports:
+                    if isinstance(result, LostCase):
+                        lost[key] = result
                     else:
-                        yield key, told
-            stage = deal_again(lost) if lost else ()
-            taken = {key for bench in stage for key in bench.keys}
+                        yield key, result
+            stage = reassign(lost) if lost else ()
+            taken = {key for site in stage for key in site.keys}
             yield from ((key, one) for key, one in lost.items() if key not in taken)
-        _settle(tuple(referees))
-    for referee in referees:
-        yield from referee.conclude()
+        _settle(tuple(experiments))
+    for experiment in experiments:
+        yield from experiment.conclude()
 
 
-def _hold(stage: Sequence[SiteCases], attempt: int, note: Note) -> Generator[Told, None, None]:
+def _run_stage(stage: Sequence[SiteCases], attempt: int, note: Note) -> Generator[CaseReport, None, None]:
     """One stage, in all places at once."""
 
     def leave() -> None:
-        for bench in stage:
-            bench.referee.leave()
+        for site in stage:
+            site.experiment.leave()
 
-    return run_concurrently([functools.partial(_pursue, bench, attempt) for bench in stage], note, leave)
+    return run_concurrently([functools.partial(_pursue, site, attempt) for site in stage], note, leave)
 
 
-def _pursue(bench: SiteCases, attempt: int, note: Note) -> Iterator[Told]:
+def _pursue(site: SiteCases, attempt: int, note: Note) -> Iterator[CaseReport]:
     """One stage in one place."""
     prepared: Mapping[Hashable, PairedCase | Timing] = {}
     try:
-        prepared = bench.prepare()
+        prepared = site.prepare()
         yield from ((key, one) for key, one in prepared.items() if isinstance(one, Timing))
-        bouts = {key: one for key, one in prepared.items() if isinstance(one, PairedCase)}
-        yield from bench.referee.pursue(bouts, attempt, note)
+        paired_cases = {key: one for key, one in prepared.items() if isinstance(one, PairedCase)}
+        yield from site.experiment.pursue(paired_cases, attempt, note)
     except PlaceLost as error:
         lost = LostCase(str(error))
-        yield from bench.referee.give_up(lost)
-        yield from ((key, lost) for key in bench.keys if key not in prepared)
+        yield from site.experiment.give_up(lost)
+        yield from ((key, lost) for key in site.keys if key not in prepared)
 
 
-def _settle(referees: Sequence[SiteExperiment]) -> None:
+def _settle(experiments: Sequence[SiteExperiment]) -> None:
     """Which changes that were seen again are believed, of all together."""
-    p_values = [p for referee in referees for p in referee.p_values]
+    p_values = [p for experiment in experiments for p in experiment.p_values]
     accepted = iter(benjamini_hochberg(p_values, CONFIRM_RATE / CONFIRMATIONS))
-    for referee in referees:
-        referee.settle([next(accepted) for _ in referee.p_values])
+    for experiment in experiments:
+        experiment.settle([next(accepted) for _ in experiment.p_values])

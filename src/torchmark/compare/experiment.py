@@ -17,14 +17,14 @@ from torchmark.analysis.verdict.visits import choose_pace, find_far_off, reduce_
 from torchmark.compare.confirm import (
     CHANGED,
     CONFIRMATIONS,
+    CaseReport,
     CaseState,
     LostCase,
     Note,
     SiteCases,
     Timing,
-    Told,
-    be_silent,
     confirm_jointly,
+    ignore_progress,
 )
 from torchmark.errors import PlaceLost
 from torchmark.model.bout import BlockPlan, PairedCase, RunTime, Visit
@@ -54,7 +54,7 @@ CONFIRMING = 2
 
 
 class PairSite(Protocol):
-    """Where bouts take place; `runner.arena.Arena` is the real one. All raise PlaceLost once there is none any more."""
+    """Where pairs are timed, as in `runner.paired_workers.PairedWorkers`. All raise PlaceLost once it is gone."""
 
     @property
     def layouts(self) -> tuple[int, ...]:
@@ -67,10 +67,10 @@ class PairSite(Protocol):
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = ...) -> None:
         """Have more of them."""
 
-    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+    def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side."""
 
-    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
+    def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Both sides in turns."""
 
 
@@ -91,7 +91,7 @@ DEFAULTS = Settings()
 
 
 class SequentialComparison:
-    """Compares bouts in one place: by itself, or with those of other places in `decide_together`."""
+    """Compares cases in one place: by itself, or with those of other places in `confirm_jointly`."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class SequentialComparison:
         self._first: tuple[int, ...] = ()
         self._fresh: tuple[int, ...] = ()
         self._match = Match(alike=True)
-        self._contests: list[CaseState] = []
-        """Those that were not told."""
+        self._states: list[CaseState] = []
+        """Those of which nothing final was given yet."""
         self._sought: list[CaseState] = []
         self._shown: list[tuple[CaseState, float]] = []
         self._limited: list[CaseState] = []
@@ -123,18 +123,20 @@ class SequentialComparison:
         """Whether its place is."""
 
     def decide(
-        self, bouts: Mapping[Hashable, PairedCase], note: Note = be_silent
+        self, paired_cases: Mapping[Hashable, PairedCase], note: Note = ignore_progress
     ) -> Generator[tuple[Hashable, Timing], None, None]:
         """What the clock says of each, as soon as that is final. Once stopping is requested, what is known so far.
 
         PlaceLost is raised when all that is final has been told, if the place is lost.
         """
         self._clear()
-        with contextlib.closing(confirm_jointly([SiteCases(self, tuple(bouts), lambda: bouts)], note=note)) as decided:
-            for key, told in decided:
-                if isinstance(told, LostCase):
-                    raise PlaceLost(told.reason)
-                yield key, told
+        with contextlib.closing(
+            confirm_jointly([SiteCases(self, tuple(paired_cases), lambda: paired_cases)], note=note)
+        ) as decided:
+            for key, result in decided:
+                if isinstance(result, LostCase):
+                    raise PlaceLost(result.reason)
+                yield key, result
 
     # --- stages --------------------------------------------------------------------------------------
 
@@ -149,23 +151,23 @@ class SequentialComparison:
         return tuple(p for _, p in self._shown)
 
     def pursue(
-        self, bouts: Mapping[Hashable, PairedCase], attempt: int, note: Note
+        self, paired_cases: Mapping[Hashable, PairedCase], attempt: int, note: Note
     ) -> Iterator[tuple[Hashable, Timing]]:
         """Look at these, and look for all changes on fresh layouts. Gives what is final by then, as soon as it is.
 
         In the last attempt more layouts are tried where they are what limits an answer.
         """
-        contests = [CaseState(key, bout) for key, bout in bouts.items()]
-        self._contests += contests
+        states = [CaseState(key, paired_case) for key, paired_case in paired_cases.items()]
+        self._states += states
         if self._left.requested:
             return
-        if contests:
-            self._have_first_layouts(len(contests), note)
-            self._gauge_all(contests)
-            for contest in self._screen(contests, note):
-                self._contests.remove(contest)
-                yield contest.key, self._conclude(contest)
-            self._sort(contests)
+        if states:
+            self._have_first_layouts(len(states), note)
+            self._gauge_all(states)
+            for state in self._screen(states, note):
+                self._states.remove(state)
+                yield state.key, self._conclude(state)
+            self._sort(states)
         else:
             self._allow_time(0)
         self._seek(attempt, note)
@@ -176,32 +178,32 @@ class SequentialComparison:
     def settle(self, accepted: Sequence[bool]) -> None:
         """Which of the changes that p values were given of may be called so; another attempt may show the others."""
         shown, self._shown = self._shown, []
-        for (contest, _), is_accepted in zip(shown, accepted, strict=True):
-            seen = settle(contest.ratios(self._first), contest.ratios(self._fresh), is_accepted, contest.rule)
-            contest.keep(seen, self._first, self._fresh)
-            contest.confirmed = contest.is_settled = contest.look.verdict in CHANGED
-        self._sought += [contest for contest, _ in shown if not contest.confirmed]
+        for (state, _), is_accepted in zip(shown, accepted, strict=True):
+            seen = settle(state.ratios(self._first), state.ratios(self._fresh), is_accepted, state.rule)
+            state.keep(seen, self._first, self._fresh)
+            state.confirmed = state.is_settled = state.look.verdict in CHANGED
+        self._sought += [state for state, _ in shown if not state.confirmed]
 
     def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
         """All that was not told yet."""
-        contests = self._clear()
-        yield from ((contest.key, self._conclude(contest)) for contest in contests)
+        states = self._clear()
+        yield from ((state.key, self._conclude(state)) for state in states)
 
-    def give_up(self, lost: LostCase) -> Iterator[Told]:
+    def give_up(self, lost: LostCase) -> Iterator[CaseReport]:
         """The same where the place is lost: of what is not final nothing is known."""
         self.is_lost = True
-        for contest in self._clear():
-            yield contest.key, self._conclude(contest) if contest.is_settled or contest.failures else lost
+        for state in self._clear():
+            yield state.key, self._conclude(state) if state.is_settled or state.failures else lost
 
     def leave(self) -> None:
         """Begin nothing more, for nobody waits for it. Said from another thread."""
         self._left.request()
 
     def _clear(self) -> list[CaseState]:
-        contests = self._contests
-        self._contests, self._sought, self._shown, self._limited = [], [], [], []
+        states = self._states
+        self._states, self._sought, self._shown, self._limited = [], [], [], []
         self._end = self._paused = None
-        return contests
+        return states
 
     # --- the first layouts ---------------------------------------------------------------------------
 
@@ -230,78 +232,78 @@ class SequentialComparison:
                 self._end += self._now() - began
         self._match = self._place.match
 
-    def _gauge_all(self, contests: Sequence[CaseState]) -> None:
-        for contest in contests:
+    def _gauge_all(self, states: Sequence[CaseState]) -> None:
+        for state in states:
             if self._left.requested:
                 return
-            self._gauge(contest)
+            self._gauge(state)
 
-    def _gauge(self, contest: CaseState) -> None:
-        gauged = self._place.gauge(contest.bout)
+    def _gauge(self, state: CaseState) -> None:
+        gauged = self._place.gauge(state.paired_case)
         if not isinstance(gauged, RunTime):
-            contest.failures = gauged
+            state.failures = gauged
             return
-        contest.pace = choose_pace(max(gauged.base_s, gauged.head_s))
+        state.pace = choose_pace(max(gauged.base_s, gauged.head_s))
         floor = floor_for(gauged.base_s, self._settings.self_test_sd)
         if not self._match.alike:
             floor = max(floor, UNMATCHED_FLOOR)
         # What is too small to be called a change is the same.
         equivalence = max(self._settings.equivalence, floor)
-        contest.rule = StoppingRule(self._settings.alpha, floor=floor, equivalence=equivalence)
+        state.rule = StoppingRule(self._settings.alpha, floor=floor, equivalence=equivalence)
 
-    def _screen(self, contests: Sequence[CaseState], note: Note) -> Iterator[CaseState]:
+    def _screen(self, states: Sequence[CaseState], note: Note) -> Iterator[CaseState]:
         """Look at all, then again at those that are not decided. Gives those of which no more is to be found out."""
-        yield from (contest for contest in contests if contest.failures)
+        yield from (state for state in states if state.failures)
         for number, visits in enumerate(StoppingRule.looks):
-            pending = [contest for contest in contests if contest.is_open]
-            for done, contest in enumerate(pending):
+            pending = [state for state in states if state.is_open]
+            for done, state in enumerate(pending):
                 if self._is_over():
                     return
                 note(f"look {number + 1}", done, len(pending))
-                self._sweep(contest, self._first, visits)
-                if contest.failures:
-                    yield contest
-                elif contest.count_visits(self._first) >= visits:
-                    contest.keep(look(contest.ratios(self._first), contest.rule), self._first)
-                    if contest.look.verdict is Verdict.SAME:
-                        yield contest
+                self._sweep(state, self._first, visits)
+                if state.failures:
+                    yield state
+                elif state.count_visits(self._first) >= visits:
+                    state.keep(look(state.ratios(self._first), state.rule), self._first)
+                    if state.look.verdict is Verdict.SAME:
+                        yield state
 
-    def _sort(self, contests: Sequence[CaseState]) -> None:
+    def _sort(self, states: Sequence[CaseState]) -> None:
         """What is to be looked for on fresh layouts, what more of them may decide, and what stays as it is."""
-        for contest in contests:
-            if contest.look.verdict in CHANGED:
-                contest.found = contest.look.layered
-                contest.unsay()
-                self._sought.append(contest)
-            elif contest.is_limited_by_layouts:
-                self._limited.append(contest)
+        for state in states:
+            if state.look.verdict in CHANGED:
+                state.found = state.look.layered
+                state.unsay()
+                self._sought.append(state)
+            elif state.is_limited_by_layouts:
+                self._limited.append(state)
             else:
-                contest.is_settled = True
+                state.is_settled = True
 
-    def _sweep(self, contest: CaseState, layouts: Sequence[int], visits: int) -> None:
+    def _sweep(self, state: CaseState, layouts: Sequence[int], visits: int) -> None:
         """Visit all layouts, in an order that is drawn anew each time, until each was visited so often.
 
         A layout whose visit is far off is visited again, until a single one cannot speak for it.
         """
         began = self._now()
-        while contest.count_visits(layouts) < visits and not contest.failures and not self._is_over():
-            self._visit(contest, self._chance.sample(layouts, len(layouts)))
-            newest = {layout: contest.visits[layout][-1].log_ratio for layout in layouts if layout in contest.visits}
+        while state.count_visits(layouts) < visits and not state.failures and not self._is_over():
+            self._visit(state, self._chance.sample(layouts, len(layouts)))
+            newest = {layout: state.visits[layout][-1].log_ratio for layout in layouts if layout in state.visits}
             for layout in find_far_off(newest):
-                missing = ENOUGH_FOR_MEDIAN - len(contest.visits[layout])
-                self._visit(contest, [layout] * missing)
-        contest.seconds += self._now() - began
+                missing = ENOUGH_FOR_MEDIAN - len(state.visits[layout])
+                self._visit(state, [layout] * missing)
+        state.seconds += self._now() - began
 
-    def _visit(self, contest: CaseState, layouts: Sequence[int]) -> None:
+    def _visit(self, state: CaseState, layouts: Sequence[int]) -> None:
         """One after the other, until one fails or the time is over."""
         for layout in layouts:
-            if contest.failures or self._is_over():
+            if state.failures or self._is_over():
                 return
-            outcome = self._place.visit(layout, contest.bout, contest.pace)
+            outcome = self._place.visit(layout, state.paired_case, state.pace)
             if isinstance(outcome, Visit):
-                contest.visits.setdefault(layout, []).append(reduce_visit(outcome))
+                state.visits.setdefault(layout, []).append(reduce_visit(outcome))
             else:
-                contest.failures = outcome
+                state.failures = outcome
 
     # --- fresh layouts -------------------------------------------------------------------------------
 
@@ -310,35 +312,35 @@ class SequentialComparison:
         sought, self._sought = self._sought, []
         if not sought or not self._have_fresh_layouts(note):
             return
-        for done, contest in enumerate(sought):
-            assert contest.found is not None
-            visits = max(CONFIRMING, contest.count_visits(self._first) - 1) + attempt * CONFIRMING
+        for done, state in enumerate(sought):
+            assert state.found is not None
+            visits = max(CONFIRMING, state.count_visits(self._first) - 1) + attempt * CONFIRMING
             note("confirming", done, len(sought))
-            self._sweep(contest, self._fresh, visits)
-            if contest.count_visits(self._fresh) >= visits and not contest.failures:
-                p = confirmation_p(contest.ratios(self._fresh), contest.found.estimate)
-                self._shown.append((contest, p))
+            self._sweep(state, self._fresh, visits)
+            if state.count_visits(self._fresh) >= visits and not state.failures:
+                p = confirmation_p(state.ratios(self._fresh), state.found.estimate)
+                self._shown.append((state, p))
 
     def _widen(self, note: Note) -> None:
         """What more layouts tell of cases that they limit."""
         limited, self._limited = self._limited, []
         if not limited or not self._have_fresh_layouts(note):
             return
-        for done, contest in enumerate(limited):
+        for done, state in enumerate(limited):
             note("more layouts", done, len(limited))
-            visits = contest.count_visits(self._first)
-            self._sweep(contest, self._fresh, visits)
-            if contest.count_visits(self._fresh) >= visits and not contest.failures:
-                self._look_at_all(contest)
-            contest.is_settled = True
+            visits = state.count_visits(self._first)
+            self._sweep(state, self._fresh, visits)
+            if state.count_visits(self._fresh) >= visits and not state.failures:
+                self._look_at_all(state)
+            state.is_settled = True
 
-    def _look_at_all(self, contest: CaseState) -> None:
+    def _look_at_all(self, state: CaseState) -> None:
         """A change that only all layouts together show has been seen by none that did not help to find it."""
         first, fresh = self._first, self._fresh
-        contest.keep(look(contest.ratios((*first, *fresh)), contest.rule), first, fresh)
-        if contest.look.verdict in CHANGED:
-            contest.unsay()
-            contest.confirmed = False
+        state.keep(look(state.ratios((*first, *fresh)), state.rule), first, fresh)
+        if state.look.verdict in CHANGED:
+            state.unsay()
+            state.confirmed = False
 
     def _have_fresh_layouts(self, note: Note) -> bool:
         """As many as there were at first; none if there is no time for them."""
@@ -354,12 +356,12 @@ class SequentialComparison:
         is_left = self._stop.requested or self._left.requested
         return is_left or (self._end is not None and self._now() > self._end)
 
-    def _conclude(self, contest: CaseState) -> Timing:
-        return contest.conclude(self._doubt_layouts(contest))
+    def _conclude(self, state: CaseState) -> Timing:
+        return state.conclude(self._doubt_layouts(state))
 
-    def _doubt_layouts(self, contest: CaseState) -> tuple[ComparisonCaveat, ...]:
+    def _doubt_layouts(self, state: CaseState) -> tuple[ComparisonCaveat, ...]:
         found: list[ComparisonCaveat] = []
-        match, layered = self._match, contest.look.layered
+        match, layered = self._match, state.look.layered
         if not match.alike:
             found.append(Unmatched("personality" if match.refused else "libraries", match.libraries))
         # Those that the interval is of: fresh ones may have been added.

@@ -21,9 +21,9 @@ from torchmark.runner.cluster.remote_pairs import RemotePairs
 class RemoteSite:
     """One node, which is for this comparison alone."""
 
-    def __init__(self, comparison: Comparison, court: RemotePairs) -> None:
+    def __init__(self, comparison: Comparison, remote_pairs: RemotePairs) -> None:
         self._comparison = comparison
-        self._court = court
+        self._remote_pairs = remote_pairs
 
     def prepare(self, entries: Sequence[ComparedPair]) -> dict[ComparedPair, PairedCase | Timing]:
         """C++ comes compiled, if another node of its kind was faster."""
@@ -34,25 +34,25 @@ class RemoteSite:
             if entry.base.parts is not None or entry.head.parts is not None
         }
         plain = [entry for entry in entries if entry not in found]
-        bouts = self._court.prepare(
+        paired_cases = self._remote_pairs.prepare(
             [(entry.base, entry.head) for entry in plain],
             comparison.base,
             comparison.head,
             together=runs_together(comparison),
             timeout_s=comparison.timeout_s,
         )
-        for entry, bout in zip(plain, bouts, strict=True):
-            found[entry] = bout if isinstance(bout, PairedCase) else Timing(None, failures=bout)
+        for entry, paired_case in zip(plain, paired_cases, strict=True):
+            found[entry] = paired_case if isinstance(paired_case, PairedCase) else Timing(None, failures=paired_case)
         return found
 
     @property
     def place(self) -> PairSite:
-        """Where bouts are held."""
-        return self._court
+        """Where pairs are timed."""
+        return self._remote_pairs
 
     def close(self) -> None:
         """Let go of the node."""
-        self._court.close()
+        self._remote_pairs.close()
 
 
 class ClusterComparison:
@@ -72,7 +72,7 @@ class ClusterComparison:
     ) -> Sequence[TimingSite]:
         """To time in: every node that can measure is one."""
         self._open(comparison)
-        return [RemoteSite(comparison, court) for court in self._backend.open_courts()]
+        return [RemoteSite(comparison, remote_pairs) for remote_pairs in self._backend.open_remote_pairs()]
 
     def close(self) -> None:
         """Leave the cluster."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from torchmark.compare.comparison import Comparison, Evidence, count_sides, judge_entry, leave_out_failed, try_sides
-from torchmark.compare.confirm import Note, be_silent
+from torchmark.compare.confirm import Note, ignore_progress
 from torchmark.compare.timing_sites import LocalSite, TimingSite, count_here, time_sides
 from torchmark.model.judgement import CaseJudgement
 from torchmark.model.outcome import Event
@@ -57,7 +57,7 @@ class SilentObserver:
 
     def timing(self, comparison: Comparison) -> contextlib.AbstractContextManager[Note]:
         """Say nothing."""
-        return contextlib.nullcontext(be_silent)
+        return contextlib.nullcontext(ignore_progress)
 
 
 def open_here(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[TimingSite]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Se
 from typing import Protocol, TypeVar
 
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
-from torchmark.compare.confirm import LostCase, Note, SiteCases, Timing, be_silent, confirm_jointly
+from torchmark.compare.confirm import LostCase, Note, SiteCases, Timing, confirm_jointly, ignore_progress
 from torchmark.compare.experiment import PairSite, SequentialComparison, Settings
 from torchmark.model.bout import BlockPlan, PairedCase, PairedSide, RunTime, Visit
 from torchmark.model.case import Case
@@ -32,17 +32,17 @@ WAITING_S = 0.25
 
 
 class TimingSite(Protocol):
-    """A machine that is to be had for timing. No two venues are on the same one, for they are used at once.
+    """A machine that is to be had for timing. No two sites are on the same one, for they are used at once.
 
     All but `close` is asked for in one thread at a time, and raises PlaceLost once the machine is gone.
     """
 
     def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
-        """A bout of each, or what is known of it where none can be held. Asked for again if more entries come."""
+        """What is timed of each, or what is known of it if it cannot be. Asked for again if more entries come."""
 
     @property
     def place(self) -> PairSite:
-        """Where bouts are held, always the same. Asked for once there are some: then the machine is for them alone."""
+        """Where pairs are timed, always the same. Asked for once there are some: then the machine is for them alone."""
 
     def close(self) -> None:
         """End all that was started, at once. Can be said more than once."""
@@ -58,7 +58,7 @@ class LocalSite:
         environ: Mapping[str, str] = os.environ,
         *,
         stop: StopRequest | None = None,
-        note: Note = be_silent,
+        note: Note = ignore_progress,
     ) -> None:
         """`note` hears of waiting for other runs of torchmark, which ends once `stop` is requested."""
         self._comparison = comparison
@@ -79,10 +79,10 @@ class LocalSite:
     @functools.cached_property
     def place(self) -> PairSite:
         """Workers in several layouts of memory; none is started before that is asked for."""
-        arena = self._open_arena()
-        self._stack.callback(arena.close)
+        workers = self._open_workers()
+        self._stack.callback(workers.close)
         claim_machine(self._stack, self._stop, self._note)
-        return arena
+        return workers
 
     def close(self) -> None:
         """End all workers, and leave the machine to others."""
@@ -99,7 +99,7 @@ class LocalSite:
     def _models(self) -> Models:
         return self._stack.enter_context(Models(self._environ))
 
-    def _open_arena(self) -> PairedWorkers:
+    def _open_workers(self) -> PairedWorkers:
         comparison = self._comparison
         return PairedWorkers(
             WorkerSide(comparison.base.python),
@@ -145,111 +145,117 @@ def _prepare(
 
 def claim_machine(stack: contextlib.ExitStack, stop: StopRequest, note: Note) -> None:
     """Have the machine for this alone, as far as other runs of torchmark go, until the stack is left."""
-    turns = MachineLock()
-    stack.callback(turns.close)
-    while not turns.claim() and not stop.requested:
+    machine_lock = MachineLock()
+    stack.callback(machine_lock.close)
+    while not machine_lock.claim() and not stop.requested:
         note("waiting", 0, 0)
         time.sleep(WAITING_S)
-    stack.callback(turns.leave)
+    stack.callback(machine_lock.leave)
 
 
 # Who has seen so many machines go down may be what takes them down, as one that needs more memory than they have; two
 # losses in a row also happen by chance, where machines are taken away again at any time.
-MOST_DEALS = 3
+MOST_ASSIGNMENTS = 3
 
 T = TypeVar("T")
 
 
 def time_sides(
-    comparison: Comparison, venues: Sequence[TimingSite], evidence: Evidence, stop: StopRequest, note: Note = be_silent
+    comparison: Comparison,
+    sites: Sequence[TimingSite],
+    evidence: Evidence,
+    stop: StopRequest,
+    note: Note = ignore_progress,
 ) -> Generator[ComparedPair, None, None]:
     """Time all cases in turns; gives each as soon as there is no more to find out.
 
-    Whoever has opened the venues closes them, after this has ended or was closed.
+    Whoever has opened the sites closes them, after this has ended or was closed.
     """
-    assert venues
-    dealer = _Assignment(venues, comparison.settings, stop)
-    with contextlib.closing(confirm_jointly(dealer.deal(comparison.entries), dealer.deal_again, note)) as decided:
-        for entry, told in decided:
+    assert sites
+    assignment = _Assignment(sites, comparison.settings, stop)
+    with contextlib.closing(
+        confirm_jointly(assignment.assign(comparison.entries), assignment.reassign, note)
+    ) as decided:
+        for entry, result in decided:
             assert isinstance(entry, ComparedPair)
-            evidence.timed[entry] = dealer.explain(entry, told) if isinstance(told, LostCase) else told
+            evidence.timed[entry] = assignment.explain(entry, result) if isinstance(result, LostCase) else result
             yield entry
 
 
 class _Assignment:
-    """Knows which venues there still are, and how often each entry was dealt."""
+    """Knows which sites there still are, and how often each entry was assigned."""
 
-    def __init__(self, venues: Sequence[TimingSite], settings: Settings, stop: StopRequest) -> None:
+    def __init__(self, sites: Sequence[TimingSite], settings: Settings, stop: StopRequest) -> None:
         self._stop = stop
-        self._seats = [
-            (venue, SequentialComparison(_LazySite(venue), settings, stop=stop, seed=number))
-            for number, venue in enumerate(venues)
+        self._sites = [
+            (site, SequentialComparison(_LazySite(site), settings, stop=stop, seed=number))
+            for number, site in enumerate(sites)
         ]
-        self._dealt: Counter[ComparedPair] = Counter()
+        self._assigned: Counter[ComparedPair] = Counter()
 
-    def deal(self, entries: Sequence[ComparedPair]) -> list[SiteCases]:
-        """Evenly, to the venues that are left; without those that were dealt too often."""
-        seats = [(venue, referee) for venue, referee in self._seats if not referee.is_lost]
-        if not seats:
+    def assign(self, entries: Sequence[ComparedPair]) -> list[SiteCases]:
+        """Evenly, to the sites that are left; without those that were assigned too often."""
+        sites = [(site, experiment) for site, experiment in self._sites if not experiment.is_lost]
+        if not sites:
             return []
-        playable = [entry for entry in entries if self._dealt[entry] < MOST_DEALS]
-        self._dealt.update(playable)
+        assignable = [entry for entry in entries if self._assigned[entry] < MOST_ASSIGNMENTS]
+        self._assigned.update(assignable)
         return [
-            SiteCases(referee, hand, functools.partial(venue.prepare, hand))
-            for (venue, referee), hand in zip(seats, assign_evenly(playable, len(seats)), strict=True)
-            if hand
+            SiteCases(experiment, share, functools.partial(site.prepare, share))
+            for (site, experiment), share in zip(sites, assign_evenly(assignable, len(sites)), strict=True)
+            if share
         ]
 
-    def deal_again(self, lost: Mapping[Hashable, LostCase]) -> list[SiteCases]:
+    def reassign(self, lost: Mapping[Hashable, LostCase]) -> list[SiteCases]:
         """Once stopping is requested, nothing."""
-        return [] if self._stop.requested else self.deal([entry for entry in lost if isinstance(entry, ComparedPair)])
+        return [] if self._stop.requested else self.assign([entry for entry in lost if isinstance(entry, ComparedPair)])
 
     def explain(self, entry: ComparedPair, lost: LostCase) -> Timing:
-        """What is told of an entry that is not dealt again."""
+        """What is told of an entry that is not assigned again."""
         if self._stop.requested:
             return Timing(None)
         what = (
-            f"The machine was lost on which it was timed, {MOST_DEALS} times in a row. It may take more memory than "
-            "they have: compare it by itself to see."
-            if self._dealt[entry] >= MOST_DEALS
+            f"The machine was lost on which it was timed, {MOST_ASSIGNMENTS} times in a row. It may take more memory "
+            "than they have: compare it by itself to see."
+            if self._assigned[entry] >= MOST_ASSIGNMENTS
             else "The machine was lost on which it was timed, and there is no other left."
         )
         failure = Failure(FailureKind.WORKER_DIED, f"{what} The last time: {lost.reason}")
         return Timing(None, failures=tuple(SideFailure(side, failure) for side in Side))
 
 
-def assign_evenly(entries: Sequence[T], hands: int) -> list[list[T]]:
+def assign_evenly(entries: Sequence[T], shares: int) -> list[list[T]]:
     """Shares that differ by one at most, each in the order of the entries.
 
     At random, the same each time: entries that lie side by side are alike, and so may be every second or fourth one, as
     where Python and C++ alternate.
 
-    >>> [sorted(hand) == hand for hand in deal_out(range(7), 3)]
+    >>> [sorted(share) == share for share in assign_evenly(range(7), 3)]
     [True, True, True]
     """
     shuffled = random.Random(0).sample(range(len(entries)), len(entries))
-    return [[entries[number] for number in sorted(shuffled[hand::hands])] for hand in range(hands)]
+    return [[entries[number] for number in sorted(shuffled[share::shares])] for share in range(shares)]
 
 
 class _LazySite:
-    """The place of a venue, which is asked for only when something is to be done there."""
+    """A site whose place is asked for only when something is to be done there."""
 
-    def __init__(self, venue: TimingSite) -> None:
-        self._venue = venue
+    def __init__(self, site: TimingSite) -> None:
+        self._site = site
 
     @property
     def layouts(self) -> tuple[int, ...]:
-        return self._venue.place.layouts
+        return self._site.place.layouts
 
     @property
     def match(self) -> Match:
-        return self._venue.place.match
+        return self._site.place.match
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
-        self._venue.place.start(layouts, note)
+        self._site.place.start(layouts, note)
 
-    def gauge(self, bout: PairedCase) -> RunTime | Failures:
-        return self._venue.place.gauge(bout)
+    def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
+        return self._site.place.gauge(paired_case)
 
-    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
-        return self._venue.place.visit(layout, bout, pace)
+    def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
+        return self._site.place.visit(layout, paired_case, pace)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import FakePlace, bout, steady
+from tests.places import FakePlace, paired_case, steady
 from tests.sample_runs import EAGER
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.compare.comparison import ComparedPair, Comparison
@@ -26,8 +26,8 @@ ENTRIES = tuple(ComparedPair(case, case) for case in (Case((name,), EAGER, Timer
 COMPARISON = Comparison(ENTRIES, Target("base", "/a"), Target("head", "/b"), metrics=(Metric.WALL,))
 
 
-class FakeVenue:
-    """A venue with a place where nothing runs."""
+class FakeSite:
+    """A site with a place where nothing runs."""
 
     def __init__(self) -> None:
         self.place = FakePlace(EFFECTS)
@@ -35,38 +35,38 @@ class FakeVenue:
 
     def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
         assert not self.is_closed
-        return {entry: bout(entry.head.args.stmt) for entry in entries}
+        return {entry: paired_case(entry.head.args.stmt) for entry in entries}
 
     def close(self) -> None:
         self.is_closed = True
 
 
-def test_a_comparison_is_timed_in_the_venues_that_are_opened_for_it(
+def test_a_comparison_is_timed_in_the_sites_that_are_opened_for_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    venues = [FakeVenue(), FakeVenue()]
+    sites = [FakeSite(), FakeSite()]
 
-    def open_sites(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[FakeVenue]:
+    def open_sites(comparison: Comparison, cores: Sequence[int], stop: StopRequest, note: Note) -> Sequence[FakeSite]:
         assert comparison is COMPARISON
         assert cores == [3]
         assert not stop.requested
         note("waiting", 0, 0)
-        return venues
+        return sites
 
     recorder = ComparisonRecorder(None, lambda: open_store(tmp_path / "x.db"))
     found = run_comparison(COMPARISON, [3], recorder, open_sites=open_sites)
     assert [one.verdict for one in found.judgements] == [Verdict.SLOWER, Verdict.SAME, Verdict.SAME]
-    assert all(venue.is_closed and venue.place.log for venue in venues)
+    assert all(site.is_closed and site.place.log for site in sites)
     assert found.exit_code == 0
     assert "timed in turns" in capsys.readouterr().err
 
 
-def test_venues_are_closed_also_if_timing_fails() -> None:
-    class Lacking(FakeVenue):
+def test_sites_are_closed_also_if_timing_fails() -> None:
+    class Lacking(FakeSite):
         def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
             raise SetupError("No python3.", missing="python", advice="Name another.")
 
-    venues = [FakeVenue(), Lacking()]
+    sites = [FakeSite(), Lacking()]
     with pytest.raises(SetupError):
-        run_comparison(COMPARISON, [], SilentObserver(), open_sites=lambda *_: venues)
-    assert all(venue.is_closed for venue in venues)
+        run_comparison(COMPARISON, [], SilentObserver(), open_sites=lambda *_: sites)
+    assert all(site.is_closed for site in sites)

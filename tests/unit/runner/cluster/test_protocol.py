@@ -21,10 +21,10 @@ HEARD = Heard((1000,), (COUNTS,))
 
 def hear(*counts: int, kind: MachineKind = A) -> Admission:
     """Nodes 0, 1, … that were heard at 0, 1, … seconds."""
-    census = Admission()
+    admission = Admission()
     for number, count in enumerate(counts):
-        census.add(str(number), kind, (count,), float(number))
-    return census
+        admission.add(str(number), kind, (count,), float(number))
+    return admission
 
 
 def test_when_all_were_heard_most_are_right() -> None:
@@ -46,46 +46,46 @@ def test_nobody_waits_once_the_silent_cannot_change_who_is_right(silent: int, is
 
 
 def test_those_that_wait_do_so_from_the_first_time_they_were_heard() -> None:
-    census = hear(7)
-    assert census.settle(5, PATIENCE_S - 1.0) == ({}, [])
-    assert census.is_waiting
+    admission = hear(7)
+    assert admission.settle(5, PATIENCE_S - 1.0) == ({}, [])
+    assert admission.is_waiting
     # Another process of the same node was heard.
-    census.add("0", A, (7,), PATIENCE_S - 1.0)
-    assert census.settle(5, PATIENCE_S) == ({"0": A}, [])
-    assert not census.is_waiting
+    admission.add("0", A, (7,), PATIENCE_S - 1.0)
+    assert admission.settle(5, PATIENCE_S) == ({"0": A}, [])
+    assert not admission.is_waiting
 
 
 def test_where_it_is_known_who_is_right_nobody_waits() -> None:
-    census = hear(7)
-    census.settle(0, 1.0)
-    census.add("late", A, (7,), 2.0)
-    census.add("odd", A, (5,), 2.0)
-    assert census.settle(9, 2.0) == ({"late": A}, [OddNode("odd", (5,), (7,))])
+    admission = hear(7)
+    admission.settle(0, 1.0)
+    admission.add("late", A, (7,), 2.0)
+    admission.add("odd", A, (5,), 2.0)
+    assert admission.settle(9, 2.0) == ({"late": A}, [OddNode("odd", (5,), (7,))])
 
 
 def test_kinds_have_nothing_to_say_about_each_other() -> None:
-    census = hear(7, 7)
-    census.add("other", B, (5,), 0.0)
-    assert census.settle(0, 3.0) == ({"0": A, "1": A, "other": B}, [])
+    admission = hear(7, 7)
+    admission.add("other", B, (5,), 0.0)
+    assert admission.settle(0, 3.0) == ({"0": A, "1": A, "other": B}, [])
 
 
 def test_who_is_gone_is_not_counted() -> None:
-    census = hear(5, 5, 7)
-    census.drop("0")
-    census.drop("1")
-    census.drop("unknown")
-    assert census.settle(0, 3.0) == ({"2": A}, [])
+    admission = hear(5, 5, 7)
+    admission.drop("0")
+    admission.drop("1")
+    admission.drop("unknown")
+    assert admission.settle(0, 3.0) == ({"2": A}, [])
 
 
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.integers(0, 2)), max_size=12), st.integers(0, 5))
 def test_each_is_let_in_or_set_aside_or_waits_and_those_let_in_count_alike(
     heard: list[tuple[MachineKind, int]], silent: int
 ) -> None:
-    census = Admission()
+    admission = Admission()
     for number, (kind, count) in enumerate(heard):
-        census.add(str(number), kind, (count,), 0.0)
-    fit, odd = census.settle(silent, 1.0)
-    late_fit, late_odd = census.settle(silent, PATIENCE_S)
+        admission.add(str(number), kind, (count,), 0.0)
+    fit, odd = admission.settle(silent, 1.0)
+    late_fit, late_odd = admission.settle(silent, PATIENCE_S)
     seen = [*fit, *late_fit, *(one.node for one in (*odd, *late_odd))]
     assert sorted(map(int, seen)) == list(range(len(heard)))
     for kind in (A, B):

@@ -44,7 +44,7 @@ class Weather:
     notice_s: float = 5.0
     """How long it takes at the most until that is known."""
     crash: float = 0.0
-    """The share of parcels that end their post."""
+    """The share of batches that end their actor."""
     lost: float = 0.0
     """The share of answers that are lost on their way."""
     slow: float = 0.0
@@ -101,7 +101,7 @@ class SimulatedFleet:
         self._now = 0.0
         self._machines: dict[str, _Machine] = {}
         self._processes: dict[int, _Process] = {}
-        self._tickets: dict[int, tuple[int, Body]] = {}
+        self._requests: dict[int, tuple[int, Body]] = {}
         self._events: list[tuple[float, int, Callable[[], Notice | None]]] = []
         self._numbers = 0
         self.useful_s = 0.0
@@ -129,38 +129,38 @@ class SimulatedFleet:
         """Those that live, as far as is known."""
         return [one.listed for one in self._machines.values() if not one.is_known_dead]
 
-    def open_post(self, node: str, *, alone: bool) -> int:
+    def open_actor(self, node: str, *, alone: bool) -> int:
         """It is there at once; what takes time is to start what measures."""
-        post = self._number()
-        self._processes[post] = _Process(self._machines[node], self._now, alone)
-        return post
+        actor = self._number()
+        self._processes[actor] = _Process(self._machines[node], self._now, alone)
+        return actor
 
-    def close_post(self, post: int) -> None:
+    def close_actor(self, actor: int) -> None:
         """Whatever it was doing has no answer."""
-        self._processes.pop(post, None)
+        self._processes.pop(actor, None)
 
-    def send(self, post: int, body: Body) -> int:
+    def send(self, actor: int, body: Body) -> int:
         """The answer comes when it has been worked on, or never."""
-        ticket = self._number()
-        self._tickets[ticket] = post, body
-        process = self._processes[post]
+        request_id = self._number()
+        self._requests[request_id] = actor, body
+        process = self._processes[actor]
         if process.machine.is_known_dead:
-            self._at(self._now, lambda: self._lose(ticket))
+            self._at(self._now, lambda: self._lose(request_id))
         if process.machine.is_dead:
-            return ticket
+            return request_id
         seconds = self._weather.send_s + self._find_seconds(process, body)
         process.free = max(process.free, self._now) + seconds
-        is_parcel = isinstance(body, (Measure, Build))
-        if is_parcel and self._chance.random() < self._weather.crash:
+        is_batch = isinstance(body, (Measure, Build))
+        if is_batch and self._chance.random() < self._weather.crash:
             process.free = max(self._now, process.free - seconds * self._chance.random())
-            self._at(process.free, lambda: self._crash(ticket))
+            self._at(process.free, lambda: self._crash(request_id))
         else:
-            self._at(process.free, lambda: self._answer(ticket, seconds if is_parcel else 0.0))
-        return ticket
+            self._at(process.free, lambda: self._answer(request_id, seconds if is_batch else 0.0))
+        return request_id
 
-    def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, body: Body, timeout_s: float) -> Reply | Lost:
         """At once."""
-        return self._reply(self._processes[post], body)
+        return self._reply(self._processes[actor], body)
 
     def share(self, value: object) -> object:
         """Nothing is sent anywhere."""
@@ -184,16 +184,16 @@ class SimulatedFleet:
 
     # --- what happens --------------------------------------------------------------------------------
 
-    def _answer(self, ticket: int, seconds: float) -> Notice | None:
-        process = self._find_process(ticket)
+    def _answer(self, request_id: int, seconds: float) -> Notice | None:
+        process = self._find_process(request_id)
         if process is None:
             return None
-        _, body = self._tickets.pop(ticket)
+        _, body = self._requests.pop(request_id)
         if isinstance(body, Measure) and self._chance.random() < self._weather.lost:
-            return Lost(ticket, Loss.OBJECT, "The answer was lost.")
+            return Lost(request_id, Loss.OBJECT, "The answer was lost.")
         self.useful_s += seconds * (process.machine.listed.slots if process.alone else 1)
         self.answered_at = self._now
-        return Replied(ticket, self._reply(process, body))
+        return Replied(request_id, self._reply(process, body))
 
     def _reply(self, process: _Process, body: Body) -> Reply:
         machine = process.machine
@@ -211,19 +211,19 @@ class SimulatedFleet:
             tuple(Outcome(order, self._measure(order), *moments, environment, node=node) for order in body.orders)
         )
 
-    def _crash(self, ticket: int) -> Notice | None:
-        if self._find_process(ticket) is None:
+    def _crash(self, request_id: int) -> Notice | None:
+        if self._find_process(request_id) is None:
             return None
-        post, _ = self._tickets.pop(ticket)
-        del self._processes[post]
-        return Lost(ticket, Loss.POST, "The process was killed.")
+        actor, _ = self._requests.pop(request_id)
+        del self._processes[actor]
+        return Lost(request_id, Loss.ACTOR, "The process was killed.")
 
-    def _find_process(self, ticket: int) -> _Process | None:
+    def _find_process(self, request_id: int) -> _Process | None:
         """Who works on it, if anybody does."""
-        post, _ = self._tickets.get(ticket, (None, None))
-        process = self._processes.get(post) if post is not None else None
+        actor, _ = self._requests.get(request_id, (None, None))
+        process = self._processes.get(actor) if actor is not None else None
         if process is None:
-            self._tickets.pop(ticket, None)
+            self._requests.pop(request_id, None)
         return None if process is None or process.machine.is_dead else process
 
     def _die(self, machine: _Machine) -> Notice | None:
@@ -236,15 +236,15 @@ class SimulatedFleet:
 
     def _find_dead(self, machine: _Machine) -> Notice | None:
         machine.is_known_dead = True
-        for ticket, (post, _) in self._tickets.items():
-            process = self._processes.get(post)
+        for request_id, (actor, _) in self._requests.items():
+            process = self._processes.get(actor)
             if process is not None and process.machine is machine:
-                self._at(self._now, functools.partial(self._lose, ticket))
+                self._at(self._now, functools.partial(self._lose, request_id))
         return None
 
-    def _lose(self, ticket: int) -> Notice | None:
-        post, _ = self._tickets.pop(ticket, (None, None))
-        return Lost(ticket, Loss.NODE, "The node is gone.") if post in self._processes else None
+    def _lose(self, request_id: int) -> Notice | None:
+        actor, _ = self._requests.pop(request_id, (None, None))
+        return Lost(request_id, Loss.NODE, "The node is gone.") if actor in self._processes else None
 
     def _add_machine(self) -> None:
         weather, number = self._weather, self._number()
