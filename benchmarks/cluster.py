@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.context import describe
 from benchmarks.raylets import VARIABLES, Raylets
-from tests.simulated_fleet import VERSION, SimulatedFleet, Weather
+from tests.simulated_fleet import VERSION, SimulatedFaults, SimulatedFleet
 from torchmark.errors import StoreError
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.costs import Tally
@@ -37,13 +37,13 @@ from torchmark.model.times import Times
 from torchmark.runner.backend import Backend, StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend, make_run_setup
 from torchmark.runner.cluster.protocol import (
-    Body,
     Canary,
+    CanaryCounted,
     Fleet,
-    Heard,
     Measure,
     Measured,
-    Reply,
+    NodeReply,
+    Request,
     RunSetup,
     Survey,
     Surveyed,
@@ -220,21 +220,21 @@ class FakeNodeServer:
         self._run_setup = run_setup
         self.node = Node(name or "fake", "fake")
 
-    def answer(self, body: Body) -> Reply:
+    def answer(self, request: Request) -> NodeReply:
         """What `NodeServer` would answer, without the work."""
         environments = (ENVIRONMENT,) * len(self._run_setup.targets)
-        if isinstance(body, Survey):
+        if isinstance(request, Survey):
             return Surveyed(self.node, self._run_setup.torchmark, "libc", environments)
-        if isinstance(body, Canary):
-            return Heard((1,) * len(environments), environments)
-        assert isinstance(body, Measure)
+        if isinstance(request, Canary):
+            return CanaryCounted((1,) * len(environments), environments)
+        assert isinstance(request, Measure)
         now = time.time()
         return Measured(
             tuple(
                 Outcome(
                     order=order, result=Times(1, (1.0,)), began=now, ended=now, environment=ENVIRONMENT, node=self.node
                 )
-                for order in body.orders
+                for order in request.orders
             )
         )
 
@@ -263,8 +263,8 @@ def simulate() -> Iterator[str]:
 
 def _simulate(slots: int, seed: int) -> str:
     plan = make_plan(100_000)
-    weather = Weather(node_lifetime_s=1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005)
-    fleet = SimulatedFleet(100, slots, _take_s, _measure, weather, seed)
+    faults = SimulatedFaults(node_lifetime_s=1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005)
+    fleet = SimulatedFleet(100, slots, _take_s, _measure, faults, seed)
     backend = ClusterBackend(functools.partial(_open_simulated, fleet))
     backend.open(plan)
     found: dict[Order, Result] = {}

@@ -21,20 +21,20 @@ from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Report, Returned
 from torchmark.runner.cluster.dispatch import Dispatcher
 from torchmark.runner.cluster.protocol import (
-    Body,
     Build,
     Built,
     Canary,
+    CanaryCounted,
     Fleet,
-    Heard,
     Listed,
     Loss,
     Lost,
     Measure,
     Measured,
+    NodeReply,
     Notice,
     Replied,
-    Reply,
+    Request,
     RunSetup,
     Survey,
     Surveyed,
@@ -104,35 +104,35 @@ class Asked:
     node: str
     actor: int
     alone: bool
-    body: Body
+    request: Request
 
     @property
     def names(self) -> list[str]:
         """The statements that are to be measured."""
-        return [order.case.args.stmt for order in self.body.orders] if isinstance(self.body, Measure) else []
+        return [order.case.args.stmt for order in self.request.orders] if isinstance(self.request, Measure) else []
 
 
-Answer = tuple[float, Reply | Loss] | None
+Answer = tuple[float, NodeReply | Loss] | None
 """After how many seconds, and what; None is never."""
 Script = Callable[[Asked], Answer]
 
 
 def answer(
     asked: Asked, *, count: int = 1000, kind: str = "libc", version: str = VERSION, compiles: bool = True
-) -> tuple[float, Reply]:
+) -> tuple[float, NodeReply]:
     """What a node says with which all is well. Everything takes a second."""
-    if isinstance(asked.body, Survey):
+    if isinstance(asked.request, Survey):
         return 1.0, Surveyed(Node(asked.node, "cpu"), version, kind, (HERE,), compiles=compiles)
-    if isinstance(asked.body, Canary):
-        return 1.0, Heard((count,), (HERE,))
-    if isinstance(asked.body, Build):
+    if isinstance(asked.request, Canary):
+        return 1.0, CanaryCounted((count,), (HERE,))
+    if isinstance(asked.request, Build):
         return 1.0, Built((), {})
-    assert isinstance(asked.body, Measure)
+    assert isinstance(asked.request, Measure)
     node = Node(asked.node)
     return 1.0, Measured(
         tuple(
             Outcome(order=order, result=make_result(order), began=0.0, ended=1.0, environment=HERE, node=node)
-            for order in asked.body.orders
+            for order in asked.request.orders
         )
     )
 
@@ -162,8 +162,8 @@ class ScriptedFleet:
         """A node is gone, and whoever is on it."""
         del self.nodes[node]
 
-    def list_sent(self, kind: type[Body]) -> list[Asked]:
-        return [asked for asked in self.log if isinstance(asked.body, kind)]
+    def list_sent(self, kind: type[Request]) -> list[Asked]:
+        return [asked for asked in self.log if isinstance(asked.request, kind)]
 
     def now(self) -> float:
         return self._now
@@ -180,10 +180,10 @@ class ScriptedFleet:
     def close_actor(self, actor: int) -> None:
         del self.actors[actor]
 
-    def send(self, actor: int, body: Body) -> int:
+    def send(self, actor: int, request: Request) -> int:
         request_id = next(self._numbers)
         node, alone = self.actors[actor]
-        asked = Asked(self._now, node, actor, alone, body)
+        asked = Asked(self._now, node, actor, alone, request)
         self.log.append(asked)
         said = self.script(asked)
         if said is not None:
@@ -191,7 +191,7 @@ class ScriptedFleet:
             heapq.heappush(self._due, (self._now + seconds, request_id, lambda: self._notify(request_id, actor, what)))
         return request_id
 
-    def ask(self, actor: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
         raise NotImplementedError
 
     def share(self, value: object) -> object:
@@ -210,7 +210,7 @@ class ScriptedFleet:
     def close(self) -> None:
         self.actors.clear()
 
-    def _notify(self, request_id: int, actor: int, what: Reply | Loss) -> Notice | None:
+    def _notify(self, request_id: int, actor: int, what: NodeReply | Loss) -> Notice | None:
         if actor not in self.actors or (self.actors[actor][0] not in self.nodes and what is not Loss.NODE):
             return None
         return Lost(request_id, what, "in its own words") if isinstance(what, Loss) else Replied(request_id, what)
@@ -246,16 +246,16 @@ class WatchingFleet(SimulatedFleet):
         for request_id in [request_id for request_id, one in self._under_way.items() if one.actor == actor]:
             asked = self._under_way.pop(request_id)
             if self._machines[asked.node].is_known_dead:
-                self._note(asked.body, Loss.NODE)
+                self._note(asked.request, Loss.NODE)
 
-    def send(self, actor: int, body: Body) -> int:
+    def send(self, actor: int, request: Request) -> int:
         node, alone = self._homes[actor]
-        asked = Asked(self.now(), node, actor, alone, body)
+        asked = Asked(self.now(), node, actor, alone, request)
         beside = [one for one in self._under_way.values() if one.node == node]
         assert all(one.actor != actor for one in beside), "an actor does one thing after the other"
         assert not any(map(_is_timed, beside)), "something else is timed there"
         assert not (_is_timed(asked) and (beside or not alone)), "it would not be timed alone"
-        request_id = super().send(actor, body)
+        request_id = super().send(actor, request)
         self._under_way[request_id] = asked
         self.log.append(asked)
         return request_id
@@ -264,20 +264,20 @@ class WatchingFleet(SimulatedFleet):
         assert self.now() < LONGEST_S, "it never ends"
         found = super().wait(timeout_s)
         for notice in found:
-            body = self._under_way.pop(notice.request_id).body
+            request = self._under_way.pop(notice.request_id).request
             if isinstance(notice, Lost):
-                self._note(body, notice.loss)
-            elif isinstance(body, Build):
-                self.built.append(body)
+                self._note(request, notice.loss)
+            elif isinstance(request, Build):
+                self.built.append(request)
         return found
 
-    def _note(self, body: Body, loss: Loss) -> None:
-        for what in body.orders if isinstance(body, Measure) else [body]:
+    def _note(self, request: Request, loss: Loss) -> None:
+        for what in request.orders if isinstance(request, Measure) else [request]:
             self.losses.setdefault(what, []).append(loss)
 
 
 def _is_timed(asked: Asked) -> bool:
-    return isinstance(asked.body, Measure) and any(order.metric is Metric.WALL for order in asked.body.orders)
+    return isinstance(asked.request, Measure) and any(order.metric is Metric.WALL for order in asked.request.orders)
 
 
 def run_batches(batches: Iterable[Batch], dispatcher: Dispatcher, stop: StopRequest | None = None) -> list[Report]:

@@ -13,19 +13,19 @@ from torchmark.model.node import Node
 from torchmark.model.outcome import Outcome, Result
 from torchmark.model.plan import Order
 from torchmark.runner.cluster.protocol import (
-    Body,
     Build,
     Built,
     Canary,
-    Heard,
+    CanaryCounted,
     Listed,
     Loss,
     Lost,
     Measure,
     Measured,
+    NodeReply,
     Notice,
     Replied,
-    Reply,
+    Request,
     Survey,
     Surveyed,
 )
@@ -34,7 +34,7 @@ VERSION = "simulated"
 
 
 @dataclasses.dataclass(frozen=True)
-class Weather:
+class SimulatedFaults:
     """What goes wrong, and how long things take besides measuring. Durations are seconds."""
 
     node_lifetime_s: float | None = None
@@ -59,7 +59,7 @@ class Weather:
 
 
 SLOWNESS = 10.0
-FINE = Weather()
+NO_FAULTS = SimulatedFaults()
 
 
 @dataclasses.dataclass
@@ -90,18 +90,18 @@ class SimulatedFleet:
         slots: int,
         take_s: Callable[[Order], float],
         measure: Callable[[Order], Result],
-        weather: Weather = FINE,
+        faults: SimulatedFaults = NO_FAULTS,
         seed: int = 0,
     ) -> None:
         self._slots = slots
         self._take_s = take_s
         self._measure = measure
-        self._weather = weather
+        self._faults = faults
         self._chance = random.Random(seed)
         self._now = 0.0
         self._machines: dict[str, _Machine] = {}
         self._processes: dict[int, _Process] = {}
-        self._requests: dict[int, tuple[int, Body]] = {}
+        self._requests: dict[int, tuple[int, Request]] = {}
         self._events: list[tuple[float, int, Callable[[], Notice | None]]] = []
         self._numbers = 0
         self.useful_s = 0.0
@@ -139,28 +139,28 @@ class SimulatedFleet:
         """Whatever it was doing has no answer."""
         self._processes.pop(actor, None)
 
-    def send(self, actor: int, body: Body) -> int:
+    def send(self, actor: int, request: Request) -> int:
         """The answer comes when it has been worked on, or never."""
         request_id = self._number()
-        self._requests[request_id] = actor, body
+        self._requests[request_id] = actor, request
         process = self._processes[actor]
         if process.machine.is_known_dead:
             self._at(self._now, lambda: self._lose(request_id))
         if process.machine.is_dead:
             return request_id
-        seconds = self._weather.send_s + self._find_seconds(process, body)
+        seconds = self._faults.send_s + self._find_seconds(process, request)
         process.free = max(process.free, self._now) + seconds
-        is_batch = isinstance(body, (Measure, Build))
-        if is_batch and self._chance.random() < self._weather.crash:
+        is_batch = isinstance(request, (Measure, Build))
+        if is_batch and self._chance.random() < self._faults.crash:
             process.free = max(self._now, process.free - seconds * self._chance.random())
             self._at(process.free, lambda: self._crash(request_id))
         else:
             self._at(process.free, lambda: self._answer(request_id, seconds if is_batch else 0.0))
         return request_id
 
-    def ask(self, actor: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
         """At once."""
-        return self._reply(self._processes[actor], body)
+        return self._reply(self._processes[actor], request)
 
     def share(self, value: object) -> object:
         """Nothing is sent anywhere."""
@@ -188,27 +188,27 @@ class SimulatedFleet:
         process = self._find_process(request_id)
         if process is None:
             return None
-        _, body = self._requests.pop(request_id)
-        if isinstance(body, Measure) and self._chance.random() < self._weather.lost:
+        _, request = self._requests.pop(request_id)
+        if isinstance(request, Measure) and self._chance.random() < self._faults.lost:
             return Lost(request_id, Loss.OBJECT, "The answer was lost.")
         self.useful_s += seconds * (process.machine.listed.slots if process.alone else 1)
         self.answered_at = self._now
-        return Replied(request_id, self._reply(process, body))
+        return Replied(request_id, self._reply(process, request))
 
-    def _reply(self, process: _Process, body: Body) -> Reply:
+    def _reply(self, process: _Process, request: Request) -> NodeReply:
         machine = process.machine
         node = Node(machine.listed.name, f"processor {machine.kind}")
         environment = Environment("python", "3", "2", valgrind="1")
-        if isinstance(body, Survey):
+        if isinstance(request, Survey):
             return Surveyed(node, VERSION, f"libc {machine.kind}", (environment,))
-        if isinstance(body, Canary):
-            return Heard((machine.count,), (environment,))
-        if isinstance(body, Build):
+        if isinstance(request, Canary):
+            return CanaryCounted((machine.count,), (environment,))
+        if isinstance(request, Build):
             return Built((), {})
-        assert isinstance(body, Measure)
+        assert isinstance(request, Measure)
         moments = self._now, self._now
         return Measured(
-            tuple(Outcome(order, self._measure(order), *moments, environment, node=node) for order in body.orders)
+            tuple(Outcome(order, self._measure(order), *moments, environment, node=node) for order in request.orders)
         )
 
     def _crash(self, request_id: int) -> Notice | None:
@@ -230,8 +230,8 @@ class SimulatedFleet:
         machine.is_dead = True
         self.died += 1
         self.there_s += machine.listed.slots * (self._now - machine.born)
-        self._at(self._now + self._chance.random() * self._weather.notice_s, lambda: self._find_dead(machine))
-        self._at(self._now + self._weather.repair_s, self._add_machine)
+        self._at(self._now + self._chance.random() * self._faults.notice_s, lambda: self._find_dead(machine))
+        self._at(self._now + self._faults.repair_s, self._add_machine)
         return None
 
     def _find_dead(self, machine: _Machine) -> Notice | None:
@@ -247,10 +247,10 @@ class SimulatedFleet:
         return Lost(request_id, Loss.NODE, "The node is gone.") if actor in self._processes else None
 
     def _add_machine(self) -> None:
-        weather, number = self._weather, self._number()
-        factor = SLOWNESS if self._chance.random() < weather.slow else 1.0
-        count = 1001 if self._chance.random() < weather.odd else 1000
-        kind = self._chance.randrange(weather.kinds)
+        faults, number = self._faults, self._number()
+        factor = SLOWNESS if self._chance.random() < faults.slow else 1.0
+        count = 1001 if self._chance.random() < faults.odd else 1000
+        kind = self._chance.randrange(faults.kinds)
         machine = _Machine(
             listed=Listed(f"id-{number}", f"node-{number}", self._slots),
             kind=kind,
@@ -259,19 +259,19 @@ class SimulatedFleet:
             born=self._now,
         )
         self._machines[machine.listed.id] = machine
-        if weather.node_lifetime_s is not None:
-            moment = self._now + self._chance.expovariate(1 / weather.node_lifetime_s)
+        if faults.node_lifetime_s is not None:
+            moment = self._now + self._chance.expovariate(1 / faults.node_lifetime_s)
             self._at(moment, lambda: self._die(machine))
 
     # --- the clock -----------------------------------------------------------------------------------
 
-    def _find_seconds(self, process: _Process, body: Body) -> float:
+    def _find_seconds(self, process: _Process, request: Request) -> float:
         factor = process.machine.factor
-        if isinstance(body, Canary):
-            return self._weather.start_s * factor
-        if isinstance(body, Measure):
-            return sum(map(self._take_s, body.orders)) * factor
-        return self._weather.start_s * factor if isinstance(body, Build) else 1.0
+        if isinstance(request, Canary):
+            return self._faults.start_s * factor
+        if isinstance(request, Measure):
+            return sum(map(self._take_s, request.orders)) * factor
+        return self._faults.start_s * factor if isinstance(request, Build) else 1.0
 
     def _at(self, moment: float, happen: Callable[[], Notice | None]) -> None:
         heapq.heappush(self._events, (moment, self._number(), happen))

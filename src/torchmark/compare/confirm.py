@@ -31,7 +31,7 @@ T = TypeVar("T")
 Note: TypeAlias = Callable[[str, int, int], None]
 """Hears what is being done, how much of it is done, and of how much."""
 
-Stage: TypeAlias = Callable[[Note], Iterator[T]]
+SiteStage: TypeAlias = Callable[[Note], Iterator[T]]
 
 
 def ignore_progress(what: str, done: int, of: int) -> None:
@@ -53,7 +53,7 @@ class _Ended(NamedTuple):
     error: BaseException | None = None
 
 
-def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[], None]) -> Generator[T, None, None]:
+def run_concurrently(stages: Sequence[SiteStage[T]], note: Note, leave: Callable[[], None]) -> Generator[T, None, None]:
     """All that the stages give. `note` hears, in the caller's thread, how far they are together.
 
     The first error of a stage is raised at once. Where some still run when this ends, by an error or because it is
@@ -62,10 +62,11 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
     if len(stages) == 1:
         yield from stages[0](note)
         return
-    heard: queue.SimpleQueue[_Given[T] | _Noted | _Ended] = queue.SimpleQueue()
+    messages: queue.SimpleQueue[_Given[T] | _Noted | _Ended] = queue.SimpleQueue()
     sums = JointProgress(note)
     threads = [
-        threading.Thread(target=_run, args=(number, stage, heard), daemon=True) for number, stage in enumerate(stages)
+        threading.Thread(target=_run, args=(number, stage, messages), daemon=True)
+        for number, stage in enumerate(stages)
     ]
     running = 0
     try:
@@ -73,7 +74,7 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
             running += 1
             thread.start()
         while running:
-            message = heard.get()
+            message = messages.get()
             if isinstance(message, _Given):
                 yield message.what
             elif isinstance(message, _Noted):
@@ -89,14 +90,14 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
             _wait_for(threads)
 
 
-def _run(number: int, stage: Stage[T], heard: queue.SimpleQueue[_Given[T] | _Noted | _Ended]) -> None:
+def _run(number: int, stage: SiteStage[T], messages: queue.SimpleQueue[_Given[T] | _Noted | _Ended]) -> None:
     try:
-        for one in stage(lambda *progress: heard.put(_Noted(number, progress))):
-            heard.put(_Given(one))
+        for one in stage(lambda *progress: messages.put(_Noted(number, progress))):
+            messages.put(_Given(one))
     except BaseException as error:
-        heard.put(_Ended(number, error))
+        messages.put(_Ended(number, error))
     else:
-        heard.put(_Ended(number))
+        messages.put(_Ended(number))
 
 
 def _wait_for(threads: Sequence[threading.Thread]) -> None:
@@ -326,7 +327,7 @@ def confirm_jointly(
     """What the clock says of each, as soon as that is final; each is told once.
 
     A single experiment works in the caller's thread, several have one each. `reassign` hears what was lost with its
-    place, and says where to time it instead; what it leaves out is told to be lost.
+    place, and says where to time it instead; what it leaves out is reported as lost.
     """
     experiments: dict[SiteExperiment, None] = {}
     for attempt in range(CONFIRMATIONS):

@@ -18,7 +18,7 @@ from torchmark.compare.confirm import (
     LostCase,
     Note,
     SiteCases,
-    Stage,
+    SiteStage,
     Timing,
     confirm_jointly,
     ignore_progress,
@@ -36,7 +36,7 @@ def never() -> None:
     raise AssertionError("nobody is to leave")
 
 
-def giving(*values: int) -> Stage[int]:
+def giving(*values: int) -> SiteStage[int]:
     return lambda note: iter(values)
 
 
@@ -433,7 +433,7 @@ class ChanceExperiment:
         raise AssertionError("nobody leaves")
 
 
-def one_by_one(stages: Sequence[Stage[CaseReport]], note: Note, leave: Callable[[], None]) -> Iterator[CaseReport]:
+def one_by_one(stages: Sequence[SiteStage[CaseReport]], note: Note, leave: Callable[[], None]) -> Iterator[CaseReport]:
     """Without threads, for speed."""
     for stage in stages:
         yield from stage(note)

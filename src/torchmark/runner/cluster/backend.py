@@ -85,18 +85,18 @@ class ClusterBackend:
         """Time statements on inputs, each with a node for itself; all on nodes of one kind where that is `alike`."""
         assert self._dispatcher is not None
         common = KindGroup()
-        batch_queue = BatchQueue(Batch(common if alike else KindGroup(), alone=True, body=race) for race in races)
+        batch_queue = BatchQueue(Batch(common if alike else KindGroup(), alone=True, request=race) for race in races)
         for report in self._dispatcher.run(batch_queue, stop):
             if isinstance(report, SetAside):
                 self._notify(_word(report))
             elif isinstance(report, Returned):
-                assert isinstance(report.batch.body, Race)
+                assert isinstance(report.batch.request, Race)
                 assert isinstance(report.reply, InputTimed)
-                yield report.batch.body, report.reply
+                yield report.batch.request, report.reply
             elif isinstance(report, GivenUp):
-                assert isinstance(report.batch.body, Race)
+                assert isinstance(report.batch.request, Race)
                 failure = Failure(FailureKind.WORKER_DIED, report.message)
-                yield report.batch.body, InputTimed(failure, None, None)
+                yield report.batch.request, InputTimed(failure, None, None)
 
     def open_remote_pairs(self) -> list[RemotePairs]:
         """Every node that can measure, to time pairs on: each is for these alone from now on."""

@@ -12,7 +12,7 @@ from torchmark.model.outcome import ActivityKind
 from torchmark.model.plan import Metric, Order, Plan
 from torchmark.model.task import Language
 from torchmark.native.build import SNIPPETS_PER_UNIT
-from torchmark.runner.cluster.protocol import Body, Build, MachineKind, Measure, Reply
+from torchmark.runner.cluster.protocol import Build, MachineKind, Measure, NodeReply, Request
 from torchmark.runner.prepare import list_snippets
 
 
@@ -48,7 +48,7 @@ class Batch:
     kind_group: KindGroup
     alone: bool
     """Whether it needs a node for itself."""
-    body: Body | None = None
+    request: Request | None = None
     orders: tuple[Order, ...] = ()
     cases: tuple[Case, ...] = ()
     lost_actors: int = 0
@@ -67,17 +67,17 @@ class Batch:
     @property
     def is_build(self) -> bool:
         """Whether it is what others wait for, and has no result of its own."""
-        return isinstance(self.body, Build)
+        return isinstance(self.request, Build)
 
     @property
     def size(self) -> int:
         """How many results it has."""
         return len(self.orders) or 1
 
-    def write(self) -> Body:
+    def write(self) -> Request:
         """What is to be sent."""
-        if self.body is not None:
-            return self.body
+        if self.request is not None:
+            return self.request
         return Measure(
             self.orders, self.cases, () if self.kind_group.library_set is None else (self.kind_group.library_set,)
         )
@@ -215,7 +215,7 @@ class BatchQueue:
 
     def _want_built(self, kind_group: KindGroup) -> None:
         if kind_group not in self._to_build:
-            self._to_build[kind_group] = Batch(kind_group, alone=False, body=Build(kind_group.sources))
+            self._to_build[kind_group] = Batch(kind_group, alone=False, request=Build(kind_group.sources))
 
     def _bind(self, kind_group: KindGroup, kind: MachineKind) -> None:
         self._unbind(kind_group)
@@ -251,7 +251,7 @@ class Returned:
     """A batch has been answered."""
 
     batch: Batch
-    reply: Reply
+    reply: NodeReply
 
 
 @dataclasses.dataclass(frozen=True)

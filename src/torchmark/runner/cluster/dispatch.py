@@ -11,14 +11,14 @@ from torchmark.runner.cluster.batches import Batch, BatchQueue, Done, GivenUp, R
 from torchmark.runner.cluster.nodes import Actor, Deadlines, Member, Nodes
 from torchmark.runner.cluster.protocol import (
     Built,
+    CanaryCounted,
     Fleet,
-    Heard,
     LibrarySet,
     Loss,
     Lost,
     MachineKind,
+    NodeReply,
     Notice,
-    Reply,
     RequestRefused,
     RunSetup,
 )
@@ -310,14 +310,14 @@ class Dispatcher:
         elif isinstance(doing, Batch):
             yield from self._accept(actor, doing, notice.reply)
         else:
-            if isinstance(notice.reply, Heard):
+            if isinstance(notice.reply, CanaryCounted):
                 yield Done(ActivityKind.START, self._fleet.now() - actor.opened)
             aside = self._nodes.take_reply(actor, notice.reply)
             if aside is not None:
                 yield aside
                 yield from self._drop_refused()
 
-    def _accept(self, actor: Actor, batch: Batch, reply: Reply) -> Iterator[Report]:
+    def _accept(self, actor: Actor, batch: Batch, reply: NodeReply) -> Iterator[Report]:
         seconds = self._fleet.now() - actor.since
         if isinstance(reply, RequestRefused):
             # What this node lacks, others may have.

@@ -27,21 +27,21 @@ from torchmark.model.plan import Metric, Order, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.runner.cluster.libraries import FOLDER, LibraryBuilder, LibraryFolder, PackedLibraries, pack_libraries
 from torchmark.runner.cluster.protocol import (
-    Body,
     Build,
     Built,
     Canary,
-    Heard,
+    CanaryCounted,
     InputTimed,
     LayoutsStarted,
     LibrarySet,
     Measure,
     Measured,
+    NodeReply,
     OneRunTimed,
     PairsPrepared,
     PreparePairs,
     Race,
-    Reply,
+    Request,
     RequestRefused,
     RunSetup,
     StartLayouts,
@@ -186,10 +186,10 @@ class NodeServer:
         if os.path.isdir(run_setup.folder):
             os.chdir(run_setup.folder)
 
-    def answer(self, body: Body) -> Reply:
+    def answer(self, request: Request) -> NodeReply:
         """Do what is asked for. What a machine lacks is an answer, too: a program, a worker, room on its disk."""
         try:
-            return self._answer(body)
+            return self._answer(request)
         except OSError as error:
             return RequestRefused(str(error))
 
@@ -205,18 +205,18 @@ class NodeServer:
         self._aliases.close()
         self._machine_lock.close()
 
-    def _answer(self, body: Body) -> Reply:
-        if isinstance(body, Survey):
+    def _answer(self, request: Request) -> NodeReply:
+        if isinstance(request, Survey):
             return self._survey()
-        if isinstance(body, Canary):
+        if isinstance(request, Canary):
             return self._count_canaries()
-        if isinstance(body, Build):
-            return self._build(body.cases)
-        if isinstance(body, Measure):
-            return self._measure(body)
-        if isinstance(body, Race):
-            return self._race(body)
-        return self._time_pairs(body)
+        if isinstance(request, Build):
+            return self._build(request.cases)
+        if isinstance(request, Measure):
+            return self._measure(request)
+        if isinstance(request, Race):
+            return self._race(request)
+        return self._time_pairs(request)
 
     @functools.cached_property
     def _labs(self) -> dict[Target, Lab]:
@@ -243,10 +243,10 @@ class NodeServer:
             compiles=has_compiler(self._environ),
         )
 
-    def _count_canaries(self) -> Heard:
+    def _count_canaries(self) -> CanaryCounted:
         with self._sharing():
             counts = [self._count_canary(target) for target in self._run_setup.targets]
-        return Heard(tuple(counts), tuple(counter.environment for counter in self._counters.values()))
+        return CanaryCounted(tuple(counts), tuple(counter.environment for counter in self._counters.values()))
 
     def _count_canary(self, target: Target) -> int:
         counter = self._start_counter(target)
@@ -289,17 +289,17 @@ class NodeServer:
         bench = self._labs[target].bench(self._run_setup.sampling.timeout_s)
         return Preparation(bench, self._models, self._environ, build=builder.build)
 
-    def _measure(self, body: Measure) -> Measured:
-        library_sets = [self._fetch_library_set(handle) for handle in body.library_sets]
+    def _measure(self, request: Measure) -> Measured:
+        library_sets = [self._fetch_library_set(handle) for handle in request.library_sets]
         began = time.time()
         with self._sharing():
-            targets = dict.fromkeys(order.target for order in body.orders)
-            ready = {target: self._make_ready(target, body.cases, library_sets) for target in targets}
+            targets = dict.fromkeys(order.target for order in request.orders)
+            ready = {target: self._make_ready(target, request.cases, library_sets) for target in targets}
         outcomes: list[Outcome] = []
-        is_timed = any(order.metric is Metric.WALL for order in body.orders)
+        is_timed = any(order.metric is Metric.WALL for order in request.orders)
         with self._claiming() if is_timed else self._sharing():
             # In their order: what is compared is measured one right after the other.
-            for order in body.orders:
+            for order in request.orders:
                 outcomes.append(self._carry_out(order, ready[order.target][order.case], began))
                 began = time.time()
         return Measured(tuple(outcomes))
@@ -346,28 +346,28 @@ class NodeServer:
             node=self.node,
         )
 
-    def _race(self, body: Race) -> InputTimed:
+    def _race(self, request: Race) -> InputTimed:
         lab = self._labs[self._run_setup.targets[0]]
         with self._claiming():
-            lab.timer.pin(choose_cores()[-body.job.threads :])
-            times = retry_if_killed(lambda: race(lab.timer, body.job, timeout_s=body.timeout_s))
+            lab.timer.pin(choose_cores()[-request.job.threads :])
+            times = retry_if_killed(lambda: race(lab.timer, request.job, timeout_s=request.timeout_s))
         return InputTimed(times, lab.timer.environment, self.node)
 
     # --- timed pairs ---------------------------------------------------------------------------------
 
-    def _time_pairs(self, body: PreparePairs | StartLayouts | TimeOneRun | VisitPair) -> Reply:
-        if isinstance(body, PreparePairs):
+    def _time_pairs(self, request: PreparePairs | StartLayouts | TimeOneRun | VisitPair) -> NodeReply:
+        if isinstance(request, PreparePairs):
             if self._pair_timer is None:
-                self._pair_timer = PairTimer(body, self._labs, self._models, self._environ, choose_cores())
-            library_sets = [self._fetch_library_set(handle) for handle in body.library_sets]
-            return PairsPrepared(self._pair_timer.prepare(body.pairs, self._library_folder, library_sets))
+                self._pair_timer = PairTimer(request, self._labs, self._models, self._environ, choose_cores())
+            library_sets = [self._fetch_library_set(handle) for handle in request.library_sets]
+            return PairsPrepared(self._pair_timer.prepare(request.pairs, self._library_folder, library_sets))
         assert self._pair_timer is not None
         with self._claiming():
-            if isinstance(body, StartLayouts):
-                return self._pair_timer.start(body.layouts)
-            if isinstance(body, TimeOneRun):
-                return OneRunTimed(self._pair_timer.gauge(body.paired_case))
-            return self._pair_timer.visit(body)
+            if isinstance(request, StartLayouts):
+                return self._pair_timer.start(request.layouts)
+            if isinstance(request, TimeOneRun):
+                return OneRunTimed(self._pair_timer.gauge(request.paired_case))
+            return self._pair_timer.visit(request)
 
     # --- other runs on the same node -----------------------------------------------------------------
 

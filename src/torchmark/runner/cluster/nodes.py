@@ -10,12 +10,12 @@ from torchmark.runner.cluster.batches import Batch, SetAside
 from torchmark.runner.cluster.protocol import (
     Admission,
     Canary,
+    CanaryCounted,
     Fleet,
-    Heard,
     Listed,
     MachineKind,
+    NodeReply,
     OddNode,
-    Reply,
     RequestRefused,
     RunSetup,
     Survey,
@@ -119,7 +119,7 @@ class Member:
     listed: Listed
     actors: list[Actor] = dataclasses.field(default_factory=list)
     surveyed: Surveyed | None = None
-    heard: Heard | None = None
+    canary: CanaryCounted | None = None
     kind: MachineKind | None = None
     """Once it may measure."""
     is_refused: bool = False
@@ -202,8 +202,8 @@ class Nodes:
         """Those that may measure from now on, and those that are set aside because they count otherwise."""
         if not self._admission.is_waiting:
             return [], []
-        unheard = (one.heard is None and one.kind is None and not one.is_refused for one in self.members.values())
-        fit, odd = self._admission.settle(sum(unheard) if self._counting else 0, self._fleet.now())
+        uncounted = (one.canary is None and one.kind is None and not one.is_refused for one in self.members.values())
+        fit, odd = self._admission.settle(sum(uncounted) if self._counting else 0, self._fleet.now())
         for id_, kind in fit.items():
             self.members[id_].kind = kind
         return [self.members[id_] for id_ in fit], [self.refuse(self.members[one.node], _word(one)) for one in odd]
@@ -240,7 +240,7 @@ class Nodes:
         assert doing is not None
         return actor, doing
 
-    def take_reply(self, actor: Actor, reply: Reply) -> SetAside | None:
+    def take_reply(self, actor: Actor, reply: NodeReply) -> SetAside | None:
         """An actor says what its node is like, or what the canary takes there."""
         member = actor.node
         if isinstance(reply, RequestRefused):
@@ -252,16 +252,16 @@ class Nodes:
             if self._counting and not actor.alone:
                 self.send(actor, Canary())
                 return None
-        elif isinstance(reply, Heard):
-            if member.heard is not None and member.heard.counts != reply.counts:
-                return self.refuse(member, _word_unsteady(member.heard.counts, reply.counts))
-            member.heard = reply
+        elif isinstance(reply, CanaryCounted):
+            if member.canary is not None and member.canary.counts != reply.counts:
+                return self.refuse(member, _word_unsteady(member.canary.counts, reply.counts))
+            member.canary = reply
         actor.is_ready = True
         member.failures = 0
         if member.kind is None:
             assert member.surveyed is not None
-            kind = classify(member.surveyed, member.heard, timing=self._timing)
-            counts = member.heard.counts if member.heard is not None else ()
+            kind = classify(member.surveyed, member.canary, timing=self._timing)
+            counts = member.canary.counts if member.canary is not None else ()
             self._admission.add(member.listed.id, kind, counts, self._fleet.now())
         return None
 

@@ -62,13 +62,12 @@ class Build:
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """Carry out these orders. `cases` are theirs and those that they are held to; `library_sets` have
-    compiled C++."""
+    """Carry out these orders. `cases` are theirs and those that they are held to."""
 
     orders: tuple[Order, ...]
     cases: tuple[Case, ...]
     library_sets: tuple[object, ...] = ()
-    """What the fleet has given for shared `LibrarySet` values."""
+    """What the fleet has given for shared `LibrarySet` values, which have compiled C++."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +114,7 @@ class VisitPair:
     pace: BlockPlan
 
 
-Body: TypeAlias = Survey | Canary | Build | Measure | Race | PreparePairs | StartLayouts | TimeOneRun | VisitPair
+Request: TypeAlias = Survey | Canary | Build | Measure | Race | PreparePairs | StartLayouts | TimeOneRun | VisitPair
 
 
 # --- what is answered --------------------------------------------------------------------------------
@@ -138,7 +137,7 @@ class Surveyed:
 
 
 @dataclasses.dataclass(frozen=True)
-class Heard:
+class CanaryCounted:
     """What the canary takes here, and where it was counted, in the order of the targets."""
 
     counts: tuple[int, ...]
@@ -221,9 +220,9 @@ class RequestRefused:
     message: str
 
 
-Reply: TypeAlias = (
+NodeReply: TypeAlias = (
     Surveyed
-    | Heard
+    | CanaryCounted
     | Built
     | Measured
     | InputTimed
@@ -260,7 +259,7 @@ class Replied:
     """The answer to the request with this id."""
 
     request_id: int
-    reply: Reply
+    reply: NodeReply
 
 
 @dataclasses.dataclass(frozen=True)
@@ -290,10 +289,10 @@ class Fleet(Protocol):
     def close_actor(self, actor: int) -> None:
         """End it at once. What it was sent has no answer then, and no notice either."""
 
-    def send(self, actor: int, body: Body) -> int:
+    def send(self, actor: int, request: Request) -> int:
         """Ask an actor for something; the id that its answer will have. An actor does one thing after the other."""
 
-    def ask(self, actor: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
         """Ask an actor for something, and wait for the answer, but no longer than that. For any thread."""
 
     def share(self, value: object) -> object:
@@ -324,9 +323,9 @@ class MachineKind:
         return [trait for trait in self.traits if trait not in other.traits]
 
 
-def classify(surveyed: Surveyed, heard: Heard | None, *, timing: bool) -> MachineKind:
+def classify(surveyed: Surveyed, canary: CanaryCounted | None, *, timing: bool) -> MachineKind:
     """The kind of a node, by those that count there if some do. The processor matters only where anything is timed."""
-    environments = surveyed.environments if heard is None else heard.environments
+    environments = surveyed.environments if canary is None else canary.environments
     traits = [
         f"libc {surveyed.libc}",
         f"cache path of {len(surveyed.cache)} letters",
@@ -360,14 +359,14 @@ class OddNode:
 
 
 class Admission:
-    """All nodes that have been heard, by kind."""
+    """All nodes that have counted the canary, by kind."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[MachineKind, tuple[int, ...], float]] = {}
         self._expected: dict[MachineKind, tuple[int, ...]] = {}
 
     def add(self, node: str, kind: MachineKind, counts: tuple[int, ...], now: float) -> None:
-        """A node has been heard, perhaps not for the first time."""
+        """A node has counted the canary, perhaps not for the first time."""
         *_, since = self._waiting.get(node, (now,))
         self._waiting[node] = kind, counts, since
 
@@ -383,16 +382,16 @@ class Admission:
     def settle(self, silent: int, now: float) -> tuple[dict[str, MachineKind], list[OddNode]]:
         """Those that may measure from now on, and those that are set aside.
 
-        While so many are `silent` that may still be heard, it may be open what most of a kind count. Its nodes wait
+        While so many are `silent` that may still count it, it may be open what most of a kind count. Its nodes wait
         then, but not for longer than their patience. Where it is known, nobody waits.
         """
         by_kind: dict[MachineKind, list[tuple[tuple[int, ...], float]]] = {}
         for kind, counts, since in self._waiting.values():
             by_kind.setdefault(kind, []).append((counts, since))
-        for kind, heard in by_kind.items():
-            usual, number = Counter(counts for counts, _ in heard).most_common(1)[0]
-            is_over = now - min(since for _, since in heard) >= PATIENCE_S
-            if kind not in self._expected and (is_over or not silent or 2 * number > len(heard) + silent):
+        for kind, counted in by_kind.items():
+            usual, number = Counter(counts for counts, _ in counted).most_common(1)[0]
+            is_over = now - min(since for _, since in counted) >= PATIENCE_S
+            if kind not in self._expected and (is_over or not silent or 2 * number > len(counted) + silent):
                 # Of equally many, the first: one has to be taken as right, and that others differ is reported.
                 self._expected[kind] = usual
         fit: dict[str, MachineKind] = {}

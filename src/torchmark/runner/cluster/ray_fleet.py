@@ -21,7 +21,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from torchmark.errors import SetupError
 from torchmark.runner.cluster.node_server import NodeServer
-from torchmark.runner.cluster.protocol import Body, Listed, Loss, Lost, Notice, Replied, Reply, RunSetup
+from torchmark.runner.cluster.protocol import Listed, Loss, Lost, NodeReply, Notice, Replied, Request, RunSetup
 
 # These have no types.
 _list_nodes: Callable[[], list[dict[str, Any]]] = ray.nodes
@@ -31,7 +31,7 @@ _find_own_address: Callable[[], str] = ray.util.get_node_ip_address
 class Answering(Protocol):
     """What an actor has inside."""
 
-    def answer(self, body: Body) -> Reply:
+    def answer(self, request: Request) -> NodeReply:
         """Do what is asked for."""
 
 
@@ -152,18 +152,18 @@ class RayFleet:
             del self._requests[reference]
         ray.kill(handle, no_restart=True)
 
-    def send(self, actor: int, body: Body) -> int:
+    def send(self, actor: int, request: Request) -> int:
         """Call the actor."""
         request_id = self._number()
-        reference = self._actors[actor][0].answer.remote(body)
+        reference = self._actors[actor][0].answer.remote(request)
         self._requests[reference] = request_id, actor
         return request_id
 
-    def ask(self, actor: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
         """Call the actor, and wait for what it says."""
         if actor not in self._actors:
             return Lost(0, Loss.ACTOR, "It was closed.")
-        return self._read(0, actor, self._actors[actor][0].answer.remote(body), timeout_s)
+        return self._read(0, actor, self._actors[actor][0].answer.remote(request), timeout_s)
 
     def share(self, value: object) -> object:
         """Put it where all nodes can get it, once each. It is this process's, and stays as long as that lives."""
@@ -198,9 +198,9 @@ class RayFleet:
         answer = self._read(request_id, actor, reference)
         return answer if isinstance(answer, Lost) else Replied(request_id, answer)
 
-    def _read(self, request_id: int, actor: int, reference: Any, timeout_s: float | None = None) -> Reply | Lost:
+    def _read(self, request_id: int, actor: int, reference: Any, timeout_s: float | None = None) -> NodeReply | Lost:
         try:
-            reply: Reply = ray.get(reference, timeout=timeout_s)
+            reply: NodeReply = ray.get(reference, timeout=timeout_s)
         except RayActorError as error:
             return Lost(request_id, self._find_loss(actor), _first_line(error))
         except (ObjectLostError, OwnerDiedError, GetTimeoutError) as error:
@@ -229,8 +229,8 @@ def _make_actor_class(node_server: MakeNodeServer) -> type:
         def __init__(self, run_setup: RunSetup, name: str) -> None:
             self._node_server = node_server(run_setup, _fetch, name=name)
 
-        def answer(self, body: Body) -> Reply:
-            return self._node_server.answer(body)
+        def answer(self, request: Request) -> NodeReply:
+            return self._node_server.answer(request)
 
     return RayActor
 

@@ -14,7 +14,6 @@ from torchmark.model.plan import Target
 from torchmark.model.task import Language
 from torchmark.runner.cluster.nodes import SILENCE_S, Member
 from torchmark.runner.cluster.protocol import (
-    Body,
     Build,
     Built,
     Fleet,
@@ -24,6 +23,7 @@ from torchmark.runner.cluster.protocol import (
     OneRunTimed,
     PairsPrepared,
     PreparePairs,
+    Request,
     RequestRefused,
     StartLayouts,
     TimeOneRun,
@@ -79,7 +79,7 @@ class RemotePairs:
         """What both sides of each pair run, made on the node."""
         kind = self._member.kind or self._member.listed.id
         cases = dict.fromkeys(case for pair in pairs for case in pair)
-        library_sets = self._library_store.share_libraries(kind, cases, lambda body: self._ask(body, Built))
+        library_sets = self._library_store.share_libraries(kind, cases, lambda request: self._ask(request, Built))
         asked = PreparePairs(
             pairs=tuple(pairs), base=base, head=head, together=together, timeout_s=timeout_s, library_sets=library_sets
         )
@@ -119,10 +119,10 @@ class RemotePairs:
     def _actor(self) -> int:
         return self._fleet.open_actor(self._member.listed.id, alone=True)
 
-    def _ask(self, body: Body, expected: type[T]) -> T:
+    def _ask(self, request: Request, expected: type[T]) -> T:
         if self._is_closed:
             raise PlaceLost(f"The node {self._member.name} was let go of.")
-        reply = self._fleet.ask(self._actor, body, SILENCE_S)
+        reply = self._fleet.ask(self._actor, request, SILENCE_S)
         if isinstance(reply, (Lost, RequestRefused)):
             raise PlaceLost(f"{self._member.name}: {reply.message}")
         if not isinstance(reply, expected):

@@ -144,9 +144,9 @@ def test_nothing_that_needs_libraries_is_taken_before_these_are_there() -> None:
     assert not batch_queue.is_building(A)
     batch = batch_queue.take(A, alone=False)
     assert batch is not None
-    body = batch.write()
-    assert isinstance(body, Measure)
-    assert body.library_sets == ("libraries",)
+    request = batch.write()
+    assert isinstance(request, Measure)
+    assert request.library_sets == ("libraries",)
     # All nodes of the kind are gone: it has to be compiled again, and those that come back wait for that.
     batch_queue.give_back(batch)
     batch_queue.release(A)

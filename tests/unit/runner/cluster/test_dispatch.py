@@ -48,11 +48,11 @@ from torchmark.runner.cluster.protocol import (
     PATIENCE_S,
     Build,
     Canary,
-    Heard,
+    CanaryCounted,
     Loss,
     Measure,
     Measured,
-    Reply,
+    NodeReply,
     RequestRefused,
     Survey,
 )
@@ -78,7 +78,7 @@ def counting(count: int, *, after_s: float = 1.0) -> Script:
 
 def silent_at(*kinds: type) -> Script:
     """A node that never answers to these."""
-    return lambda asked: None if isinstance(asked.body, kinds) else answer(asked)
+    return lambda asked: None if isinstance(asked.request, kinds) else answer(asked)
 
 
 # --- who may measure ---------------------------------------------------------------------------------
@@ -118,8 +118,8 @@ def test_nodes_wait_for_the_others_only_so_long() -> None:
     fleet = ScriptedFleet("xy", by_node(y=silent_at(Canary)))
     reports = run_batches([make_batch("a")], open_dispatcher(fleet, PLAN))
     assert list_names(reports) == ["a"]
-    (heard,) = [asked.moment + 1.0 for asked in fleet.list_sent(Canary) if asked.node == "x"]
-    assert heard + PATIENCE_S <= fleet.list_sent(Measure)[0].moment < heard + PATIENCE_S + 1.0
+    (counted,) = [asked.moment + 1.0 for asked in fleet.list_sent(Canary) if asked.node == "x"]
+    assert counted + PATIENCE_S <= fleet.list_sent(Measure)[0].moment < counted + PATIENCE_S + 1.0
 
 
 def test_most_need_not_wait_for_the_rest() -> None:
@@ -132,7 +132,7 @@ def test_a_node_whose_processes_count_differently_is_used_no_more() -> None:
     """The second process there counts otherwise than the first."""
 
     def count(asked: Asked) -> Answer:
-        return answer(asked, count=1000 + sum(isinstance(one.body, Canary) for one in fleet.log if one.node == "x"))
+        return answer(asked, count=1000 + sum(isinstance(one.request, Canary) for one in fleet.log if one.node == "x"))
 
     fleet = ScriptedFleet("xyz", by_node(x=count, y=counting(1001), z=counting(1001)), slots=2)
     reports = run_batches([make_batch([str(n)]) for n in range(200)], open_dispatcher(fleet, PLAN))
@@ -198,7 +198,7 @@ def test_a_node_that_dies_while_it_is_met_is_no_node() -> None:
 def test_processes_that_do_not_come_up_are_bad_luck_and_then_the_nodes_fault(loss: Loss) -> None:
     def fail(times: int) -> Script:
         def script(asked: Asked) -> Answer:
-            before = [one for one in fleet.log if one.node == asked.node and isinstance(one.body, Survey)]
+            before = [one for one in fleet.log if one.node == asked.node and isinstance(one.request, Survey)]
             return (1.0, loss) if len(before) <= times else answer(asked)
 
         return script
@@ -221,12 +221,12 @@ def test_a_node_that_could_not_say_what_it_is_like_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("problem", [RequestRefused("no memory"), Loss.ACTOR])
-def test_a_process_too_many_does_not_cost_the_others_their_node(problem: Reply | Loss) -> None:
+def test_a_process_too_many_does_not_cost_the_others_their_node(problem: NodeReply | Loss) -> None:
     """It fails even before the first has counted its canary."""
 
     def script(asked: Asked) -> Answer:
         is_one_of_three = asked.actor in list(dict.fromkeys(one.actor for one in fleet.log))[:3]
-        return answer(asked) if is_one_of_three or isinstance(asked.body, Survey) else (0.1, problem)
+        return answer(asked) if is_one_of_three or isinstance(asked.request, Survey) else (0.1, problem)
 
     fleet = ScriptedFleet("x", script, slots=4)
     reports = run_batches([make_batch([str(n)]) for n in range(200)], open_dispatcher(fleet, PLAN))
@@ -280,7 +280,7 @@ def test_losses_of_different_kinds_are_counted_apart() -> None:
     losses = [loss for loss, most in LIMITS for _ in range(most - 1)]
 
     def script(asked: Asked) -> Answer:
-        if not isinstance(asked.body, Measure) or not losses:
+        if not isinstance(asked.request, Measure) or not losses:
             return answer(asked)
         if losses[0] is Loss.NODE:
             fleet.die(asked.node)
@@ -601,7 +601,7 @@ def test_a_lonely_run_is_not_told_of_the_loneliness_of_the_one_before() -> None:
 
 def of_kind(kind: str, script: Script = answer) -> Script:
     """A node of another kind."""
-    return lambda asked: answer(asked, kind=kind) if isinstance(asked.body, Survey) else script(asked)
+    return lambda asked: answer(asked, kind=kind) if isinstance(asked.request, Survey) else script(asked)
 
 
 def _native_kind_group() -> KindGroup:
@@ -643,7 +643,7 @@ def test_a_kind_whose_last_node_does_not_come_up_again_leaves_its_kind_groups_to
     """The node is there, but no process stays up on it any more."""
 
     def ailing(asked: Asked) -> Answer:
-        if asked.moment > 4.0 and isinstance(asked.body, (Survey, Measure)):
+        if asked.moment > 4.0 and isinstance(asked.request, (Survey, Measure)):
             return 1.0, Loss.ACTOR
         return answer(asked)
 
@@ -658,7 +658,7 @@ def test_a_kind_whose_last_node_does_not_come_up_again_leaves_its_kind_groups_to
 
 
 def test_a_build_that_ends_its_actors_is_given_up_with_all_that_waits_for_it() -> None:
-    fleet = ScriptedFleet("xy", lambda asked: (1.0, Loss.ACTOR) if isinstance(asked.body, Build) else answer(asked))
+    fleet = ScriptedFleet("xy", lambda asked: (1.0, Loss.ACTOR) if isinstance(asked.request, Build) else answer(asked))
     kind_group = _native_kind_group()
     reports = run_batches(
         [make_batch("a", kind_group), make_batch("b"), make_batch("c", kind_group)], open_dispatcher(fleet, PLAN)
@@ -670,7 +670,7 @@ def test_a_build_that_ends_its_actors_is_given_up_with_all_that_waits_for_it() -
 
 def test_a_build_that_the_last_of_its_kind_refuses_is_done_once_by_another() -> None:
     def refuse(asked: Asked) -> Answer:
-        return (1.0, RequestRefused("no compiler")) if isinstance(asked.body, Build) else answer(asked)
+        return (1.0, RequestRefused("no compiler")) if isinstance(asked.request, Build) else answer(asked)
 
     fleet = ScriptedFleet("x", by_node(x=refuse, y=of_kind("other")))
     fleet.at(20.0, lambda: fleet.nodes.update(y=1))
@@ -709,7 +709,7 @@ def test_when_the_only_one_that_could_compile_dies_the_others_go_on_without() ->
 
 
 def test_two_nodes_that_die_at_once_leave_a_build_to_be_done_once() -> None:
-    fleet = ScriptedFleet("xy", lambda asked: None if isinstance(asked.body, Build) else answer(asked))
+    fleet = ScriptedFleet("xy", lambda asked: None if isinstance(asked.request, Build) else answer(asked))
     kind_groups = [_native_kind_group(), KindGroup((make_case("more", Language.CPP),))]
 
     def replace() -> None:
@@ -731,7 +731,7 @@ def test_library_sets_are_shared_once_and_go_along() -> None:
     kind_group = _native_kind_group()
     run_batches([make_batch(name, kind_group) for name in "abc"], open_dispatcher(fleet, PLAN))
     (library_set,) = fleet.shared
-    sent = [asked.body.library_sets for asked in fleet.list_sent(Measure) if isinstance(asked.body, Measure)]
+    sent = [asked.request.library_sets for asked in fleet.list_sent(Measure) if isinstance(asked.request, Measure)]
     assert sent == [(library_set,)] * 3
 
 
@@ -768,7 +768,7 @@ def test_nodes_that_time_go_on_with_it_when_a_count_is_lost() -> None:
 
 
 def test_nodes_do_not_begin_to_time_while_something_to_count_is_compiled() -> None:
-    fleet = ScriptedFleet("xy", lambda asked: (60.0 if isinstance(asked.body, Build) else 1.0, answer(asked)[1]))
+    fleet = ScriptedFleet("xy", lambda asked: (60.0 if isinstance(asked.request, Build) else 1.0, answer(asked)[1]))
     counted, timed = make_batch("c", _native_kind_group()), make_batch("t", metric=Metric.WALL)
     reports = run_batches([counted, timed], open_dispatcher(fleet, make_plan("a", BOTH)))
     assert list_names(reports) == ["c", "t"]
@@ -779,7 +779,7 @@ def test_bad_luck_now_and_then_is_no_fault_of_a_node() -> None:
     seen: set[str] = set()
 
     def script(asked: Asked) -> Answer:
-        if isinstance(asked.body, Survey) and len(fleet.list_sent(Survey)) % 2 == 0:
+        if isinstance(asked.request, Survey) and len(fleet.list_sent(Survey)) % 2 == 0:
             return 1.0, Loss.ACTOR
         if asked.names and asked.names[0] not in seen:
             seen.add(asked.names[0])
@@ -922,7 +922,7 @@ def test_a_slow_answer_is_waited_for() -> None:
 
 def test_starting_and_compiling_have_time_however_little_a_case_may_take() -> None:
     seconds: dict[type, float] = {Survey: 60.0, Canary: 300.0, Build: 900.0}
-    fleet = ScriptedFleet("x", lambda asked: (seconds.get(type(asked.body), 40.0), answer(asked)[1]))
+    fleet = ScriptedFleet("x", lambda asked: (seconds.get(type(asked.request), 40.0), answer(asked)[1]))
     hasty = make_plan("a", Sampling((Metric.COUNT,), timeout_s=5.0))
     reports = run_batches([make_batch("a", _native_kind_group())], open_dispatcher(fleet, hasty))
     assert list_names(reports) == ["a"]
@@ -937,7 +937,7 @@ def test_a_node_that_returns_something_else_costs_what_it_was_sent(wrong: str) -
             return seconds, said
         alien = dataclasses.replace(said.outcomes[0], order=make_plan("z").orders[0])
         lies: dict[str, Any] = {
-            "kind": Heard((1,), ()),
+            "kind": CanaryCounted((1,), ()),
             "none": Measured(()),
             "twice": Measured(said.outcomes * 2),
             "others": Measured((alien,) * len(said.outcomes)),

@@ -42,7 +42,7 @@ from torchmark.runner.cluster.protocol import (
     Build,
     Built,
     Canary,
-    Heard,
+    CanaryCounted,
     InputTimed,
     LibrarySet,
     Measure,
@@ -152,8 +152,8 @@ class ServerFixture:
         self.labs[target] = PretendedLab(target, self.log)
         return self.labs[target]
 
-    def ask(self, body: Any) -> Any:
-        return self.server.answer(body)
+    def ask(self, request: Any) -> Any:
+        return self.server.answer(request)
 
 
 @pytest.fixture
@@ -228,7 +228,7 @@ def test_a_node_says_whether_it_has_a_compiler(
 def test_the_canary_is_counted_in_every_target_by_those_that_count_later(open_server: Any) -> None:
     fixture = open_server(TWO)
     said = fixture.ask(Canary())
-    assert isinstance(said, Heard)
+    assert isinstance(said, CanaryCounted)
     assert said.counts == (len(CANARY.args.stmt),) * 2
     assert [one.python for one in said.environments] == ["base counter", "head counter"]
     fixture.ask(make_measure(make_orders("ab", TWO)))
@@ -254,8 +254,8 @@ def test_what_a_machine_lacks_is_refused_whatever_was_asked(open_server: Any, pr
     fixture = open_server()
     fixture.ask(Survey())
     fixture.labs[BASE].counter_problem = problem
-    for body in (Canary(), make_measure(make_orders("a"))):
-        assert fixture.ask(body) == RequestRefused(str(problem))
+    for request in (Canary(), make_measure(make_orders("a"))):
+        assert fixture.ask(request) == RequestRefused(str(problem))
 
 
 def test_a_fault_of_ours_is_not_taken_for_one_of_the_machine(open_server: Any) -> None:
