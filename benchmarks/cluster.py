@@ -17,25 +17,37 @@ import threading
 import time
 import tracemalloc
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.context import describe
 from benchmarks.raylets import VARIABLES, Raylets
+from tests.simulated_fleet import VERSION, SimulatedFaults, SimulatedFleet
 from torchmark.errors import StoreError
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.node import Node
 from torchmark.model.outcome import Failure, FailureKind, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run
 from torchmark.model.task import Language
 from torchmark.model.times import Times
 from torchmark.runner.backend import Backend, StopRequest
-from torchmark.runner.cluster.backend import ClusterBackend, make_outset
-from torchmark.runner.cluster.fake import ENVIRONMENT, FakeStation
-from torchmark.runner.cluster.protocol import Fleet, RunSetup
-from torchmark.runner.cluster.simulated import VERSION, SimulatedFleet, Weather
+from torchmark.runner.cluster.backend import ClusterBackend, make_run_setup
+from torchmark.runner.cluster.protocol import (
+    Canary,
+    CanaryCounted,
+    Fleet,
+    Measure,
+    Measured,
+    NodeReply,
+    Request,
+    RunSetup,
+    Survey,
+    Surveyed,
+)
 from torchmark.runner.local import LocalBackend
 from torchmark.store.runs import open_store
 
@@ -124,6 +136,9 @@ def _index(outcomes: Sequence[Outcome]) -> dict[Order, tuple[Any, ...]]:
 # --- what scheduling costs ---------------------------------------------------------------------------
 
 
+ENVIRONMENT = Environment("python", "3", "2", valgrind="1")
+
+
 class _Counter:
     """Counts nothing."""
 
@@ -198,14 +213,40 @@ def compare_overhead() -> list[str]:
     ]
 
 
+class FakeNodeServer:
+    """Answers at once, with results that are made of the orders."""
+
+    def __init__(self, run_setup: RunSetup, fetch: Callable[[object], object], name: str | None = None) -> None:
+        self._run_setup = run_setup
+        self.node = Node(name or "fake", "fake")
+
+    def answer(self, request: Request) -> NodeReply:
+        """What `NodeServer` would answer, without the work."""
+        environments = (ENVIRONMENT,) * len(self._run_setup.targets)
+        if isinstance(request, Survey):
+            return Surveyed(self.node, self._run_setup.torchmark, "libc", environments)
+        if isinstance(request, Canary):
+            return CanaryCounted((1,) * len(environments), environments)
+        assert isinstance(request, Measure)
+        now = time.time()
+        return Measured(
+            tuple(
+                Outcome(
+                    order=order, result=Times(1, (1.0,)), began=now, ended=now, environment=ENVIRONMENT, node=self.node
+                )
+                for order in request.orders
+            )
+        )
+
+
 def _open_fake(address: str) -> ClusterBackend:
     os.environ.update(VARIABLES)
     from torchmark.runner.cluster import ray_fleet
 
     def connect(plan: Plan) -> Any:
         ray_fleet.connect(address)
-        outset = make_outset(plan, os.environ)
-        return ray_fleet.RayFleet(outset, FakeStation), outset
+        run_setup = make_run_setup(plan, os.environ)
+        return ray_fleet.RayFleet(run_setup, FakeNodeServer), run_setup
 
     return ClusterBackend(connect)
 
@@ -222,8 +263,8 @@ def simulate() -> Iterator[str]:
 
 def _simulate(slots: int, seed: int) -> str:
     plan = make_plan(100_000)
-    weather = Weather(node_lifetime_s=1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005)
-    fleet = SimulatedFleet(100, slots, _take_s, _measure, weather, seed)
+    faults = SimulatedFaults(node_lifetime_s=1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005)
+    fleet = SimulatedFleet(100, slots, _take_s, _measure, faults, seed)
     backend = ClusterBackend(functools.partial(_open_simulated, fleet))
     backend.open(plan)
     found: dict[Order, Result] = {}
@@ -242,7 +283,7 @@ def _simulate(slots: int, seed: int) -> str:
 
 
 def _open_simulated(fleet: Fleet, plan: Plan) -> tuple[Fleet, RunSetup]:
-    return fleet, dataclasses.replace(make_outset(plan, {}), torchmark=VERSION)
+    return fleet, dataclasses.replace(make_run_setup(plan, {}), torchmark=VERSION)
 
 
 def _take_s(order: Order) -> float:

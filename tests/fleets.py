@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tests.simulated_fleet import SimulatedFleet
 from torchmark.model.case import AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
 from torchmark.model.environment import Environment
 from torchmark.model.node import Node
@@ -17,28 +18,27 @@ from torchmark.model.task import Language
 from torchmark.model.times import Times
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend
-from torchmark.runner.cluster.board import Board, GivenUp, Lot, Parcel, Returned, Told
+from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Report, Returned
 from torchmark.runner.cluster.dispatch import Dispatcher
 from torchmark.runner.cluster.protocol import (
-    Body,
     Build,
     Built,
     Canary,
+    CanaryCounted,
     Fleet,
-    Heard,
     Listed,
     Loss,
     Lost,
     Measure,
     Measured,
+    NodeReply,
     Notice,
     Replied,
-    Reply,
+    Request,
     RunSetup,
     Survey,
     Surveyed,
 )
-from torchmark.runner.cluster.simulated import SimulatedFleet
 
 HERE = Environment("python", "3", "2", valgrind="1")
 COUNTING = Sampling((Metric.COUNT,))
@@ -59,7 +59,7 @@ def make_plan(names: Iterable[str], sampling: Sampling = COUNTING, *, group: str
     return Plan(tuple(make_case(name, group=group) for name in names), sampling=sampling)
 
 
-def make_outset(plan: Plan) -> RunSetup:
+def make_run_setup(plan: Plan) -> RunSetup:
     return RunSetup(torchmark=VERSION, targets=plan.targets, sampling=plan.sampling, folder="/", path=())
 
 
@@ -69,14 +69,16 @@ def make_result(order: Order) -> Times:
     return Times(1, (float(sum(map(ord, text))),))
 
 
-def open_backend(fleet: Fleet, plan: Plan, told: list[str] | None = None) -> ClusterBackend:
-    backend = ClusterBackend(lambda plan: (fleet, make_outset(plan)), (told if told is not None else []).append)
+def open_backend(fleet: Fleet, plan: Plan, reports: list[str] | None = None) -> ClusterBackend:
+    backend = ClusterBackend(
+        lambda plan: (fleet, make_run_setup(plan)), (reports if reports is not None else []).append
+    )
     backend.open(plan)
     return backend
 
 
 def open_dispatcher(fleet: Fleet, plan: Plan) -> Dispatcher:
-    dispatcher = Dispatcher(fleet, make_outset(plan))
+    dispatcher = Dispatcher(fleet, make_run_setup(plan))
     dispatcher.open()
     return dispatcher
 
@@ -85,10 +87,10 @@ def outcomes(events: Iterable[object]) -> list[Outcome]:
     return [event for event in events if isinstance(event, Outcome)]
 
 
-def list_names(told: Iterable[Told], kind: type[Returned] | type[GivenUp] = Returned) -> list[str]:
+def list_names(reports: Iterable[Report], kind: type[Returned] | type[GivenUp] = Returned) -> list[str]:
     """The statements of what was answered, or given up, in that order."""
-    parcels = [one.parcel for one in told if isinstance(one, kind)]
-    return [order.case.args.stmt for parcel in parcels for order in parcel.orders]
+    batches = [one.batch for one in reports if isinstance(one, kind)]
+    return [order.case.args.stmt for batch in batches for order in batch.orders]
 
 
 # --- a fleet with a script ---------------------------------------------------------------------------
@@ -100,37 +102,37 @@ class Asked:
 
     moment: float
     node: str
-    post: int
+    actor: int
     alone: bool
-    body: Body
+    request: Request
 
     @property
     def names(self) -> list[str]:
         """The statements that are to be measured."""
-        return [order.case.args.stmt for order in self.body.orders] if isinstance(self.body, Measure) else []
+        return [order.case.args.stmt for order in self.request.orders] if isinstance(self.request, Measure) else []
 
 
-Answer = tuple[float, Reply | Loss] | None
+Answer = tuple[float, NodeReply | Loss] | None
 """After how many seconds, and what; None is never."""
 Script = Callable[[Asked], Answer]
 
 
 def answer(
     asked: Asked, *, count: int = 1000, kind: str = "libc", version: str = VERSION, compiles: bool = True
-) -> tuple[float, Reply]:
+) -> tuple[float, NodeReply]:
     """What a node says with which all is well. Everything takes a second."""
-    if isinstance(asked.body, Survey):
+    if isinstance(asked.request, Survey):
         return 1.0, Surveyed(Node(asked.node, "cpu"), version, kind, (HERE,), compiles=compiles)
-    if isinstance(asked.body, Canary):
-        return 1.0, Heard((count,), (HERE,))
-    if isinstance(asked.body, Build):
+    if isinstance(asked.request, Canary):
+        return 1.0, CanaryCounted((count,), (HERE,))
+    if isinstance(asked.request, Build):
         return 1.0, Built((), {})
-    assert isinstance(asked.body, Measure)
+    assert isinstance(asked.request, Measure)
     node = Node(asked.node)
     return 1.0, Measured(
         tuple(
             Outcome(order=order, result=make_result(order), began=0.0, ended=1.0, environment=HERE, node=node)
-            for order in asked.body.orders
+            for order in asked.request.orders
         )
     )
 
@@ -142,7 +144,7 @@ class ScriptedFleet:
         self.nodes = dict.fromkeys(nodes, slots)
         self.script = script
         self.log: list[Asked] = []
-        self.posts: dict[int, tuple[str, bool]] = {}
+        self.actors: dict[int, tuple[str, bool]] = {}
         self.shared: list[object] = []
         self._now = 0.0
         self._numbers = itertools.count(1)
@@ -160,8 +162,8 @@ class ScriptedFleet:
         """A node is gone, and whoever is on it."""
         del self.nodes[node]
 
-    def list_sent(self, kind: type[Body]) -> list[Asked]:
-        return [asked for asked in self.log if isinstance(asked.body, kind)]
+    def list_sent(self, kind: type[Request]) -> list[Asked]:
+        return [asked for asked in self.log if isinstance(asked.request, kind)]
 
     def now(self) -> float:
         return self._now
@@ -169,27 +171,27 @@ class ScriptedFleet:
     def list_nodes(self) -> Sequence[Listed]:
         return [Listed(name, name, slots) for name, slots in self.nodes.items()]
 
-    def open_post(self, node: str, *, alone: bool) -> int:
+    def open_actor(self, node: str, *, alone: bool) -> int:
         assert node in self.nodes
-        post = next(self._numbers)
-        self.posts[post] = node, alone
-        return post
+        actor = next(self._numbers)
+        self.actors[actor] = node, alone
+        return actor
 
-    def close_post(self, post: int) -> None:
-        del self.posts[post]
+    def close_actor(self, actor: int) -> None:
+        del self.actors[actor]
 
-    def send(self, post: int, body: Body) -> int:
-        ticket = next(self._numbers)
-        node, alone = self.posts[post]
-        asked = Asked(self._now, node, post, alone, body)
+    def send(self, actor: int, request: Request) -> int:
+        request_id = next(self._numbers)
+        node, alone = self.actors[actor]
+        asked = Asked(self._now, node, actor, alone, request)
         self.log.append(asked)
         said = self.script(asked)
         if said is not None:
             seconds, what = said
-            heapq.heappush(self._due, (self._now + seconds, ticket, lambda: self._tell(ticket, post, what)))
-        return ticket
+            heapq.heappush(self._due, (self._now + seconds, request_id, lambda: self._notify(request_id, actor, what)))
+        return request_id
 
-    def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
         raise NotImplementedError
 
     def share(self, value: object) -> object:
@@ -206,12 +208,12 @@ class ScriptedFleet:
         return [] if notice is None else [notice]
 
     def close(self) -> None:
-        self.posts.clear()
+        self.actors.clear()
 
-    def _tell(self, ticket: int, post: int, what: Reply | Loss) -> Notice | None:
-        if post not in self.posts or (self.posts[post][0] not in self.nodes and what is not Loss.NODE):
+    def _notify(self, request_id: int, actor: int, what: NodeReply | Loss) -> Notice | None:
+        if actor not in self.actors or (self.actors[actor][0] not in self.nodes and what is not Loss.NODE):
             return None
-        return Lost(ticket, what, "in its own words") if isinstance(what, Loss) else Replied(ticket, what)
+        return Lost(request_id, what, "in its own words") if isinstance(what, Loss) else Replied(request_id, what)
 
 
 # --- a fleet that watches ----------------------------------------------------------------------------
@@ -229,61 +231,61 @@ class WatchingFleet(SimulatedFleet):
         self._homes: dict[int, tuple[str, bool]] = {}
         self._under_way: dict[int, Asked] = {}
 
-    def open_post(self, node: str, *, alone: bool) -> int:
+    def open_actor(self, node: str, *, alone: bool) -> int:
         others = [other for home, other in self._homes.values() if home == node]
         assert not (alone and others), "it would not be alone"
         assert True not in others, "another one is alone there"
         assert len(others) < self._slots, "there are no more slots"
-        post = super().open_post(node, alone=alone)
-        self._homes[post] = node, alone
-        return post
+        actor = super().open_actor(node, alone=alone)
+        self._homes[actor] = node, alone
+        return actor
 
-    def close_post(self, post: int) -> None:
-        super().close_post(post)
-        del self._homes[post]
-        for ticket in [ticket for ticket, one in self._under_way.items() if one.post == post]:
-            asked = self._under_way.pop(ticket)
+    def close_actor(self, actor: int) -> None:
+        super().close_actor(actor)
+        del self._homes[actor]
+        for request_id in [request_id for request_id, one in self._under_way.items() if one.actor == actor]:
+            asked = self._under_way.pop(request_id)
             if self._machines[asked.node].is_known_dead:
-                self._note(asked.body, Loss.NODE)
+                self._note(asked.request, Loss.NODE)
 
-    def send(self, post: int, body: Body) -> int:
-        node, alone = self._homes[post]
-        asked = Asked(self.now(), node, post, alone, body)
+    def send(self, actor: int, request: Request) -> int:
+        node, alone = self._homes[actor]
+        asked = Asked(self.now(), node, actor, alone, request)
         beside = [one for one in self._under_way.values() if one.node == node]
-        assert all(one.post != post for one in beside), "a post does one thing after the other"
+        assert all(one.actor != actor for one in beside), "an actor does one thing after the other"
         assert not any(map(_is_timed, beside)), "something else is timed there"
         assert not (_is_timed(asked) and (beside or not alone)), "it would not be timed alone"
-        ticket = super().send(post, body)
-        self._under_way[ticket] = asked
+        request_id = super().send(actor, request)
+        self._under_way[request_id] = asked
         self.log.append(asked)
-        return ticket
+        return request_id
 
     def wait(self, timeout_s: float) -> Sequence[Notice]:
         assert self.now() < LONGEST_S, "it never ends"
         found = super().wait(timeout_s)
         for notice in found:
-            body = self._under_way.pop(notice.ticket).body
+            request = self._under_way.pop(notice.request_id).request
             if isinstance(notice, Lost):
-                self._note(body, notice.loss)
-            elif isinstance(body, Build):
-                self.built.append(body)
+                self._note(request, notice.loss)
+            elif isinstance(request, Build):
+                self.built.append(request)
         return found
 
-    def _note(self, body: Body, loss: Loss) -> None:
-        for what in body.orders if isinstance(body, Measure) else [body]:
+    def _note(self, request: Request, loss: Loss) -> None:
+        for what in request.orders if isinstance(request, Measure) else [request]:
             self.losses.setdefault(what, []).append(loss)
 
 
 def _is_timed(asked: Asked) -> bool:
-    return isinstance(asked.body, Measure) and any(order.metric is Metric.WALL for order in asked.body.orders)
+    return isinstance(asked.request, Measure) and any(order.metric is Metric.WALL for order in asked.request.orders)
 
 
-def run_parcels(parcels: Iterable[Parcel], dispatcher: Dispatcher, stop: StopRequest | None = None) -> list[Told]:
-    return list(dispatcher.run(Board(parcels), stop or StopRequest()))
+def run_batches(batches: Iterable[Batch], dispatcher: Dispatcher, stop: StopRequest | None = None) -> list[Report]:
+    return list(dispatcher.run(BatchQueue(batches), stop or StopRequest()))
 
 
-def one_parcel(names: Sequence[str], lot: Lot | None = None, *, metric: Metric = Metric.COUNT) -> Parcel:
-    """A parcel with a case for each name."""
+def make_batch(names: Sequence[str], kind_group: KindGroup | None = None, *, metric: Metric = Metric.COUNT) -> Batch:
+    """A batch with a case for each name."""
     cases = tuple(map(make_case, names))
     orders = tuple(Order(case, Target(), metric) for case in cases)
-    return Parcel(lot or Lot(), alone=metric is Metric.WALL, orders=orders, cases=cases)
+    return Batch(kind_group or KindGroup(), alone=metric is Metric.WALL, orders=orders, cases=cases)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.fake_backend import FakeBackend
 from tests.made_summaries import make_case
 from tests.stored_runs import BASELINE, ENVIRONMENT, INFO, PROFILE, TALLY
 from torchmark.analysis.estimate import pick_orders
@@ -19,7 +20,6 @@ from torchmark.model.shard import SHARD, Shard
 from torchmark.model.task import Language
 from torchmark.model.times import Times
 from torchmark.runner.backend import StopRequest
-from torchmark.runner.fake import FakeBackend
 from torchmark.store.documents import export_run
 from torchmark.store.runs import Store, open_store
 

@@ -25,6 +25,7 @@ from typing import IO, Any
 import click
 import pytest
 
+from tests.fake_backend import FakeBackend
 from tests.made_contrasts import count_functions, run_of
 from tests.made_dossiers import make_hostile, make_many, make_small, make_uncompared, make_uncounted
 from tests.made_flames import BASE as BASE_STACKS
@@ -87,7 +88,6 @@ from torchmark.report.text.gate import summarise_markdown
 from torchmark.report.text.judgements import describe_judgement, render_judgements
 from torchmark.report.text.overrides import render_overrides
 from torchmark.report.text.run_table import describe_compile_costs
-from torchmark.runner.fake import FakeBackend
 from torchmark.runner.prepare import CacheState
 from torchmark.store.runs import open_store
 

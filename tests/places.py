@@ -28,7 +28,7 @@ def part(name: str) -> PairedSide:
     return PairedSide(name, "pass", Place("/"))
 
 
-def bout(name: str) -> PairedCase:
+def paired_case(name: str) -> PairedCase:
     return PairedCase(part(name), part(name))
 
 

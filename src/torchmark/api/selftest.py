@@ -34,9 +34,9 @@ def make_part(slowing: int = 0) -> PairedSide:
 def gauge_slowing(place: PairSite) -> float:
     """Seconds that one assignment adds where the machine is fast: the ratio is of blocks in turns, which spells of the
     machine leave alone, and the fastest of the visits tells what it is a ratio of."""
-    bout = PairedCase(make_part(), make_part(MANY))
-    pace = choose_pace(_gauge(place, bout).head_s)
-    visits = [_reduce(place.visit(layout, bout, pace)) for layout in place.layouts for _ in range(GAUGES)]
+    paired_case = PairedCase(make_part(), make_part(MANY))
+    pace = choose_pace(_gauge(place, paired_case).head_s)
+    visits = [_reduce(place.visit(layout, paired_case, pace)) for layout in place.layouts for _ in range(GAUGES)]
     ratio = quantile(sorted(visit.log_ratio for visit in visits), 0.5)
     return max(math.expm1(ratio), 1e-6) * min(visit.base_s for visit in visits) / MANY
 
@@ -47,8 +47,8 @@ def _reduce(outcome: Visit | Failures) -> Reduced:
     return reduce_visit(outcome)
 
 
-def _gauge(place: PairSite, bout: PairedCase) -> RunTime:
-    gauged = place.gauge(bout)
+def _gauge(place: PairSite, paired_case: PairedCase) -> RunTime:
+    gauged = place.gauge(paired_case)
     if not isinstance(gauged, RunTime):
         raise WorkerError(f"The self-test cannot run here: {describe_failure(gauged[0].failure)}", kind="selftest")
     return gauged
@@ -73,16 +73,16 @@ def run_trials(
     settings: Settings = DEFAULTS,
     seed: int = 0,
 ) -> Iterator[Trial]:
-    """Hold one comparison after the other.
+    """Make one comparison after the other.
 
     `schedule` has, for each trial, how many assignments to put in; 0 for none. It should be in random order, so that
     all sizes meet the same machine. Layouts have been started.
     """
     for number, count in enumerate(schedule):
-        bout = PairedCase(make_part(), make_part(count))
+        paired_case = PairedCase(make_part(), make_part(count))
         began = time.monotonic()
-        referee = SequentialComparison(place, settings, seed=seed + number)
-        ((_, timing),) = referee.decide({STMT: bout})
+        experiment = SequentialComparison(place, settings, seed=seed + number)
+        ((_, timing),) = experiment.decide({STMT: paired_case})
         if timing.evidence is None:
             problem = describe_failure(timing.failures[0].failure) if timing.failures else "nothing was measured."
             raise WorkerError(f"A trial of the self-test failed: {problem}", kind="selftest")

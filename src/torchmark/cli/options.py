@@ -406,7 +406,7 @@ class BackendChoice:
         """The cluster; it is not connected to yet."""
         from torchmark.runner.cluster.backend import ClusterBackend, open_ray
 
-        return ClusterBackend(open_ray(self.address, aligned=aligned, tell=_tell), _tell, together=together)
+        return ClusterBackend(open_ray(self.address, aligned=aligned, notify=_tell), _tell, together=together)
 
     def make(self, cores: Sequence[int]) -> LocalBackend | ClusterBackend:
         """What carries out the orders of a run."""

@@ -54,7 +54,7 @@ CASE_S = 3.0
 CONFIRMING = 2
 
 
-def be_silent(what: str, done: int, of: int) -> None:
+def ignore_progress(what: str, done: int, of: int) -> None:
     """For whoever need not hear how far things are."""
 
 
@@ -171,7 +171,7 @@ def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
 # shall not be lost by that. Both share the rate of false discoveries.
 CONFIRMATIONS = 2
 
-Told: TypeAlias = tuple[Hashable, Timing | LostCase]
+CaseReport: TypeAlias = tuple[Hashable, Timing | LostCase]
 
 
 def accept_changes(p_values: Sequence[float]) -> tuple[bool, ...]:
@@ -217,7 +217,7 @@ DEFAULTS = Settings()
 
 
 class SequentialComparison:
-    """Compares pairs in one place: by itself, or with those of other places in `decide_together`."""
+    """Compares pairs in one place: by itself, or with those of other places in `confirm_jointly`."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class SequentialComparison:
         self._first: tuple[int, ...] = ()
         self._fresh: tuple[int, ...] = ()
         self._match = Match(alike=True)
-        self._contests: list[CaseState] = []
+        self._states: list[CaseState] = []
         """Those that were not told."""
         self._sought: list[CaseState] = []
         self._shown: list[tuple[CaseState, float]] = []
@@ -249,7 +249,7 @@ class SequentialComparison:
         """Whether its place is."""
 
     def decide(
-        self, pairs: Mapping[Hashable, PairedCase], note: Note = be_silent
+        self, pairs: Mapping[Hashable, PairedCase], note: Note = ignore_progress
     ) -> Generator[tuple[Hashable, Timing], None, None]:
         """What the clock says of each, as soon as that is final. Once stopping is requested, what is known so far."""
         self._clear()
@@ -278,17 +278,17 @@ class SequentialComparison:
 
         In the last attempt more layouts are tried where they are what limits an answer.
         """
-        contests = [CaseState(key, pair) for key, pair in pairs.items()]
-        self._contests += contests
+        states = [CaseState(key, pair) for key, pair in pairs.items()]
+        self._states += states
         if self._left.requested:
             return
-        if contests:
-            self._have_first_layouts(len(contests), note)
-            self._gauge_all(contests)
-            for contest in self._screen(contests, note):
-                self._contests.remove(contest)
-                yield contest.key, self._conclude(contest)
-            self._sort(contests)
+        if states:
+            self._have_first_layouts(len(states), note)
+            self._gauge_all(states)
+            for state in self._screen(states, note):
+                self._states.remove(state)
+                yield state.key, self._conclude(state)
+            self._sort(states)
         else:
             self._allow_time(0)
         self._seek(attempt, note)
@@ -299,32 +299,32 @@ class SequentialComparison:
     def settle(self, accepted: Sequence[bool]) -> None:
         """Which of the changes that p values were given of may be called so; another attempt may show the others."""
         shown, self._shown = self._shown, []
-        for (contest, _), is_accepted in zip(shown, accepted, strict=True):
-            seen = settle(contest.ratios(self._first), contest.ratios(self._fresh), is_accepted, contest.rule)
-            contest.keep(seen, self._first, self._fresh)
-            contest.confirmed = contest.is_settled = contest.look.verdict in CHANGED
-        self._sought += [contest for contest, _ in shown if not contest.confirmed]
+        for (state, _), is_accepted in zip(shown, accepted, strict=True):
+            seen = settle(state.ratios(self._first), state.ratios(self._fresh), is_accepted, state.rule)
+            state.keep(seen, self._first, self._fresh)
+            state.confirmed = state.is_settled = state.look.verdict in CHANGED
+        self._sought += [state for state, _ in shown if not state.confirmed]
 
     def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
         """All that was not told yet."""
-        contests = self._clear()
-        yield from ((contest.key, self._conclude(contest)) for contest in contests)
+        states = self._clear()
+        yield from ((state.key, self._conclude(state)) for state in states)
 
-    def give_up(self, lost: LostCase) -> Iterator[Told]:
+    def give_up(self, lost: LostCase) -> Iterator[CaseReport]:
         """The same where the place is lost: of what is not final nothing is known."""
         self.is_lost = True
-        for contest in self._clear():
-            yield contest.key, self._conclude(contest) if contest.is_settled or contest.failures else lost
+        for state in self._clear():
+            yield state.key, self._conclude(state) if state.is_settled or state.failures else lost
 
     def leave(self) -> None:
         """Begin nothing more, for nobody waits for it. Said from another thread."""
         self._left.request()
 
     def _clear(self) -> list[CaseState]:
-        contests = self._contests
-        self._contests, self._sought, self._shown, self._limited = [], [], [], []
+        states = self._states
+        self._states, self._sought, self._shown, self._limited = [], [], [], []
         self._end = self._paused = None
-        return contests
+        return states
 
     # --- the first layouts ---------------------------------------------------------------------------
 
@@ -353,78 +353,78 @@ class SequentialComparison:
                 self._end += self._now() - began
         self._match = self._place.match
 
-    def _gauge_all(self, contests: Sequence[CaseState]) -> None:
-        for contest in contests:
+    def _gauge_all(self, states: Sequence[CaseState]) -> None:
+        for state in states:
             if self._left.requested:
                 return
-            self._gauge(contest)
+            self._gauge(state)
 
-    def _gauge(self, contest: CaseState) -> None:
-        gauged = self._place.gauge(contest.pair)
+    def _gauge(self, state: CaseState) -> None:
+        gauged = self._place.gauge(state.pair)
         if not isinstance(gauged, RunTime):
-            contest.failures = gauged
+            state.failures = gauged
             return
-        contest.pace = choose_pace(max(gauged.base_s, gauged.head_s))
+        state.pace = choose_pace(max(gauged.base_s, gauged.head_s))
         floor = floor_for(gauged.base_s, self._settings.self_test_sd)
         if not self._match.alike:
             floor = max(floor, UNMATCHED_FLOOR)
         # What is too small to be called a change is the same.
         equivalence = max(self._settings.equivalence, floor)
-        contest.rule = StoppingRule(self._settings.alpha, floor=floor, equivalence=equivalence)
+        state.rule = StoppingRule(self._settings.alpha, floor=floor, equivalence=equivalence)
 
-    def _screen(self, contests: Sequence[CaseState], note: Note) -> Iterator[CaseState]:
+    def _screen(self, states: Sequence[CaseState], note: Note) -> Iterator[CaseState]:
         """Look at all, then again at those that are not decided. Gives those of which no more is to be found out."""
-        yield from (contest for contest in contests if contest.failures)
+        yield from (state for state in states if state.failures)
         for number, visits in enumerate(StoppingRule.looks):
-            pending = [contest for contest in contests if contest.is_open]
-            for done, contest in enumerate(pending):
+            pending = [state for state in states if state.is_open]
+            for done, state in enumerate(pending):
                 if self._is_over():
                     return
                 note(f"look {number + 1}", done, len(pending))
-                self._sweep(contest, self._first, visits)
-                if contest.failures:
-                    yield contest
-                elif contest.count_visits(self._first) >= visits:
-                    contest.keep(look(contest.ratios(self._first), contest.rule), self._first)
-                    if contest.look.verdict is Verdict.SAME:
-                        yield contest
+                self._sweep(state, self._first, visits)
+                if state.failures:
+                    yield state
+                elif state.count_visits(self._first) >= visits:
+                    state.keep(look(state.ratios(self._first), state.rule), self._first)
+                    if state.look.verdict is Verdict.SAME:
+                        yield state
 
-    def _sort(self, contests: Sequence[CaseState]) -> None:
+    def _sort(self, states: Sequence[CaseState]) -> None:
         """What is to be looked for on fresh layouts, what more of them may decide, and what stays as it is."""
-        for contest in contests:
-            if contest.look.verdict in CHANGED:
-                contest.found = contest.look.layered
-                contest.unsay()
-                self._sought.append(contest)
-            elif contest.is_limited_by_layouts:
-                self._limited.append(contest)
+        for state in states:
+            if state.look.verdict in CHANGED:
+                state.found = state.look.layered
+                state.unsay()
+                self._sought.append(state)
+            elif state.is_limited_by_layouts:
+                self._limited.append(state)
             else:
-                contest.is_settled = True
+                state.is_settled = True
 
-    def _sweep(self, contest: CaseState, layouts: Sequence[int], visits: int) -> None:
+    def _sweep(self, state: CaseState, layouts: Sequence[int], visits: int) -> None:
         """Visit all layouts, in an order that is drawn anew each time, until each was visited so often.
 
         A layout whose visit is far off is visited again, until a single one cannot speak for it.
         """
         began = self._now()
-        while contest.count_visits(layouts) < visits and not contest.failures and not self._is_over():
-            self._visit(contest, self._chance.sample(layouts, len(layouts)))
-            newest = {layout: contest.visits[layout][-1].log_ratio for layout in layouts if layout in contest.visits}
+        while state.count_visits(layouts) < visits and not state.failures and not self._is_over():
+            self._visit(state, self._chance.sample(layouts, len(layouts)))
+            newest = {layout: state.visits[layout][-1].log_ratio for layout in layouts if layout in state.visits}
             for layout in find_far_off(newest):
-                missing = ENOUGH_FOR_MEDIAN - len(contest.visits[layout])
-                self._visit(contest, [layout] * missing)
-        contest.seconds += self._now() - began
+                missing = ENOUGH_FOR_MEDIAN - len(state.visits[layout])
+                self._visit(state, [layout] * missing)
+        state.seconds += self._now() - began
 
-    def _visit(self, contest: CaseState, layouts: Sequence[int]) -> None:
+    def _visit(self, state: CaseState, layouts: Sequence[int]) -> None:
         """One after the other, until one fails or the time is over."""
         for layout in layouts:
-            if contest.failures or self._is_over():
+            if state.failures or self._is_over():
                 return
-            outcome = self._place.visit(layout, contest.pair, contest.pace)
+            outcome = self._place.visit(layout, state.pair, state.pace)
             if isinstance(outcome, Visit):
-                contest.visits.setdefault(layout, []).append(reduce_visit(outcome))
+                state.visits.setdefault(layout, []).append(reduce_visit(outcome))
             else:
-                contest.failures = outcome
+                state.failures = outcome
 
     # --- fresh layouts -------------------------------------------------------------------------------
 
@@ -433,35 +433,35 @@ class SequentialComparison:
         sought, self._sought = self._sought, []
         if not sought or not self._have_fresh_layouts(note):
             return
-        for done, contest in enumerate(sought):
-            assert contest.found is not None
-            visits = max(CONFIRMING, contest.count_visits(self._first) - 1) + attempt * CONFIRMING
+        for done, state in enumerate(sought):
+            assert state.found is not None
+            visits = max(CONFIRMING, state.count_visits(self._first) - 1) + attempt * CONFIRMING
             note("confirming", done, len(sought))
-            self._sweep(contest, self._fresh, visits)
-            if contest.count_visits(self._fresh) >= visits and not contest.failures:
-                p = confirmation_p(contest.ratios(self._fresh), contest.found.estimate)
-                self._shown.append((contest, p))
+            self._sweep(state, self._fresh, visits)
+            if state.count_visits(self._fresh) >= visits and not state.failures:
+                p = confirmation_p(state.ratios(self._fresh), state.found.estimate)
+                self._shown.append((state, p))
 
     def _widen(self, note: Note) -> None:
         """What more layouts tell of cases that they limit."""
         limited, self._limited = self._limited, []
         if not limited or not self._have_fresh_layouts(note):
             return
-        for done, contest in enumerate(limited):
+        for done, state in enumerate(limited):
             note("more layouts", done, len(limited))
-            visits = contest.count_visits(self._first)
-            self._sweep(contest, self._fresh, visits)
-            if contest.count_visits(self._fresh) >= visits and not contest.failures:
-                self._look_at_all(contest)
-            contest.is_settled = True
+            visits = state.count_visits(self._first)
+            self._sweep(state, self._fresh, visits)
+            if state.count_visits(self._fresh) >= visits and not state.failures:
+                self._look_at_all(state)
+            state.is_settled = True
 
-    def _look_at_all(self, contest: CaseState) -> None:
+    def _look_at_all(self, state: CaseState) -> None:
         """A change that only all layouts together show has been seen by none that did not help to find it."""
         first, fresh = self._first, self._fresh
-        contest.keep(look(contest.ratios((*first, *fresh)), contest.rule), first, fresh)
-        if contest.look.verdict in CHANGED:
-            contest.unsay()
-            contest.confirmed = False
+        state.keep(look(state.ratios((*first, *fresh)), state.rule), first, fresh)
+        if state.look.verdict in CHANGED:
+            state.unsay()
+            state.confirmed = False
 
     def _have_fresh_layouts(self, note: Note) -> bool:
         """As many as there were at first; none if there is no time for them."""
@@ -477,12 +477,12 @@ class SequentialComparison:
         is_left = self._stop.requested or self._left.requested
         return is_left or (self._end is not None and self._now() > self._end)
 
-    def _conclude(self, contest: CaseState) -> Timing:
-        return contest.conclude(self._doubt_layouts(contest))
+    def _conclude(self, state: CaseState) -> Timing:
+        return state.conclude(self._doubt_layouts(state))
 
-    def _doubt_layouts(self, contest: CaseState) -> tuple[ComparisonCaveat, ...]:
+    def _doubt_layouts(self, state: CaseState) -> tuple[ComparisonCaveat, ...]:
         found: list[ComparisonCaveat] = []
-        match, layered = self._match, contest.look.layered
+        match, layered = self._match, state.look.layered
         if not match.alike:
             found.append(Unmatched("personality" if match.refused else "libraries", match.libraries))
         # Those that the interval is of: fresh ones may have been added.

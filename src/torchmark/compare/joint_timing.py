@@ -16,15 +16,15 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.experiment import (
     CONFIRMATIONS,
+    CaseReport,
     LostCase,
     Note,
     PairSite,
     SequentialComparison,
     Settings,
     Timing,
-    Told,
     accept_changes,
-    be_silent,
+    ignore_progress,
 )
 from torchmark.errors import PlaceLost
 from torchmark.model.bout import BlockPlan, PairedCase, RunTime, Visit
@@ -49,7 +49,7 @@ class _Given(Generic[T]):
 
 class _Noted(NamedTuple):
     number: int
-    told: tuple[str, int, int]
+    reported: tuple[str, int, int]
 
 
 class _Ended(NamedTuple):
@@ -81,7 +81,7 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
             if isinstance(message, _Given):
                 yield message.what
             elif isinstance(message, _Noted):
-                sums.add(message.number, *message.told)
+                sums.add(message.number, *message.reported)
             else:
                 running -= 1
                 sums.end(message.number)
@@ -95,7 +95,7 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
 
 def _run(number: int, stage: Stage[T], heard: queue.SimpleQueue[_Given[T] | _Noted | _Ended]) -> None:
     try:
-        for one in stage(lambda *told: heard.put(_Noted(number, told))):
+        for one in stage(lambda *reported: heard.put(_Noted(number, reported))):
             heard.put(_Given(one))
     except BaseException as error:
         heard.put(_Ended(number, error))
@@ -194,12 +194,12 @@ def assign_no_more(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
 def confirm_jointly(
     shares: Sequence[SiteCases],
     assign_again: Callable[[Mapping[Hashable, LostCase]], Sequence[SiteCases]] = assign_no_more,
-    note: Note = be_silent,
-) -> Generator[Told, None, None]:
-    """What the clock says of each, as soon as that is final; each is told once.
+    note: Note = ignore_progress,
+) -> Generator[CaseReport, None, None]:
+    """What the clock says of each, as soon as that is final; each is reported once.
 
     A single experiment works in the caller's thread, several have one each. `assign_again` hears what was lost with its
-    place, and says where to time it instead; what it leaves out is told to be lost.
+    place, and says where to time it instead; what it leaves out is reported as lost.
     """
     experiments: dict[SequentialComparison, None] = {}
     for attempt in range(CONFIRMATIONS):
@@ -209,11 +209,11 @@ def confirm_jointly(
             experiments |= dict.fromkeys(share.experiment for share in stage)
             lost: dict[Hashable, LostCase] = {}
             with contextlib.closing(_carry_out(stage, attempt, note)) as carried_out:
-                for key, told in carried_out:
-                    if isinstance(told, LostCase):
-                        lost[key] = told
+                for key, reported in carried_out:
+                    if isinstance(reported, LostCase):
+                        lost[key] = reported
                     else:
-                        yield key, told
+                        yield key, reported
             stage = assign_again(lost) if lost else ()
             taken = {key for share in stage for key in share.keys}
             yield from ((key, one) for key, one in lost.items() if key not in taken)
@@ -222,7 +222,7 @@ def confirm_jointly(
         yield from experiment.conclude()
 
 
-def _carry_out(stage: Sequence[SiteCases], attempt: int, note: Note) -> Generator[Told, None, None]:
+def _carry_out(stage: Sequence[SiteCases], attempt: int, note: Note) -> Generator[CaseReport, None, None]:
     """One stage, in all places at once."""
 
     def leave() -> None:
@@ -232,7 +232,7 @@ def _carry_out(stage: Sequence[SiteCases], attempt: int, note: Note) -> Generato
     return run_concurrently([functools.partial(_pursue, share, attempt) for share in stage], note, leave)
 
 
-def _pursue(share: SiteCases, attempt: int, note: Note) -> Iterator[Told]:
+def _pursue(share: SiteCases, attempt: int, note: Note) -> Iterator[CaseReport]:
     """One stage in one place."""
     prepared: Mapping[Hashable, PairedCase | Timing] = {}
     try:
@@ -259,7 +259,11 @@ MOST_TRIES = 3
 
 
 def time_sides(
-    comparison: Comparison, sites: Sequence[TimingSite], evidence: Evidence, stop: StopRequest, note: Note = be_silent
+    comparison: Comparison,
+    sites: Sequence[TimingSite],
+    evidence: Evidence,
+    stop: StopRequest,
+    note: Note = ignore_progress,
 ) -> Generator[ComparedPair, None, None]:
     """Time all cases in turns; gives each as soon as there is no more to find out.
 
@@ -270,14 +274,18 @@ def time_sides(
     with contextlib.closing(
         confirm_jointly(assignment.assign(comparison.entries), assignment.assign_again, note)
     ) as decided:
-        for entry, told in decided:
+        for entry, reported in decided:
             assert isinstance(entry, ComparedPair)
-            evidence.timed[entry] = assignment.explain(entry, told) if isinstance(told, LostCase) else told
+            evidence.timed[entry] = assignment.explain(entry, reported) if isinstance(reported, LostCase) else reported
             yield entry
 
 
 def time_and_close(
-    comparison: Comparison, sites: Sequence[TimingSite], evidence: Evidence, stop: StopRequest, note: Note = be_silent
+    comparison: Comparison,
+    sites: Sequence[TimingSite],
+    evidence: Evidence,
+    stop: StopRequest,
+    note: Note = ignore_progress,
 ) -> Generator[ComparedPair, None, None]:
     """The same, and close the sites, however it ends."""
     with contextlib.ExitStack() as stack:
@@ -315,7 +323,7 @@ class _Assignment:
         return [] if self._stop.requested else self.assign([entry for entry in lost if isinstance(entry, ComparedPair)])
 
     def explain(self, entry: ComparedPair, lost: LostCase) -> Timing:
-        """What is told of an entry that is not assigned again."""
+        """What is reported of an entry that is not assigned again."""
         if self._stop.requested:
             return Timing(None)
         what = (

@@ -9,7 +9,7 @@ import time
 from collections.abc import Generator, Hashable, Mapping, Sequence
 
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
-from torchmark.compare.experiment import Note, PairSite, SequentialComparison, Timing, be_silent
+from torchmark.compare.experiment import Note, PairSite, SequentialComparison, Timing, ignore_progress
 from torchmark.model.bout import PairedCase, PairedSide
 from torchmark.model.case import Case
 from torchmark.model.comparison import NotTimed
@@ -36,7 +36,7 @@ class LocalSite:
         environ: Mapping[str, str] = os.environ,
         *,
         stop: StopRequest | None = None,
-        note: Note = be_silent,
+        note: Note = ignore_progress,
     ) -> None:
         """`note` hears of waiting for other runs of torchmark, which ends once `stop` is requested."""
         self._comparison = comparison
@@ -132,7 +132,7 @@ def claim_machine(stack: contextlib.ExitStack, stop: StopRequest, note: Note) ->
 
 
 def time_here(
-    comparison: Comparison, site: LocalSite, evidence: Evidence, stop: StopRequest, note: Note = be_silent
+    comparison: Comparison, site: LocalSite, evidence: Evidence, stop: StopRequest, note: Note = ignore_progress
 ) -> Generator[ComparedPair, None, None]:
     """Time all cases in turns; gives each as soon as there is no more to find out. The caller closes the site."""
     pairs: dict[Hashable, PairedCase] = {}

@@ -76,7 +76,7 @@ class ClusterComparison:
     ) -> Generator[ComparedPair, None, None]:
         """On every node that can measure."""
         self._open(comparison)
-        sites = [RemoteSite(comparison, node) for node in self._backend.open_courts()]
+        sites = [RemoteSite(comparison, node) for node in self._backend.open_remote_pairs()]
         yield from time_and_close(comparison, sites, evidence, stop, note)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from torchmark.compare.comparison import (
     leave_out_failed,
     try_sides,
 )
-from torchmark.compare.experiment import Note, be_silent
+from torchmark.compare.experiment import Note, ignore_progress
 from torchmark.compare.local_site import LocalSite, count_here, time_here
 from torchmark.model.judgement import CaseJudgement
 from torchmark.model.outcome import Event
@@ -95,7 +95,7 @@ class SilentObserver:
 
     def timing(self, comparison: Comparison) -> contextlib.AbstractContextManager[Note]:
         """Say nothing."""
-        return contextlib.nullcontext(be_silent)
+        return contextlib.nullcontext(ignore_progress)
 
 
 @dataclasses.dataclass

@@ -137,7 +137,7 @@ class WorkerPair(NamedTuple):
 
 
 class PairedWorkers:
-    """Starts pairs of workers, and has bouts carried out by them. For one thread."""
+    """Starts pairs of workers, and has cases timed by them. For one thread."""
 
     def __init__(
         self,
@@ -150,9 +150,9 @@ class PairedWorkers:
         timeout_s: float = DEFAULT_TIMEOUT_S,
         seed: int = 0,
     ) -> None:
-        """`together` is for two statements that run in one process; both corners are the same then."""
+        """`together` is for two statements that run in one process; both sides are the same then."""
         assert not together or base == head
-        self._corners = (base, head)
+        self._sides = (base, head)
         self._cores = tuple(cores)
         self._environ = dict(environ)
         self._together = together
@@ -191,12 +191,12 @@ class PairedWorkers:
         for number, pair in pairs.items():
             self._matches[number] = self._check(pair)
 
-    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+    def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side, in the first layout; or how the sides fail that fail."""
         pair = self._pairs[min(self._pairs)]
-        cores = self._choose_cores(bout.base.threads)
+        cores = self._choose_cores(paired_case.base.threads)
         results = []
-        for worker, part in ((pair.base, bout.base), (pair.head, bout.head)):
+        for worker, part in ((pair.base, paired_case.base), (pair.head, paired_case.head)):
             job = GaugeJob(part.stmt, part.setup, part.place, part.threads, compiled=part.compiled, cores=cores)
             results.append(retry_if_killed(functools.partial(_run, worker, job, self._timeout_s)))
         failures = _list_failures(results)
@@ -207,11 +207,11 @@ class PairedWorkers:
         assert isinstance(head, Gauged)
         return RunTime(base.run_s, head.run_s)
 
-    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
+    def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Have both sides run in turns in one layout; what was killed from outside is tried once more."""
         outcome: Visit | Failures = ()
         for _ in range(ATTEMPTS):
-            outcome = self._visit(self._pairs[layout], bout, pace)
+            outcome = self._visit(self._pairs[layout], paired_case, pace)
             if isinstance(outcome, Visit) or not all(was_killed(one.failure) for one in outcome):
                 break
         return outcome
@@ -225,13 +225,14 @@ class PairedWorkers:
 
     # --- one visit -----------------------------------------------------------------------------------
 
-    def _visit(self, pair: WorkerPair, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
+    def _visit(self, pair: WorkerPair, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         firsts = tuple(self._chance.randrange(2) for _ in range(pace.pairs))
-        cores = self._choose_cores(bout.base.threads)
+        cores = self._choose_cores(paired_case.base.threads)
         if self._together:
-            return self._visit_one(pair.base, bout, pace, firsts, cores)
+            return self._visit_one(pair.base, paired_case, pace, firsts, cores)
         jobs = [
-            _make_job(part, pace, firsts, side, cores, rival=None) for side, part in enumerate((bout.base, bout.head))
+            _make_job(part, pace, firsts, side, cores, rival=None)
+            for side, part in enumerate((paired_case.base, paired_case.head))
         ]
         results = self._run_both(pair, jobs)
         failures = _list_failures(results)
@@ -241,9 +242,9 @@ class PairedWorkers:
         return Visit(pace.number, *sides)
 
     def _visit_one(
-        self, worker: Worker, bout: PairedCase, pace: BlockPlan, firsts: tuple[int, ...], cores: tuple[int, ...]
+        self, worker: Worker, paired_case: PairedCase, pace: BlockPlan, firsts: tuple[int, ...], cores: tuple[int, ...]
     ) -> Visit | Failures:
-        job = _make_job(bout.base, pace, firsts, 0, cores, rival=bout.head.stmt)
+        job = _make_job(paired_case.base, pace, firsts, 0, cores, rival=paired_case.head.stmt)
         reply = _run(worker, job, self._timeout_s)
         if isinstance(reply, Failure):
             # Both run there, so it cannot be told by this whose fault it is.
@@ -289,16 +290,16 @@ class PairedWorkers:
     @functools.cached_property
     def _specs(self) -> list[WorkerSpec]:
         """What to start on each side, under names of one length where that can be."""
-        specs = [self._specify(corner) for corner in self._corners]
-        if all(corner.python is not None for corner in self._corners):
+        specs = [self._specify(side) for side in self._sides]
+        if all(side.python is not None for side in self._sides):
             pythons = self._aliases.give([spec.python for spec in specs])
             specs = [dataclasses.replace(spec, python=python) for spec, python in zip(specs, pythons, strict=True)]
         return specs
 
-    def _specify(self, corner: WorkerSide) -> WorkerSpec:
-        if corner.python is None:
+    def _specify(self, side: WorkerSide) -> WorkerSpec:
+        if side.python is None:
             return own_worker(self._environ, counting=False)
-        spec = other_worker(corner.python, self._environ, {}, counting=False)
+        spec = other_worker(side.python, self._environ, {}, counting=False)
         return dataclasses.replace(spec, python=find_interpreter(spec.python, dict(spec.variables)))
 
     def _check(self, pair: WorkerPair) -> Match:
@@ -339,9 +340,9 @@ def _run(worker: Worker, job: DuelJob | GaugeJob, timeout_s: float, rival: int |
 
 
 def _read_blocks(reply: Reply) -> list[SideBlocks]:
-    dueled = reply.message
-    assert isinstance(dueled, Dueled)
-    return [SideBlocks(*series) for series in zip(dueled.times, dueled.faults, dueled.switches, strict=True)]
+    message = reply.message
+    assert isinstance(message, Dueled)
+    return [SideBlocks(*series) for series in zip(message.times, message.faults, message.switches, strict=True)]
 
 
 def _list_failures(results: Sequence[Reply | Failure]) -> Failures:
@@ -354,7 +355,7 @@ def _list_failures(results: Sequence[Reply | Failure]) -> Failures:
 
 
 def run_side_by_side(jobs: Sequence[Callable[[], None]], at_once: int, note: Callable[[int], None]) -> None:
-    """Run all jobs in threads, so many at a time, and tell how many are done. The first error is raised at the end."""
+    """Run all jobs in threads, so many at a time, and report how many are done. Raises the first error at the end."""
     waiting = list(jobs)
     errors: list[BaseException] = []
     lock = threading.Lock()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.fake_backend import FakeBackend
 from tests.in_process import Program
 from torchmark import DefinitionError, GroupedStmts, UsageError, run_benchmarks
 from torchmark.api.benchmarks import BenchmarkResult, choose_cases, make_result
@@ -16,7 +17,6 @@ from torchmark.model.plan import Metric, Order, Plan, Target
 from torchmark.model.run import Run
 from torchmark.model.times import Times
 from torchmark.runner.backend import StopRequest
-from torchmark.runner.fake import FakeBackend
 from torchmark.store.runs import open_store
 
 ADD = GroupedStmts("x + 1")

@@ -35,12 +35,12 @@ class ExactPlace:
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         raise AssertionError("all have been started")
 
-    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+    def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         if self._failures:
             return self._failures
-        return RunTime(*(RUN_S + EACH_S * count_slowings(part.stmt) for part in (bout.base, bout.head)))
+        return RunTime(*(RUN_S + EACH_S * count_slowings(part.stmt) for part in (paired_case.base, paired_case.head)))
 
-    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
+    def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         self._visits += 1
         slow = 1 + self._visits % 2
         nothing = (0,) * pace.pairs
@@ -48,7 +48,7 @@ class ExactPlace:
             SideBlocks(
                 (slow * pace.number * (RUN_S + EACH_S * count_slowings(part.stmt)),) * pace.pairs, nothing, nothing
             )
-            for part in (bout.base, bout.head)
+            for part in (paired_case.base, paired_case.head)
         )
         return Visit(pace.number, base, head)
 

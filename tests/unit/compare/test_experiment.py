@@ -8,10 +8,10 @@ from collections.abc import Callable, Hashable, Iterable
 
 import pytest
 
-from tests.places import RAISED, FakePlace, MortalPlace, bout, noise, shifted, steady, verdict
+from tests.places import RAISED, FakePlace, MortalPlace, noise, paired_case, shifted, steady, verdict
 from tests.sampling import allowed_error
 from torchmark.analysis.verdict.sequential import StoppingRule
-from torchmark.compare.experiment import FEWEST_LAYOUTS, SequentialComparison, Settings, Timing, be_silent
+from torchmark.compare.experiment import FEWEST_LAYOUTS, SequentialComparison, Settings, Timing, ignore_progress
 from torchmark.errors import PlaceLost
 from torchmark.model.bout import BlockPlan, PairedCase, Visit
 from torchmark.model.comparison import FewLayouts, LayoutSensitive, Unmatched
@@ -27,8 +27,8 @@ DEFAULT_SETTINGS = Settings()
 def decide(
     place: FakePlace, settings: Settings = DEFAULT_SETTINGS, stop: StopRequest | None = None
 ) -> dict[Hashable, Timing]:
-    referee = SequentialComparison(place, settings, stop=stop, now=lambda: place.now)
-    return dict(referee.decide({name: bout(name) for name in place.effects}))
+    experiment = SequentialComparison(place, settings, stop=stop, now=lambda: place.now)
+    return dict(experiment.decide({name: paired_case(name) for name in place.effects}))
 
 
 def test_what_does_not_change_is_the_same_and_needs_no_fresh_layouts() -> None:
@@ -138,8 +138,8 @@ def test_every_case_is_told_once_also_if_everything_is_stopped_at_once() -> None
     stop = StopRequest()
     stop.request()
     place = FakePlace({"a": noise(1), "b": RAISED})
-    referee = SequentialComparison(place, stop=stop, now=lambda: place.now)
-    told = list(referee.decide({name: bout(name) for name in place.effects}))
+    experiment = SequentialComparison(place, stop=stop, now=lambda: place.now)
+    told = list(experiment.decide({name: paired_case(name) for name in place.effects}))
     assert sorted(str(key) for key, _ in told) == ["a", "b"]
     assert dict(told)["a"] == Timing(None)
 
@@ -229,7 +229,9 @@ def test_visits_that_came_too_late_for_the_last_look_are_no_evidence() -> None:
 
 def test_a_place_that_is_lost_is_told_by_who_decides_alone() -> None:
     place = MortalPlace({"calm": steady("calm"), "deadly": steady("deadly")}, lambda name, layout: name == "deadly")
-    decided = SequentialComparison(place, now=lambda: place.now).decide({name: bout(name) for name in place.effects})
+    decided = SequentialComparison(place, now=lambda: place.now).decide(
+        {name: paired_case(name) for name in place.effects}
+    )
     key, timing = next(decided)
     assert key == "calm"
     assert verdict(timing) is Verdict.SAME
@@ -246,15 +248,15 @@ def test_waiting_for_other_places_takes_nothing_but_from_a_budget_for_all(
     calm = noise(1, sd=0.0005)
     odd = {(6, 0), (6, 1), (8, 0), (8, 1)}
     place = FakePlace({"changed": lambda *visit: (-0.05 if visit in odd else 0.03) + calm(*visit)})
-    referee = SequentialComparison(place, Settings(budget_s=budget_s), now=lambda: place.now)
-    assert list(referee.pursue({"changed": bout("changed")}, 0, be_silent)) == []
-    assert len(referee.p_values) == 1
-    referee.settle([False])
-    assert referee.is_busy
+    experiment = SequentialComparison(place, Settings(budget_s=budget_s), now=lambda: place.now)
+    assert list(experiment.pursue({"changed": paired_case("changed")}, 0, ignore_progress)) == []
+    assert len(experiment.p_values) == 1
+    experiment.settle([False])
+    assert experiment.is_busy
     place.now += 1000
-    assert list(referee.pursue({}, 1, be_silent)) == []
-    referee.settle([True] * len(referee.p_values))
-    ((_, timing),) = referee.conclude()
+    assert list(experiment.pursue({}, 1, ignore_progress)) == []
+    experiment.settle([True] * len(experiment.p_values))
+    ((_, timing),) = experiment.conclude()
     assert verdict(timing) is expected
 
 
@@ -264,9 +266,9 @@ def test_what_comes_later_has_time_of_its_own() -> None:
         return 0.05 if layout % 2 else -0.05
 
     place = FakePlace({"slow": slow, "calm": noise(0)})
-    referee = SequentialComparison(place, now=lambda: place.now)
-    assert list(referee.pursue({"slow": bout("slow")}, 0, be_silent)) == []
-    ((key, timing),) = referee.pursue({"calm": bout("calm")}, 0, be_silent)
+    experiment = SequentialComparison(place, now=lambda: place.now)
+    assert list(experiment.pursue({"slow": paired_case("slow")}, 0, ignore_progress)) == []
+    ((key, timing),) = experiment.pursue({"calm": paired_case("calm")}, 0, ignore_progress)
     assert key == "calm"
     assert verdict(timing) is Verdict.SAME
 

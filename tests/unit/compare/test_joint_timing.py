@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.places import RAISED, Effect, FakePlace, MortalPlace, bout, showing, steady, verdict
+from tests.places import RAISED, Effect, FakePlace, MortalPlace, paired_case, showing, steady, verdict
 from tests.sampling import allowed_error
 from torchmark.analysis.verdict.sequential import CONFIRM_RATE
 from torchmark.compare import joint_timing
-from torchmark.compare.experiment import LostCase, Note, SequentialComparison, Settings, Timing, Told, be_silent
+from torchmark.compare.experiment import (
+    CaseReport,
+    LostCase,
+    Note,
+    SequentialComparison,
+    Settings,
+    Timing,
+    ignore_progress,
+)
 from torchmark.compare.joint_timing import JointProgress, SiteCases, Stage, confirm_jointly, run_concurrently
 from torchmark.errors import PlaceLost, SetupError
 from torchmark.model.bout import BlockPlan, PairedCase, Visit
@@ -30,7 +38,7 @@ def giving(*values: int) -> Stage[int]:
 
 
 def test_all_that_is_given_arrives_in_the_order_of_each() -> None:
-    given = list(run_concurrently([giving(*range(100)), giving(*range(1000, 1100)), giving()], be_silent, never))
+    given = list(run_concurrently([giving(*range(100)), giving(*range(1000, 1100)), giving()], ignore_progress, never))
     assert sorted(given) == [*range(100), *range(1000, 1100)]
     assert [one for one in given if one < 1000] == list(range(100))
 
@@ -39,8 +47,8 @@ def test_nothing_and_one_need_no_thread() -> None:
     def where(note: Note) -> Iterator[threading.Thread]:
         yield threading.current_thread()
 
-    assert list(run_concurrently([], be_silent, never)) == []
-    assert list(run_concurrently([where], be_silent, never)) == [threading.current_thread()]
+    assert list(run_concurrently([], ignore_progress, never)) == []
+    assert list(run_concurrently([where], ignore_progress, never)) == [threading.current_thread()]
 
 
 def test_an_error_has_the_others_leave_and_is_raised() -> None:
@@ -55,7 +63,7 @@ def test_an_error_has_the_others_leave_and_is_raised() -> None:
         yield 0
 
     with pytest.raises(ValueError, match="this one"):
-        list(run_concurrently([wait, fail], be_silent, left.set))
+        list(run_concurrently([wait, fail], ignore_progress, left.set))
     assert left.is_set()
 
 
@@ -101,17 +109,17 @@ def test_what_was_told_of_several_adds_up() -> None:
 GONE = LostCase("Node 7 does not answer.")
 
 
-def bench(place: FakePlace, names: Sequence[str], stop: StopRequest | None = None) -> SiteCases:
-    referee = SequentialComparison(place, Settings(), stop=stop, now=lambda: place.now)
-    return SiteCases(referee, tuple(names), lambda: {name: bout(name) for name in names})
+def site(place: FakePlace, names: Sequence[str], stop: StopRequest | None = None) -> SiteCases:
+    experiment = SequentialComparison(place, Settings(), stop=stop, now=lambda: place.now)
+    return SiteCases(experiment, tuple(names), lambda: {name: paired_case(name) for name in names})
 
 
 def more(one: SiteCases, names: Sequence[Hashable]) -> SiteCases:
     """The same place with other names."""
-    return SiteCases(one.experiment, tuple(names), lambda: {name: bout(str(name)) for name in names})
+    return SiteCases(one.experiment, tuple(names), lambda: {name: paired_case(str(name)) for name in names})
 
 
-def collect(told: Iterator[Told]) -> dict[Any, Timing | LostCase]:
+def collect(told: Iterator[CaseReport]) -> dict[Any, Timing | LostCase]:
     found: dict[Any, Timing | LostCase] = {}
     for key, one in told:
         assert key not in found
@@ -146,8 +154,8 @@ def plant() -> dict[str, Effect | Failures]:
 def test_several_places_say_what_one_says() -> None:
     effects = plant()
     names = list(effects)
-    alone = collect(confirm_jointly([bench(FakePlace(effects), names)]))
-    together = collect(confirm_jointly([bench(FakePlace(effects), names[i::4]) for i in range(4)]))
+    alone = collect(confirm_jointly([site(FakePlace(effects), names)]))
+    together = collect(confirm_jointly([site(FakePlace(effects), names[i::4]) for i in range(4)]))
     assert {key: without_seconds(one) for key, one in together.items()} == {
         key: without_seconds(one) for key, one in alone.items()
     }
@@ -162,7 +170,7 @@ def test_several_places_say_what_one_says() -> None:
 def call(shares: Sequence[Sequence[float]]) -> set[str]:
     """Which changes are called so that are seen again with these p values, each place its own."""
     effects = [{f"{i} {p}": showing(p) for p in share} for i, share in enumerate(shares)]
-    found = collect(confirm_jointly([bench(FakePlace(one), list(one)) for one in effects]))
+    found = collect(confirm_jointly([site(FakePlace(one), list(one)) for one in effects]))
     return {name for name in found if decided(found, name) is Verdict.SLOWER}
 
 
@@ -184,9 +192,7 @@ def test_a_change_that_its_own_place_would_not_believe_is_believed_with_all() ->
 def test_what_is_final_stays_when_its_place_is_lost_in_screening() -> None:
     effects = {name: steady(name, 0.03 if "slow" in name else 0.0) for name in ("a", "slow", "deadly", "after", "b")}
     mortal = MortalPlace(effects, lambda name, layout: name == "deadly")
-    found = collect(
-        confirm_jointly([bench(mortal, ["a", "slow", "deadly", "after"]), bench(FakePlace(effects), ["b"])])
-    )
+    found = collect(confirm_jointly([site(mortal, ["a", "slow", "deadly", "after"]), site(FakePlace(effects), ["b"])]))
     assert decided(found, "a") is Verdict.SAME
     assert decided(found, "b") is Verdict.SAME
     assert {name: found[name] for name in ("slow", "deadly", "after")} == dict.fromkeys(
@@ -197,7 +203,7 @@ def test_what_is_final_stays_when_its_place_is_lost_in_screening() -> None:
 def test_those_that_remain_are_corrected_for_those_that_remain() -> None:
     effects: dict[str, Effect] = {"weak": showing(0.02), "none": showing(0.9), "calm": steady("calm")}
     mortal = MortalPlace(effects, lambda name, layout: layout >= 6)
-    found = collect(confirm_jointly([bench(FakePlace(effects), ["weak"]), bench(mortal, ["none", "calm"])]))
+    found = collect(confirm_jointly([site(FakePlace(effects), ["weak"]), site(mortal, ["none", "calm"])]))
     assert found["none"] == GONE
     assert decided(found, "calm") is Verdict.SAME
     assert decided(found, "weak") is Verdict.SLOWER
@@ -206,14 +212,14 @@ def test_those_that_remain_are_corrected_for_those_that_remain() -> None:
 def test_what_is_lost_and_held_elsewhere_counts_among_all() -> None:
     effects: dict[str, Effect] = {"weak": showing(0.02), "none": showing(0.9)}
     mortal = MortalPlace(effects, lambda name, layout: layout >= 6)
-    safe = bench(FakePlace(effects), ["weak"])
+    safe = site(FakePlace(effects), ["weak"])
     heard: list[Mapping[Hashable, LostCase]] = []
 
     def deal_again(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
         heard.append(lost)
         return [more(safe, tuple(lost))]
 
-    found = collect(confirm_jointly([safe, bench(mortal, ["none"])], deal_again))
+    found = collect(confirm_jointly([safe, site(mortal, ["none"])], deal_again))
     assert heard == [{"none": GONE}]
     assert {name: decided(found, name) for name in found} == dict.fromkeys(("weak", "none"), Verdict.UNDECIDED)
 
@@ -225,13 +231,13 @@ def test_a_change_that_was_believed_stays_when_its_place_is_lost_afterwards() ->
         lambda name, layout: name == "weak" and all(mortal.visits["weak", fresh] == 2 for fresh in range(6, 12)),
     )
     dealt: list[Sequence[Hashable]] = []
-    safe = bench(FakePlace(effects), [])
+    safe = site(FakePlace(effects), [])
 
     def deal_again(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
         dealt.append(tuple(lost))
         return [more(safe, tuple(lost))]
 
-    found = collect(confirm_jointly([bench(mortal, ["weak", "clear"])], deal_again))
+    found = collect(confirm_jointly([site(mortal, ["weak", "clear"])], deal_again))
     # In the second attempt, which only what was not believed in the first one has.
     assert mortal.is_gone
     assert dealt == [("weak",)]
@@ -244,7 +250,7 @@ def test_what_more_layouts_have_told_stays_when_their_place_is_lost() -> None:
         return (0.012 if layout % 2 else -0.012) + 0.0001 * (number % 3)
 
     mortal = MortalPlace({"moody": moody, "deadly": moody}, lambda name, layout: name == "deadly" and layout >= 6)
-    found = collect(confirm_jointly([bench(mortal, ["moody", "deadly"])]))
+    found = collect(confirm_jointly([site(mortal, ["moody", "deadly"])]))
     assert found["deadly"] == GONE
     timing = found["moody"]
     assert isinstance(timing, Timing)
@@ -257,11 +263,11 @@ def test_a_place_can_be_lost_while_bouts_are_made() -> None:
         raise PlaceLost(GONE.reason)
 
     effects = {"a": steady("a"), "b": steady("b")}
-    safe = bench(FakePlace(effects), ["a"])
-    lost = SiteCases(bench(FakePlace({}), []).experiment, ("b",), prepare)
+    safe = site(FakePlace(effects), ["a"])
+    lost = SiteCases(site(FakePlace({}), []).experiment, ("b",), prepare)
     assert collect(confirm_jointly([safe, lost]))["b"] == GONE
-    safe = bench(FakePlace(effects), ["a"])
-    lost = SiteCases(bench(FakePlace({}), []).experiment, ("b",), prepare)
+    safe = site(FakePlace(effects), ["a"])
+    lost = SiteCases(site(FakePlace({}), []).experiment, ("b",), prepare)
     found = collect(confirm_jointly([safe, lost], lambda gone: [more(safe, tuple(gone))]))
     assert decided(found, "b") is Verdict.SAME
 
@@ -271,7 +277,7 @@ def test_all_places_can_be_lost(layout: int) -> None:
     effects = {f"slow {i}": steady(f"slow {i}", 0.03) for i in range(4)}
     places = [MortalPlace(effects, lambda name, at: at >= layout) for _ in range(2)]
     names = list(effects)
-    assert collect(confirm_jointly([bench(places[0], names[:2]), bench(places[1], names[2:])])) == dict.fromkeys(
+    assert collect(confirm_jointly([site(places[0], names[:2]), site(places[1], names[2:])])) == dict.fromkeys(
         names, GONE
     )
 
@@ -288,14 +294,14 @@ def test_once_stopping_is_requested_all_places_tell_what_they_know() -> None:
         return 0.0
 
     places = [FakePlace({**effects, "b": stopping}) for _ in range(2)]
-    found = collect(confirm_jointly([bench(places[0], ["a", "b"], stop), bench(places[1], ["c", "d"], stop)]))
+    found = collect(confirm_jointly([site(places[0], ["a", "b"], stop), site(places[1], ["c", "d"], stop)]))
     assert sorted(found) == ["a", "b", "c", "d"]
     assert not any(isinstance(one, LostCase) for one in found.values())
     assert places[0].visits["b", 0] + places[0].visits["b", 1] <= 6
 
 
 class SlowPlace(FakePlace):
-    """A place whose visits of some bouts last until they are let go on."""
+    """A place whose visits of some paired_cases last until they are let go on."""
 
     def __init__(self, effects: Mapping[str, Effect | Failures], slow: str) -> None:
         super().__init__(effects)
@@ -315,7 +321,7 @@ def test_nothing_more_is_begun_after_it_was_closed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(joint_timing, "PARTING_S", 0.0)
     effects = {name: steady(name) for name in ("a", "b", "c")}
     places = [SlowPlace(effects, slow) for slow in ("b", "c")]
-    told = confirm_jointly([bench(places[0], ["a", "b"]), bench(places[1], ["c"])])
+    told = confirm_jointly([site(places[0], ["a", "b"]), site(places[1], ["c"])])
     assert next(told)[0] == "a"
     for place in places:
         assert place.is_reached.wait(60)
@@ -334,7 +340,7 @@ def test_threads_are_waited_for_when_it_is_closed() -> None:
     effects |= {name: steady(name) for name in ("first", "second")}
     places = [FakePlace(effects) for _ in range(2)]
     names = list(effects)[:-2]
-    told = confirm_jointly([bench(places[0], ["first", *names[::2]]), bench(places[1], ["second", *names[1::2]])])
+    told = confirm_jointly([site(places[0], ["first", *names[::2]]), site(places[1], ["second", *names[1::2]])])
     assert next(told)[0] in ("first", "second")
     assert set(threading.enumerate()) - before
     told.close()
@@ -348,7 +354,7 @@ def test_what_a_place_lacks_is_an_error_for_all() -> None:
 
     effects = {name: steady(name) for name in ("a", "b")}
     with pytest.raises(SetupError, match=r"No python3\."):
-        collect(confirm_jointly([bench(FakePlace(effects), ["a"]), bench(Lacking(effects), ["b"])]))
+        collect(confirm_jointly([site(FakePlace(effects), ["a"]), site(Lacking(effects), ["b"])]))
 
 
 def test_one_place_has_no_thread_and_several_have_one_each() -> None:
@@ -363,9 +369,9 @@ def test_one_place_has_no_thread_and_several_have_one_each() -> None:
     alone, *several = (Watched(effects) for _ in range(3))
     told: list[threading.Thread] = []
     note: Note = lambda what, done, of: told.append(threading.current_thread())  # noqa: E731
-    collect(confirm_jointly([bench(alone, ["a", "b"])], note=note))
+    collect(confirm_jointly([site(alone, ["a", "b"])], note=note))
     assert alone.threads == {threading.current_thread()}
-    collect(confirm_jointly([bench(place, [name]) for place, name in zip(several, "ab", strict=True)], note=note))
+    collect(confirm_jointly([site(place, [name]) for place, name in zip(several, "ab", strict=True)], note=note))
     assert len({threading.current_thread()}.union(*(place.threads for place in several))) == 3
     # Who shows how far it is need not care for threads.
     assert set(told) == {threading.current_thread()}
@@ -395,9 +401,9 @@ class Fool(SequentialComparison):
         return tuple(p for _, p in self._seen)
 
     def pursue(
-        self, bouts: Mapping[Hashable, PairedCase], attempt: int, note: Note
+        self, paired_cases: Mapping[Hashable, PairedCase], attempt: int, note: Note
     ) -> Iterator[tuple[Hashable, Timing]]:
-        self._to_see += bouts
+        self._to_see += paired_cases
         if self._chance.random() > self._lives:
             raise PlaceLost(GONE.reason)
         self._seen += [(key, self._chance.random()) for key in self._to_see]
@@ -413,7 +419,7 @@ class Fool(SequentialComparison):
     def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
         yield from ((key, Timing(None)) for key in (*self._to_see, *self._called))
 
-    def give_up(self, lost: LostCase) -> Iterator[Told]:
+    def give_up(self, lost: LostCase) -> Iterator[CaseReport]:
         self.is_lost = True
         keys, called = [*self._to_see, *(key for key, _ in self._seen)], self._called
         self._to_see, self._seen, self._called = [], [], []
@@ -424,7 +430,7 @@ class Fool(SequentialComparison):
         raise AssertionError("nobody leaves")
 
 
-def one_by_one(stages: Sequence[Stage[Told]], note: Note, leave: Callable[[], None]) -> Iterator[Told]:
+def one_by_one(stages: Sequence[Stage[CaseReport]], note: Note, leave: Callable[[], None]) -> Iterator[CaseReport]:
     """Without threads, for speed."""
     for stage in stages:
         yield from stage(note)
@@ -464,7 +470,7 @@ def test_in_several_places_no_more_of_what_did_not_change_is_called_changed_than
 
     names = [str(i) for i in range(300)]
     effects = {name: of_layout(name) for name in names}
-    found = collect(confirm_jointly([bench(FakePlace(effects), names[i::4]) for i in range(4)]))
+    found = collect(confirm_jointly([site(FakePlace(effects), names[i::4]) for i in range(4)]))
     called = sum(decided(found, name) in (Verdict.SLOWER, Verdict.FASTER) for name in names)
     assert called / len(names) <= 0.0025 + allowed_error(0.0025, len(names))
     assert any(one.evidence.confirmed is False for one in found.values() if isinstance(one, Timing) and one.evidence)

@@ -1,4 +1,4 @@
-"""Entries of a comparison in several venues: each in one, and in another one if that is lost."""
+"""Entries of a comparison in several sites: each in one, and in another one if that is lost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from tests.places import RAISED, Effect, MortalPlace, bout, steady, verdict
+from tests.places import RAISED, Effect, MortalPlace, paired_case, steady, verdict
 from tests.sample_runs import EAGER
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.experiment import PairSite, Timing
@@ -34,8 +34,8 @@ def name_of(one: ComparedPair) -> str:
     return one.head.args.stmt
 
 
-class FakeVenue:
-    """A venue with a place where nothing runs; effects are found by the statement."""
+class FakeSite:
+    """A site with a place where nothing runs; effects are found by the statement."""
 
     def __init__(self, effects: Mapping[str, Effect], dies: Dies = lambda name, layout: False) -> None:
         self._place = MortalPlace(effects, dies)
@@ -44,7 +44,7 @@ class FakeVenue:
 
     def prepare(self, entries: Sequence[ComparedPair]) -> dict[ComparedPair, PairedCase | Timing]:
         self.log += [name_of(one) for one in entries]
-        return {one: self.known.get(name_of(one)) or bout(name_of(one)) for one in entries}
+        return {one: self.known.get(name_of(one)) or paired_case(name_of(one)) for one in entries}
 
     @property
     def place(self) -> PairSite:
@@ -60,12 +60,10 @@ def plant(number: int) -> dict[str, Effect]:
     return {f"case {i}": steady(f"case {i}", 0.03 if i % 3 == 0 else 0.0) for i in range(number)}
 
 
-def run(
-    effects: Mapping[str, Effect], venues: Sequence[FakeVenue], stop: StopRequest | None = None
-) -> dict[str, Timing]:
+def run(effects: Mapping[str, Effect], sites: Sequence[FakeSite], stop: StopRequest | None = None) -> dict[str, Timing]:
     comparison = Comparison(tuple(entry(name) for name in effects), BASE, HEAD)
     evidence = Evidence()
-    told = list(time_sides(comparison, venues, evidence, stop or StopRequest()))
+    told = list(time_sides(comparison, sites, evidence, stop or StopRequest()))
     assert Counter(told) == Counter(comparison.entries)
     return {name_of(one): timing for one, timing in evidence.timed.items()}
 
@@ -76,14 +74,14 @@ def verdicts(found: Mapping[str, Timing]) -> dict[str, Verdict]:
 
 def test_each_entry_is_timed_in_one_venue_and_all_have_as_many() -> None:
     effects = plant(10)
-    venues = [FakeVenue(effects) for _ in range(3)]
-    found = run(effects, venues)
-    assert sorted(len(venue.log) for venue in venues) == [4, 4, 5]
-    for venue in venues:
-        assert venue.log[-1] == "opened"
-        visited = {name for name, _ in venue._place.visits}
-        assert visited == set(venue.log[:-1])
-    assert verdicts(found) == verdicts(run(effects, [FakeVenue(effects)]))
+    sites = [FakeSite(effects) for _ in range(3)]
+    found = run(effects, sites)
+    assert sorted(len(site.log) for site in sites) == [4, 4, 5]
+    for site in sites:
+        assert site.log[-1] == "opened"
+        visited = {name for name, _ in site._place.visits}
+        assert visited == set(site.log[:-1])
+    assert verdicts(found) == verdicts(run(effects, [FakeSite(effects)]))
     assert set(verdicts(found).values()) == {Verdict.SAME, Verdict.SLOWER}
 
 
@@ -99,46 +97,46 @@ def test_hands_are_the_same_each_time_and_in_order() -> None:
 
 def test_what_cannot_be_held_is_told_and_no_place_is_opened_for_it() -> None:
     effects = {"compiles": steady("compiles"), "broken": steady("broken")}
-    venue = FakeVenue(effects)
-    venue.known = {"compiles": Timing(None, (NotTimed("compiles"),)), "broken": Timing(None, failures=RAISED)}
-    assert run(effects, [venue]) == venue.known
-    assert "opened" not in venue.log
+    site = FakeSite(effects)
+    site.known = {"compiles": Timing(None, (NotTimed("compiles"),)), "broken": Timing(None, failures=RAISED)}
+    assert run(effects, [site]) == site.known
+    assert "opened" not in site.log
 
 
-# --- venues that are lost ----------------------------------------------------------------------------
+# --- sites that are lost ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", [0, 6])
 def test_what_is_lost_with_its_venue_is_timed_in_the_others(layout: int) -> None:
     effects = plant(12)
-    venues = [FakeVenue(effects), FakeVenue(effects, lambda name, at: at >= layout), FakeVenue(effects)]
-    found = run(effects, venues)
-    assert verdicts(found) == verdicts(run(effects, [FakeVenue(effects)]))
-    mortal = {name for name in venues[1].log if name != "opened"}
-    again = {name for name in mortal for venue in (venues[0], venues[2]) if name in venue.log}
+    sites = [FakeSite(effects), FakeSite(effects, lambda name, at: at >= layout), FakeSite(effects)]
+    found = run(effects, sites)
+    assert verdicts(found) == verdicts(run(effects, [FakeSite(effects)]))
+    mortal = {name for name in sites[1].log if name != "opened"}
+    again = {name for name in mortal for site in (sites[0], sites[2]) if name in site.log}
     assert again == (mortal if layout == 0 else {name for name in mortal if verdicts(found)[name] is Verdict.SLOWER})
-    assert all("opened" in venue.log for venue in venues)
+    assert all("opened" in site.log for site in sites)
 
 
 def test_a_venue_can_be_lost_before_anything_is_timed_there() -> None:
-    class Unprepared(FakeVenue):
+    class Unprepared(FakeSite):
         def prepare(self, entries: Sequence[ComparedPair]) -> dict[ComparedPair, PairedCase | Timing]:
             raise PlaceLost("It is gone.")
 
-    class Unopened(FakeVenue):
+    class Unopened(FakeSite):
         @property
         def place(self) -> PairSite:
             raise PlaceLost("It is gone.")
 
     effects = plant(9)
-    found = run(effects, [Unprepared(effects), FakeVenue(effects), Unopened(effects)])
-    assert verdicts(found) == verdicts(run(effects, [FakeVenue(effects)]))
+    found = run(effects, [Unprepared(effects), FakeSite(effects), Unopened(effects)])
+    assert verdicts(found) == verdicts(run(effects, [FakeSite(effects)]))
 
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_with_no_venue_left_that_is_what_is_told(number: int) -> None:
     effects = plant(4)
-    found = run(effects, [FakeVenue(effects, lambda name, layout: True) for _ in range(number)])
+    found = run(effects, [FakeSite(effects, lambda name, layout: True) for _ in range(number)])
     for timing in found.values():
         assert timing.evidence is None
         assert [one.side for one in timing.failures] == list(Side)
@@ -150,14 +148,14 @@ def test_with_no_venue_left_that_is_what_is_told(number: int) -> None:
 
 def test_what_takes_one_venue_down_after_the_other_is_not_given_to_all_of_them() -> None:
     effects = plant(20)
-    venues = [FakeVenue(effects, lambda name, layout: name == "case 7") for _ in range(MOST_TRIES + 2)]
-    found = run(effects, venues)
+    sites = [FakeSite(effects, lambda name, layout: name == "case 7") for _ in range(MOST_TRIES + 2)]
+    found = run(effects, sites)
     assert f"{MOST_TRIES} times in a row" in found.pop("case 7").failures[0].failure.message
-    expected = verdicts(run(effects, [FakeVenue(effects)]))
+    expected = verdicts(run(effects, [FakeSite(effects)]))
     del expected["case 7"]
     assert verdicts(found) == expected
-    assert sum(venue._place.is_gone for venue in venues) == MOST_TRIES
-    assert sum("case 7" in venue.log for venue in venues) == MOST_TRIES
+    assert sum(site._place.is_gone for site in sites) == MOST_TRIES
+    assert sum("case 7" in site.log for site in sites) == MOST_TRIES
 
 
 def test_once_stopping_is_requested_nothing_is_dealt_again() -> None:
@@ -167,7 +165,7 @@ def test_once_stopping_is_requested_nothing_is_dealt_again() -> None:
         stop.request()
         return True
 
-    venues = [FakeVenue(effects, dies), FakeVenue(effects, dies)]
-    found = run(effects, venues, stop)
+    sites = [FakeSite(effects, dies), FakeSite(effects, dies)]
+    found = run(effects, sites, stop)
     assert set(found.values()) == {Timing(None)}
-    assert sum(len(venue.log) for venue in venues) == 6 + 2
+    assert sum(len(site.log) for site in sites) == 6 + 2

@@ -1,4 +1,4 @@
-"""This machine as a venue: what it makes of entries, and in which order it has what it needs. Nothing is started."""
+"""This machine as a site: what it makes of entries, and in which order it has what it needs. Nothing is started."""
 
 from __future__ import annotations
 
@@ -42,32 +42,32 @@ def open_venue(*entries: ComparedPair, stop: StopRequest | None = None, heard: l
 
 def test_python_becomes_a_bout_and_what_compiles_is_not_timed() -> None:
     plain, compiled = ComparedPair(PLAIN, PLAIN), ComparedPair(COMPILED, COMPILED)
-    venue: TimingSite = open_venue(plain, compiled)
-    prepared = venue.prepare([plain, compiled])
+    site: TimingSite = open_venue(plain, compiled)
+    prepared = site.prepare([plain, compiled])
     bout = prepared[plain]
     assert isinstance(bout, PairedCase)
     assert (bout.base.stmt, bout.head.setup, bout.base.threads) == ("x + y", "x = y = 1", 2)
     assert prepared[compiled] == Timing(None, (NotTimed("compiles"),))
-    venue.close()
+    site.close()
 
 
 def test_only_the_entries_that_are_given_are_prepared() -> None:
     plain, other = ComparedPair(PLAIN, PLAIN), ComparedPair(PLAIN, COMPILED)
-    venue = open_venue(plain, other)
-    assert list(venue.prepare([other])) == [other]
-    assert list(venue.prepare([plain])) == [plain]
-    venue.close()
+    site = open_venue(plain, other)
+    assert list(site.prepare([other])) == [other]
+    assert list(site.prepare([plain])) == [plain]
+    site.close()
 
 
 def test_what_a_side_lacks_is_a_failure_of_that_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TORCHMARK_CACHE", str(tmp_path))
     # The head runs plain Python here, which takes nothing.
     native = ComparedPair(NATIVE, PLAIN)
-    venue = open_venue(native)
-    timing = venue.prepare([native])[native]
+    site = open_venue(native)
+    timing = site.prepare([native])[native]
     assert isinstance(timing, Timing)
     assert [(one.side, one.failure.kind) for one in timing.failures] == [(Side.BASE, FailureKind.MISSING)]
-    venue.close()
+    site.close()
 
 
 class FakeTurns:
@@ -99,17 +99,17 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_machine_is_claimed_when_the_place_is_asked_for_and_left_at_the_end(log: list[str]) -> None:
     plain = ComparedPair(PLAIN, PLAIN)
     heard: list[str] = []
-    venue = open_venue(plain, heard=heard)
-    venue.prepare([plain])
+    site = open_venue(plain, heard=heard)
+    site.prepare([plain])
     assert log == []
     FakeTurns.questions = 2
-    place = venue.place
+    place = site.place
     assert isinstance(place, PairedWorkers)
     assert log == ["claim"] * 3
     assert heard == ["waiting"] * 2
-    assert venue.place is place
-    venue.close()
-    venue.close()
+    assert site.place is place
+    site.close()
+    site.close()
     assert log == ["claim"] * 3 + ["leave", "close"]
 
 
@@ -117,7 +117,7 @@ def test_nobody_waits_for_the_machine_once_stopping_is_requested(log: list[str])
     FakeTurns.questions = 1_000_000
     stop = StopRequest()
     stop.request()
-    venue = open_venue(ComparedPair(PLAIN, PLAIN), stop=stop)
-    assert venue.place.layouts == ()
-    venue.close()
+    site = open_venue(ComparedPair(PLAIN, PLAIN), stop=stop)
+    assert site.place.layouts == ()
+    site.close()
     assert log == ["claim", "leave", "close"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.places import FakePlace, bout, steady
+from tests.places import FakePlace, paired_case, steady
 from tests.sample_runs import EAGER
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
@@ -36,7 +36,7 @@ class FakeSite:
 
     def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
         assert not self.is_closed
-        return {entry: bout(entry.head.args.stmt) for entry in entries}
+        return {entry: paired_case(entry.head.args.stmt) for entry in entries}
 
     def close(self) -> None:
         self.is_closed = True

@@ -14,7 +14,7 @@ from torchmark.stats.layered import MEDIAN_FACTOR, Layered, combine_layouts, sta
 from torchmark.stats.order import quantile
 
 # False discoveries among changes that were seen again. Fresh layouts know nothing of why a case was chosen, so the p
-# values of the chosen ones alone may be handed to `benjamini_hochberg`. It accepts none above this rate: a case that
+# values of the chosen ones alone may be given to `benjamini_hochberg`. It accepts none above this rate: a case that
 # did not change is called changed with a probability of at most alpha times this, 0.25 %; simulated, below 0.1 %.
 CONFIRM_RATE = 0.05
 # A layout can put either side into one of two modes, up to 3 % apart. Where layouts do not match, a quarter of them has
@@ -82,7 +82,7 @@ def fewest_layouts(error: float) -> int:
 def look(visits: Visits, rule: StoppingRule) -> Look:
     """What may be said now: a change, the same, or nothing yet.
 
-    >>> look([[0.020, 0.021], [0.022, 0.022], [0.021, 0.019]], Rule()).verdict
+    >>> look([[0.020, 0.021], [0.022, 0.022], [0.021, 0.019]], StoppingRule()).verdict
     <Verdict.SLOWER: 'slower'>
     """
     found = combine_layouts(visits, rule.confidence)

@@ -39,7 +39,7 @@ VISIT_S = 0.06
 # Pairs with a page fault are left out, if that leaves so many.
 ENOUGH_PAIRS = 20
 
-# One process in twelve is slower than its brothers for all its life, by 2 to 3 %: by chance its pages lie badly in real
+# One process in twelve is slower than the others until it ends, by 2 to 3 %: by chance its pages lie badly in real
 # memory. A visit is taken for one of these if it is so far from those of other layouts, and so many times as far as
 # half of these are.
 FAR_OFF = 0.01
@@ -67,9 +67,9 @@ def choose_pace(run_s: float) -> BlockPlan:
     """How to cut blocks of a statement one run of which takes so long, at best, on the slower side.
 
     >>> choose_pace(1e-6)
-    Pace(number=45, warm=34, pairs=40)
+    BlockPlan(number=45, warm=34, pairs=40)
     >>> choose_pace(1e-3)
-    Pace(number=1, warm=1, pairs=15)
+    BlockPlan(number=1, warm=1, pairs=15)
     """
     run_s = max(run_s, 1e-9)
     number = max(1, round(BLOCK_S / run_s))

@@ -21,7 +21,18 @@ from torchmark.files import is_ours_by
 from torchmark.model.outcome import Activity, Begun, Event, Failure, FailureKind, Outcome
 from torchmark.model.plan import Order, Plan
 from torchmark.runner.backend import StopRequest
-from torchmark.runner.cluster.board import Board, Done, GivenUp, Lot, Parcel, Returned, Sent, SetAside, Told, pack
+from torchmark.runner.cluster.batches import (
+    Batch,
+    BatchQueue,
+    Done,
+    GivenUp,
+    KindGroup,
+    Report,
+    Returned,
+    Sent,
+    SetAside,
+    pack,
+)
 from torchmark.runner.cluster.dispatch import Dispatcher
 from torchmark.runner.cluster.protocol import Fleet, InputTimed, Measured, Race, RunSetup
 from torchmark.runner.cluster.remote_pairs import LibraryStore, RemotePairs
@@ -35,13 +46,13 @@ class ClusterBackend:
     def __init__(
         self,
         open_fleet: Callable[[Plan], tuple[Fleet, RunSetup]],
-        tell: Callable[[str], None] = lambda _: None,
+        notify: Callable[[str], None] = lambda _: None,
         *,
         together: bool = False,
     ) -> None:
-        """`open_fleet` connects; `tell` hears what users should know; `together` keeps all orders in one place."""
+        """`open_fleet` connects; `notify` hears what users should know; `together` keeps all orders in one place."""
         self._open_fleet = open_fleet
-        self._tell = tell
+        self._notify = notify
         self._together = together
         self._fleet: Fleet | None = None
         self._dispatcher: Dispatcher | None = None
@@ -55,45 +66,45 @@ class ClusterBackend:
     def open(self, plan: Plan) -> None:
         """Connect, and ask all nodes what they are like. SetupError if none can measure."""
         if self._fleet is None:
-            self._fleet, outset = self._open_fleet(plan)
-            self._dispatcher = Dispatcher(self._fleet, outset)
+            self._fleet, run_setup = self._open_fleet(plan)
+            self._dispatcher = Dispatcher(self._fleet, run_setup)
         assert self._dispatcher is not None
         for aside in self._dispatcher.open():
-            self._tell(_word(aside))
+            self._notify(_word(aside))
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
         """Carry out orders; see `Backend`."""
         assert self._dispatcher is not None
-        board = Board(pack(plan, orders, together=self._together))
-        for told in self._dispatcher.run(board, stop):
-            yield from self._translate(told, plan)
+        batch_queue = BatchQueue(pack(plan, orders, together=self._together))
+        for report in self._dispatcher.run(batch_queue, stop):
+            yield from self._translate(report, plan)
 
     def race(
         self, races: Sequence[Race], stop: StopRequest, *, alike: bool
     ) -> Generator[tuple[Race, InputTimed], None, None]:
         """Time statements on inputs, each with a node for itself; all on nodes of one kind where that is `alike`."""
         assert self._dispatcher is not None
-        common = Lot()
-        board = Board(Parcel(common if alike else Lot(), alone=True, body=race) for race in races)
-        for told in self._dispatcher.run(board, stop):
-            if isinstance(told, SetAside):
-                self._tell(_word(told))
-            elif isinstance(told, Returned):
-                assert isinstance(told.parcel.body, Race)
-                assert isinstance(told.reply, InputTimed)
-                yield told.parcel.body, told.reply
-            elif isinstance(told, GivenUp):
-                assert isinstance(told.parcel.body, Race)
-                failure = Failure(FailureKind.WORKER_DIED, told.message)
-                yield told.parcel.body, InputTimed(failure, None, None)
+        common = KindGroup()
+        batch_queue = BatchQueue(Batch(common if alike else KindGroup(), alone=True, request=race) for race in races)
+        for report in self._dispatcher.run(batch_queue, stop):
+            if isinstance(report, SetAside):
+                self._notify(_word(report))
+            elif isinstance(report, Returned):
+                assert isinstance(report.batch.request, Race)
+                assert isinstance(report.reply, InputTimed)
+                yield report.batch.request, report.reply
+            elif isinstance(report, GivenUp):
+                assert isinstance(report.batch.request, Race)
+                failure = Failure(FailureKind.WORKER_DIED, report.message)
+                yield report.batch.request, InputTimed(failure, None, None)
 
-    def open_courts(self) -> list[RemotePairs]:
-        """Every node that can measure, for duels: each is for these alone from now on."""
+    def open_remote_pairs(self) -> list[RemotePairs]:
+        """Every node that can measure, to time pairs on: each is for these alone from now on."""
         assert self._dispatcher is not None
         assert self._fleet is not None
         self._dispatcher.clear()
-        depot = LibraryStore(self._fleet)
-        return [RemotePairs(self._fleet, member, depot) for member in self._dispatcher.usable]
+        library_store = LibraryStore(self._fleet)
+        return [RemotePairs(self._fleet, member, library_store) for member in self._dispatcher.usable]
 
     def close(self) -> None:
         """End all actors, at once."""
@@ -101,25 +112,27 @@ class ClusterBackend:
         if fleet is not None:
             fleet.close()
 
-    def _translate(self, told: Told, plan: Plan) -> Iterator[Event]:
+    def _translate(self, report: Report, plan: Plan) -> Iterator[Event]:
         now = time.time()
-        if isinstance(told, SetAside):
-            self._tell(_word(told))
-        elif isinstance(told, Sent):
-            yield from (Begun(order, order.target) for order in told.parcel.orders)
-        elif isinstance(told, Returned):
-            yield from _list_outcomes(told, now)
-        elif isinstance(told, GivenUp):
-            failure = Failure(FailureKind.WORKER_DIED, told.message)
-            yield from (Outcome(order, failure, now, now) for order in told.parcel.orders)
-        elif isinstance(told, Done):
-            yield Activity(kind=told.kind, target=plan.targets[0], began=now - told.seconds, ended=now, size=told.size)
+        if isinstance(report, SetAside):
+            self._notify(_word(report))
+        elif isinstance(report, Sent):
+            yield from (Begun(order, order.target) for order in report.batch.orders)
+        elif isinstance(report, Returned):
+            yield from _list_outcomes(report, now)
+        elif isinstance(report, GivenUp):
+            failure = Failure(FailureKind.WORKER_DIED, report.message)
+            yield from (Outcome(order, failure, now, now) for order in report.batch.orders)
+        elif isinstance(report, Done):
+            yield Activity(
+                kind=report.kind, target=plan.targets[0], began=now - report.seconds, ended=now, size=report.size
+            )
 
 
-def _list_outcomes(told: Returned, now: float) -> Iterator[Outcome]:
-    """One outcome for each order of the parcel, whatever a node has returned."""
-    orders = told.parcel.orders
-    outcomes = told.reply.outcomes if isinstance(told.reply, Measured) else ()
+def _list_outcomes(report: Returned, now: float) -> Iterator[Outcome]:
+    """One outcome for each order of the batch, whatever a node has returned."""
+    orders = report.batch.orders
+    outcomes = report.reply.outcomes if isinstance(report.reply, Measured) else ()
     if all(isinstance(one, Outcome) for one in outcomes) and [one.order for one in outcomes] == list(orders):
         yield from outcomes
         return
@@ -131,15 +144,15 @@ def _word(aside: SetAside) -> str:
     return f"The node {aside.node} is not used. {aside.reason}"
 
 
-Open = Callable[[Plan], tuple[Fleet, RunSetup]]
-Tell = Callable[[str], None]
+OpenFleet = Callable[[Plan], tuple[Fleet, RunSetup]]
+Notify = Callable[[str], None]
 
 # Ray's own words for addresses: the cluster that runs on this machine, and a new one.
 RUNNING, NEW = "auto", "local"
 # A name of a host has 253 characters at most.
 LONGEST_ADDRESS = 300
 # How long a cluster may take to open a connection.
-KNOCKING_S = 10.0
+PROBE_S = 10.0
 # A slot keeps workers of up to this size: see docs/clusters.md.
 SLOT_BYTES = 2 << 30
 # How often, and how long apart, what Ray has left is removed: its processes take some tenths of a second to end.
@@ -151,22 +164,22 @@ def open_ray(
     environ: Mapping[str, str] = os.environ,
     *,
     aligned: bool = False,
-    tell: Tell = lambda _: None,
-) -> Open:
-    """How to connect, for a back end; `tell` hears if a cluster is started. SetupError if Ray is not installed."""
+    notify: Notify = lambda _: None,
+) -> OpenFleet:
+    """How to connect, for a back end; `notify` hears if a cluster is started. SetupError if Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
         raise SetupError("Ray is not installed:", missing="ray", advice="pip install 'torchmark[ray]'.")
 
     def connect(plan: Plan) -> tuple[Fleet, RunSetup]:
         # Before Ray is loaded: it adds to the path that modules are found by, whose length is counted.
-        outset = make_outset(plan, environ, aligned=aligned)
+        run_setup = make_run_setup(plan, environ, aligned=aligned)
         found = choose_address(address, environ)
-        return (_start(outset, tell) if found is None else _join(found, outset)), outset
+        return (_start(run_setup, notify) if found is None else _join(found, run_setup)), run_setup
 
     return connect
 
 
-def make_outset(plan: Plan, environ: Mapping[str, str], *, aligned: bool = False) -> RunSetup:
+def make_run_setup(plan: Plan, environ: Mapping[str, str], *, aligned: bool = False) -> RunSetup:
     """What nodes have to know to measure as this process would."""
     variables = tuple(sorted((name, value) for name, value in environ.items() if travels(name)))
     return RunSetup(
@@ -225,7 +238,7 @@ def _read_note(environ: Mapping[str, str]) -> str | None:
 def _is_refused(address: str) -> bool:
     """Whether nothing listens there any more: Ray leaves the note behind when a cluster ends."""
     try:
-        _knock(address)
+        _probe(address)
     except ConnectionRefusedError:
         return True
     except OSError:
@@ -234,33 +247,35 @@ def _is_refused(address: str) -> bool:
     return False
 
 
-def _knock(address: str) -> None:
+def _probe(address: str) -> None:
     """See whether anybody is there: Ray itself waits for minutes until it says that nobody is."""
     host, _, port = address.rpartition(":")
     if host and port.isdigit():
-        with socket.create_connection((host.strip("[]"), int(port)), KNOCKING_S):
+        with socket.create_connection((host.strip("[]"), int(port)), PROBE_S):
             pass
 
 
-def _join(address: str, outset: RunSetup) -> Fleet:
+def _join(address: str, run_setup: RunSetup) -> Fleet:
     with _explaining(
         f"There is no Ray cluster to be found at {address}:",
         "Start one with 'ray start --head --resources=...', name another one with --address, "
         f"or start one for this command with --address {NEW}.",
     ):
         if not address.startswith("ray://"):
-            _knock(address)
+            _probe(address)
         module = _load()
         module.connect(address)
-    fleet: Fleet = module.RayFleet(outset)
+    fleet: Fleet = module.RayFleet(run_setup)
     return fleet
 
 
-def _start(outset: RunSetup, tell: Tell) -> Fleet:
+def _start(run_setup: RunSetup, notify: Notify) -> Fleet:
     """A cluster for this command alone, which ends with the fleet, or else with this process."""
     cores, slots = count_slots()
     size = "1 slot" if slots == 1 else f"{slots} slots"
-    tell(f"No running Ray cluster is joined: a local one with {size} is started on 127.0.0.1, and stopped at the end.")
+    notify(
+        f"No running Ray cluster is joined: a local one with {size} is started on 127.0.0.1, and stopped at the end."
+    )
     # Short, since names of sockets in it may have a hundred letters; and unknown to others, who thus do not join it.
     folder = tempfile.TemporaryDirectory(prefix="tm-ray-", dir="/tmp", ignore_cleanup_errors=True)
     with contextlib.ExitStack() as stack:
@@ -275,7 +290,7 @@ def _start(outset: RunSetup, tell: Tell) -> Fleet:
         module = _load()
         module.start(folder.name, cores, slots)
         stack.pop_all()
-    fleet: Fleet = module.RayFleet(outset, at_end=functools.partial(_remove, folder))
+    fleet: Fleet = module.RayFleet(run_setup, at_end=functools.partial(_remove, folder))
     return fleet
 
 
@@ -296,7 +311,7 @@ def count_slots() -> tuple[int, int]:
 
 
 def _make_variables(folder: Path) -> dict[str, str]:
-    """What Ray has to find in its environment. None of it is handed on to workers: see `runner/spec.py`."""
+    """What Ray has to find in its environment. None of it is passed on to workers: see `runner/spec.py`."""
     # Every user of this machine can reach loopback, and whoever has this token can run anything. Without a place that
     # is named, Ray would leave one in the user's home.
     token = folder / "token"

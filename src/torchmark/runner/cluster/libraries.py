@@ -61,7 +61,7 @@ _DAMAGED = Failure(
 )
 
 
-class LibraryShelf:
+class LibraryFolder:
     """A folder of libraries from elsewhere, by their content. All processes of a node share it."""
 
     def __init__(self, folder: Path, fetch: Callable[[object], bytes]) -> None:
@@ -72,16 +72,16 @@ class LibraryShelf:
         self._verdicts: dict[tuple[int, int, int], bool] = {}
 
     def unpack(
-        self, snippets: Sequence[Snippet], target: Target, outfits: Sequence[LibrarySet]
+        self, snippets: Sequence[Snippet], target: Target, library_sets: Sequence[LibrarySet]
     ) -> dict[Snippet, Compiled | Failure]:
         """Those of the snippets that came compiled."""
         found: dict[Snippet, Compiled | Failure] = {}
-        for outfit in outfits:
-            wares = dict(outfit.wares).get(target, {})
+        for library_set in library_sets:
+            by_target = dict(library_set.by_target).get(target, {})
             for snippet in snippets:
-                one = wares.get(snippet)
+                one = by_target.get(snippet)
                 if isinstance(one, PackedLibrary):
-                    path = self._place(one.content, outfit.contents)
+                    path = self._place(one.content, library_set.contents)
                     found[snippet] = _DAMAGED if path is None else Compiled(str(path), one.key)
                 elif one is not None:
                     found[snippet] = one
@@ -124,21 +124,25 @@ class LibraryShelf:
         return self._verdicts[identity]
 
 
-class LibrarySupply:
+class LibraryBuilder:
     """Compiled C++ for one target: what came compiled, and the rest compiled here. Keeps what it gave."""
 
     def __init__(
-        self, shelf: LibraryShelf, target: Target, outfits: Sequence[LibrarySet], environ: Mapping[str, str]
+        self,
+        library_folder: LibraryFolder,
+        target: Target,
+        library_sets: Sequence[LibrarySet],
+        environ: Mapping[str, str],
     ) -> None:
-        self._shelf = shelf
+        self._library_folder = library_folder
         self._target = target
-        self._outfits = outfits
+        self._library_sets = library_sets
         self._environ = environ
         self.made: dict[Snippet, Compiled | Failure] = {}
 
     def build(self, snippets: Sequence[Snippet], sdk: Sdk, jobs: int) -> Mapping[Snippet, Compiled | Failure]:
         """All of these. A text with a path in it may be another one on another node, and is compiled there."""
-        came = self._shelf.unpack(snippets, self._target, self._outfits)
+        came = self._library_folder.unpack(snippets, self._target, self._library_sets)
         missing = [snippet for snippet in snippets if snippet not in came]
         self.made |= came
         if missing:

@@ -62,12 +62,12 @@ class Build:
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """Carry out these orders. `cases` are theirs and those that they are held to; `outfits` have compiled C++."""
+    """Carry out these orders. `cases` are theirs and those that they are held to."""
 
     orders: tuple[Order, ...]
     cases: tuple[Case, ...]
-    outfits: tuple[object, ...] = ()
-    """What the fleet has given for shared `Outfit` values."""
+    library_sets: tuple[object, ...] = ()
+    """What the fleet has given for shared `LibrarySet` values, which have compiled C++."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,19 +81,19 @@ class Race:
 
 @dataclasses.dataclass(frozen=True)
 class PreparePairs:
-    """Make what both sides of these pairs of cases run. Opens the arena where they are held against each other."""
+    """Make what both sides of these pairs of cases run. Makes the workers that they are timed by."""
 
     pairs: tuple[tuple[Case, Case], ...]
     base: Target
     head: Target
     together: bool
     timeout_s: float
-    outfits: tuple[object, ...] = ()
+    library_sets: tuple[object, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class StartLayouts:
-    """Have more layouts of memory in the arena."""
+    """Start workers in more layouts of memory."""
 
     layouts: tuple[int, ...]
 
@@ -102,7 +102,7 @@ class StartLayouts:
 class TimeOneRun:
     """How long does a run take on each side?"""
 
-    bout: PairedCase
+    paired_case: PairedCase
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,11 +110,11 @@ class VisitPair:
     """Have both sides run in turns in one layout."""
 
     layout: int
-    bout: PairedCase
+    paired_case: PairedCase
     pace: BlockPlan
 
 
-Body: TypeAlias = Survey | Canary | Build | Measure | Race | PreparePairs | StartLayouts | TimeOneRun | VisitPair
+Request: TypeAlias = Survey | Canary | Build | Measure | Race | PreparePairs | StartLayouts | TimeOneRun | VisitPair
 
 
 # --- what is answered --------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Surveyed:
 
 
 @dataclasses.dataclass(frozen=True)
-class Heard:
+class CanaryCounted:
     """What the canary takes here, and where it was counted, in the order of the targets."""
 
     counts: tuple[int, ...]
@@ -156,15 +156,15 @@ class PackedLibrary:
 class Built:
     """What became of the C++ of some cases, by target; and the libraries by the hash of their content."""
 
-    wares: tuple[tuple[Target, Mapping[Snippet, PackedLibrary | Failure]], ...]
+    by_target: tuple[tuple[Target, Mapping[Snippet, PackedLibrary | Failure]], ...]
     contents: Mapping[str, bytes]
 
 
 @dataclasses.dataclass(frozen=True)
 class LibrarySet:
-    """The same as it is handed to those who measure: `contents` are what the fleet has given for shared libraries."""
+    """The same as it is sent to those who measure: `contents` are what the fleet has given for shared libraries."""
 
-    wares: tuple[tuple[Target, Mapping[Snippet, PackedLibrary | Failure]], ...]
+    by_target: tuple[tuple[Target, Mapping[Snippet, PackedLibrary | Failure]], ...]
     contents: Mapping[str, object]
 
 
@@ -185,10 +185,10 @@ class InputTimed:
 
 
 @dataclasses.dataclass(frozen=True)
-class BoutsPrepared:
-    """A bout for each pair, or which sides fail."""
+class PairsPrepared:
+    """What is timed for each pair of cases, or which sides fail."""
 
-    bouts: tuple[PairedCase | tuple[SideFailure, ...], ...]
+    paired_cases: tuple[PairedCase | tuple[SideFailure, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,13 +220,13 @@ class RequestRefused:
     message: str
 
 
-Reply: TypeAlias = (
+NodeReply: TypeAlias = (
     Surveyed
-    | Heard
+    | CanaryCounted
     | Built
     | Measured
     | InputTimed
-    | BoutsPrepared
+    | PairsPrepared
     | LayoutsStarted
     | OneRunTimed
     | Visited
@@ -241,13 +241,13 @@ class Listed:
     id: str
     name: str
     slots: int
-    """How many posts may share it."""
+    """How many actors may share it."""
 
 
 class Loss(enum.Enum):
     """What is gone."""
 
-    POST = "post"
+    ACTOR = "actor"
     """The process that measured, as far as can be told."""
     NODE = "node"
     OBJECT = "object"
@@ -256,17 +256,17 @@ class Loss(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Replied:
-    """The answer to what was sent with this ticket."""
+    """The answer to the request with this id."""
 
-    ticket: int
-    reply: Reply
+    request_id: int
+    reply: NodeReply
 
 
 @dataclasses.dataclass(frozen=True)
 class Lost:
-    """There will be no answer to that ticket."""
+    """There will be no answer to the request with this id."""
 
-    ticket: int
+    request_id: int
     loss: Loss
     message: str
 
@@ -283,20 +283,20 @@ class Fleet(Protocol):
     def list_nodes(self) -> Sequence[Listed]:
         """Those that are there."""
 
-    def open_post(self, node: str, *, alone: bool) -> int:
-        """Begin to have a process that measures on a node: in one of its slots, or with the node for itself."""
+    def open_actor(self, node: str, *, alone: bool) -> int:
+        """Start a process that measures on a node: in one of its slots, or with the node for itself."""
 
-    def close_post(self, post: int) -> None:
+    def close_actor(self, actor: int) -> None:
         """End it at once. What it was sent has no answer then, and no notice either."""
 
-    def send(self, post: int, body: Body) -> int:
-        """Ask a post for something; the ticket that its answer will have. A post does one thing after the other."""
+    def send(self, actor: int, request: Request) -> int:
+        """Ask an actor for something; the id that its answer will have. An actor does one thing after the other."""
 
-    def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
-        """Ask a post for something, and wait for the answer, but no longer than that. For any thread."""
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
+        """Ask an actor for something, and wait for the answer, but no longer than that. For any thread."""
 
     def share(self, value: object) -> object:
-        """Make something large available to all posts; what stands for it in what is sent."""
+        """Make something large available to all actors; what stands for it in what is sent."""
 
     def wait(self, timeout_s: float) -> Sequence[Notice]:
         """What has happened, as soon as anything has, or nothing after so long."""
@@ -305,8 +305,8 @@ class Fleet(Protocol):
         """End everything, at once."""
 
 
-# How long nodes that have been heard wait for the others before they decide without them who is right. Starting what
-# counts takes 20 seconds, on a busy machine several times that.
+# How long nodes whose canary was counted wait for the others, before it is decided without them what is right. Starting
+# what counts takes 20 seconds, on a busy machine several times that.
 PATIENCE_S = 120.0
 # Variables that say where things are. They are each node's own.
 PLACES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "TORCH_HOME", "TORCH_EXTENSIONS_DIR")
@@ -323,9 +323,9 @@ class MachineKind:
         return [trait for trait in self.traits if trait not in other.traits]
 
 
-def classify(surveyed: Surveyed, heard: Heard | None, *, timing: bool) -> MachineKind:
+def classify(surveyed: Surveyed, canary: CanaryCounted | None, *, timing: bool) -> MachineKind:
     """The kind of a node, by those that count there if some do. The processor matters only where anything is timed."""
-    environments = surveyed.environments if heard is None else heard.environments
+    environments = surveyed.environments if canary is None else canary.environments
     traits = [
         f"libc {surveyed.libc}",
         f"cache path of {len(surveyed.cache)} letters",
@@ -359,14 +359,14 @@ class OddNode:
 
 
 class Admission:
-    """All nodes that have been heard, by kind."""
+    """All nodes that have counted the canary, by kind."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[MachineKind, tuple[int, ...], float]] = {}
         self._expected: dict[MachineKind, tuple[int, ...]] = {}
 
     def add(self, node: str, kind: MachineKind, counts: tuple[int, ...], now: float) -> None:
-        """A node has been heard, perhaps not for the first time."""
+        """A node has counted the canary, perhaps not for the first time."""
         *_, since = self._waiting.get(node, (now,))
         self._waiting[node] = kind, counts, since
 
@@ -382,17 +382,17 @@ class Admission:
     def settle(self, silent: int, now: float) -> tuple[dict[str, MachineKind], list[OddNode]]:
         """Those that may measure from now on, and those that are set aside.
 
-        While so many are `silent` that may still be heard, it may be open what most of a kind count. Its nodes wait
+        While so many are `silent` that may still count it, it may be open what most of a kind count. Its nodes wait
         then, but not for longer than their patience. Where it is known, nobody waits.
         """
         by_kind: dict[MachineKind, list[tuple[tuple[int, ...], float]]] = {}
         for kind, counts, since in self._waiting.values():
             by_kind.setdefault(kind, []).append((counts, since))
-        for kind, heard in by_kind.items():
-            usual, number = Counter(counts for counts, _ in heard).most_common(1)[0]
-            is_over = now - min(since for _, since in heard) >= PATIENCE_S
-            if kind not in self._expected and (is_over or not silent or 2 * number > len(heard) + silent):
-                # Of equally many, the first: somebody has to be believed, and that others differ is told.
+        for kind, counted in by_kind.items():
+            usual, number = Counter(counts for counts, _ in counted).most_common(1)[0]
+            is_over = now - min(since for _, since in counted) >= PATIENCE_S
+            if kind not in self._expected and (is_over or not silent or 2 * number > len(counted) + silent):
+                # Of equally many, the first: one has to be taken as right, and that others differ is reported.
                 self._expected[kind] = usual
         fit: dict[str, MachineKind] = {}
         odd: list[OddNode] = []

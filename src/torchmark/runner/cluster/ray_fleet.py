@@ -1,6 +1,6 @@
-"""A Ray cluster as a fleet: an actor for each post, on the node it was opened for.
+"""A Ray cluster as a fleet: actors of Ray, each on the node it was opened for.
 
-The only module that knows Ray. Nodes offer slots as a custom resource; a post takes one of them and a processor, one
+The only module that knows Ray. Nodes offer slots as a custom resource; an actor takes one of them and a processor, one
 that is alone takes all of them and all processors, so that Ray itself keeps others away.
 """
 
@@ -20,8 +20,8 @@ from ray.exceptions import GetTimeoutError, ObjectLostError, OwnerDiedError, Ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from torchmark.errors import SetupError
-from torchmark.runner.cluster.protocol import Body, Listed, Loss, Lost, Notice, Replied, Reply, RunSetup
-from torchmark.runner.cluster.station import Station
+from torchmark.runner.cluster.node_server import NodeServer
+from torchmark.runner.cluster.protocol import Listed, Loss, Lost, NodeReply, Notice, Replied, Request, RunSetup
 
 # These have no types.
 _list_nodes: Callable[[], list[dict[str, Any]]] = ray.nodes
@@ -31,19 +31,19 @@ _find_own_address: Callable[[], str] = ray.util.get_node_ip_address
 class Answering(Protocol):
     """What an actor has inside."""
 
-    def answer(self, body: Body) -> Reply:
+    def answer(self, request: Request) -> NodeReply:
         """Do what is asked for."""
 
 
-class MakeStation(Protocol):
+class MakeNodeServer(Protocol):
     """Makes it, on the node of this name."""
 
-    def __call__(self, outset: RunSetup, fetch: Callable[[object], object], *, name: str | None) -> Answering:
-        """See `Station`."""
+    def __call__(self, run_setup: RunSetup, fetch: Callable[[object], object], *, name: str | None) -> Answering:
+        """See `NodeServer`."""
 
 
 RESOURCE = "torchmark"
-# Ray starts a post that died again this often, on the same node, and asks it the same again once.
+# Ray starts an actor that died again this often, on the same node, and asks it the same again once.
 RESTARTS = 2
 RETRIES = 1
 # What Ray logs is no output of a command.
@@ -108,16 +108,16 @@ class RayFleet:
     """The nodes of the cluster this process is connected to that offer slots for torchmark."""
 
     def __init__(
-        self, outset: RunSetup, station: MakeStation = Station, at_end: Callable[[], None] = lambda: None
+        self, run_setup: RunSetup, node_server: MakeNodeServer = NodeServer, at_end: Callable[[], None] = lambda: None
     ) -> None:
         """`at_end` is called once the cluster is left."""
-        self._outset = outset
+        self._run_setup = run_setup
         self._at_end = at_end
-        self._actor: Any = ray.remote(_serve(station))
+        self._actor_class: Any = ray.remote(_make_actor_class(node_server))
         self._nodes: dict[str, dict[str, Any]] = {}
-        self._posts: dict[int, tuple[Any, str]] = {}
-        self._tickets: dict[Any, tuple[int, int]] = {}
-        """By the reference to its answer, a ticket and whose it is."""
+        self._actors: dict[int, tuple[Any, str]] = {}
+        self._requests: dict[Any, tuple[int, int]] = {}
+        """By the reference to its answer, the id of a request and the actor that was asked."""
         self._numbers = 0
 
     def now(self) -> float:
@@ -130,7 +130,7 @@ class RayFleet:
         self._nodes = {node["NodeID"]: node for node in alive}
         return [Listed(id_, _name(node), int(node["Resources"][RESOURCE])) for id_, node in self._nodes.items()]
 
-    def open_post(self, node: str, *, alone: bool) -> int:
+    def open_actor(self, node: str, *, alone: bool) -> int:
         """An actor, which is there when the node has room for it."""
         offered = self._nodes[node]["Resources"]
         options = {
@@ -140,30 +140,30 @@ class RayFleet:
             "max_restarts": RESTARTS,
             "max_task_retries": RETRIES,
         }
-        post = self._number()
+        actor = self._number()
         name = _name(self._nodes[node])
-        self._posts[post] = self._actor.options(**options).remote(self._outset, name), node
-        return post
+        self._actors[actor] = self._actor_class.options(**options).remote(self._run_setup, name), node
+        return actor
 
-    def close_post(self, post: int) -> None:
+    def close_actor(self, actor: int) -> None:
         """Its workers end with it."""
-        actor, _ = self._posts.pop(post)
-        for reference in [one for one, (_, whose) in self._tickets.items() if whose == post]:
-            del self._tickets[reference]
-        ray.kill(actor, no_restart=True)
+        handle, _ = self._actors.pop(actor)
+        for reference in [one for one, (_, whose) in self._requests.items() if whose == actor]:
+            del self._requests[reference]
+        ray.kill(handle, no_restart=True)
 
-    def send(self, post: int, body: Body) -> int:
+    def send(self, actor: int, request: Request) -> int:
         """Call the actor."""
-        ticket = self._number()
-        reference = self._posts[post][0].answer.remote(body)
-        self._tickets[reference] = ticket, post
-        return ticket
+        request_id = self._number()
+        reference = self._actors[actor][0].answer.remote(request)
+        self._requests[reference] = request_id, actor
+        return request_id
 
-    def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
         """Call the actor, and wait for what it says."""
-        if post not in self._posts:
-            return Lost(0, Loss.POST, "It was closed.")
-        return self._read(0, post, self._posts[post][0].answer.remote(body), timeout_s)
+        if actor not in self._actors:
+            return Lost(0, Loss.ACTOR, "It was closed.")
+        return self._read(0, actor, self._actors[actor][0].answer.remote(request), timeout_s)
 
     def share(self, value: object) -> object:
         """Put it where all nodes can get it, once each. It is this process's, and stays as long as that lives."""
@@ -172,10 +172,10 @@ class RayFleet:
 
     def wait(self, timeout_s: float) -> Sequence[Notice]:
         """What has been answered, and what will not be."""
-        if not self._tickets:
+        if not self._requests:
             time.sleep(timeout_s)
             return []
-        references = list(self._tickets)
+        references = list(self._requests)
         ready, _ = ray.wait(references, num_returns=1, timeout=timeout_s)
         if ready and len(references) > 1:
             ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
@@ -184,8 +184,8 @@ class RayFleet:
     def close(self) -> None:
         """End all actors, and leave the cluster. One that was started by this process ends with that."""
         try:
-            for post in list(self._posts):
-                self.close_post(post)
+            for actor in list(self._actors):
+                self.close_actor(actor)
         finally:
             try:
                 ray.shutdown()
@@ -194,45 +194,45 @@ class RayFleet:
                 self._at_end()
 
     def _settle(self, reference: Any) -> Notice:
-        ticket, post = self._tickets.pop(reference)
-        answer = self._read(ticket, post, reference)
-        return answer if isinstance(answer, Lost) else Replied(ticket, answer)
+        request_id, actor = self._requests.pop(reference)
+        answer = self._read(request_id, actor, reference)
+        return answer if isinstance(answer, Lost) else Replied(request_id, answer)
 
-    def _read(self, ticket: int, post: int, reference: Any, timeout_s: float | None = None) -> Reply | Lost:
+    def _read(self, request_id: int, actor: int, reference: Any, timeout_s: float | None = None) -> NodeReply | Lost:
         try:
-            reply: Reply = ray.get(reference, timeout=timeout_s)
+            reply: NodeReply = ray.get(reference, timeout=timeout_s)
         except RayActorError as error:
-            return Lost(ticket, self._find_loss(post), _first_line(error))
+            return Lost(request_id, self._find_loss(actor), _first_line(error))
         except (ObjectLostError, OwnerDiedError, GetTimeoutError) as error:
-            return Lost(ticket, Loss.OBJECT, _first_line(error))
+            return Lost(request_id, Loss.OBJECT, _first_line(error))
         except RayTaskError as error:
             # A fault of ours on the node, or of what was sent there.
-            return Lost(ticket, Loss.POST, str(error).strip())
+            return Lost(request_id, Loss.ACTOR, str(error).strip())
         except RayError as error:
-            return Lost(ticket, Loss.POST, _first_line(error))
+            return Lost(request_id, Loss.ACTOR, _first_line(error))
         return reply
 
-    def _find_loss(self, post: int) -> Loss:
-        _, node = self._posts.get(post, (None, None))
+    def _find_loss(self, actor: int) -> Loss:
+        _, node = self._actors.get(actor, (None, None))
         alive = any(one["NodeID"] == node and one["Alive"] for one in _list_nodes())
-        return Loss.POST if alive else Loss.NODE
+        return Loss.ACTOR if alive else Loss.NODE
 
     def _number(self) -> int:
         self._numbers += 1
         return self._numbers
 
 
-def _serve(station: MakeStation) -> type:
+def _make_actor_class(node_server: MakeNodeServer) -> type:
     """The class of the actor."""
 
-    class Actor:
-        def __init__(self, outset: RunSetup, name: str) -> None:
-            self._station = station(outset, _fetch, name=name)
+    class RayActor:
+        def __init__(self, run_setup: RunSetup, name: str) -> None:
+            self._node_server = node_server(run_setup, _fetch, name=name)
 
-        def answer(self, body: Body) -> Reply:
-            return self._station.answer(body)
+        def answer(self, request: Request) -> NodeReply:
+            return self._node_server.answer(request)
 
-    return Actor
+    return RayActor
 
 
 def _fetch(handle: object) -> object:

@@ -1,4 +1,4 @@
-"""Nodes that hold duels, as the driver sees them: what it asks a node for, and losing that node."""
+"""Nodes that time pairs, as the driver sees them: what it asks a node for, and losing that node."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from torchmark.model.bout import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.case import Case
 from torchmark.model.plan import Target
 from torchmark.model.task import Language
+from torchmark.runner.cluster.nodes import SILENCE_S, Member
 from torchmark.runner.cluster.protocol import (
-    Body,
-    BoutsPrepared,
     Build,
     Built,
     Fleet,
@@ -22,14 +21,15 @@ from torchmark.runner.cluster.protocol import (
     LibrarySet,
     Lost,
     OneRunTimed,
+    PairsPrepared,
     PreparePairs,
+    Request,
     RequestRefused,
     StartLayouts,
     TimeOneRun,
     Visited,
     VisitPair,
 )
-from torchmark.runner.cluster.roster import SILENCE_S, Member
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
 
@@ -43,10 +43,12 @@ class LibraryStore:
         self._fleet = fleet
         self._lock = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
-        self._outfits: dict[object, list[object]] = {}
+        self._library_sets: dict[object, list[object]] = {}
         self._made: set[tuple[object, Case]] = set()
 
-    def supply(self, kind: object, cases: Iterable[Case], build: Callable[[Build], Built]) -> tuple[object, ...]:
+    def share_libraries(
+        self, kind: object, cases: Iterable[Case], build: Callable[[Build], Built]
+    ) -> tuple[object, ...]:
         """What the fleet has given for libraries that have all of these cases."""
         with self._lock:
             lock = self._locks.setdefault(kind, threading.Lock())
@@ -56,18 +58,18 @@ class LibraryStore:
             if missing:
                 built = build(Build(missing))
                 contents = {name: self._fleet.share(content) for name, content in built.contents.items()}
-                self._outfits.setdefault(kind, []).append(self._fleet.share(LibrarySet(built.wares, contents)))
+                self._library_sets.setdefault(kind, []).append(self._fleet.share(LibrarySet(built.by_target, contents)))
                 self._made.update((kind, case) for case in missing)
-            return tuple(self._outfits.get(kind, ())) if sources else ()
+            return tuple(self._library_sets.get(kind, ())) if sources else ()
 
 
 class RemotePairs:
     """A node, alone. PlaceLost is raised once it is gone."""
 
-    def __init__(self, fleet: Fleet, member: Member, depot: LibraryStore) -> None:
+    def __init__(self, fleet: Fleet, member: Member, library_store: LibraryStore) -> None:
         self._fleet = fleet
         self._member = member
-        self._depot = depot
+        self._library_store = library_store
         self._known: LayoutsStarted | None = None
         self._is_closed = False
 
@@ -77,11 +79,11 @@ class RemotePairs:
         """What both sides of each pair run, made on the node."""
         kind = self._member.kind or self._member.listed.id
         cases = dict.fromkeys(case for pair in pairs for case in pair)
-        outfits = self._depot.supply(kind, cases, lambda body: self._ask(body, Built))
+        library_sets = self._library_store.share_libraries(kind, cases, lambda request: self._ask(request, Built))
         asked = PreparePairs(
-            pairs=tuple(pairs), base=base, head=head, together=together, timeout_s=timeout_s, outfits=outfits
+            pairs=tuple(pairs), base=base, head=head, together=together, timeout_s=timeout_s, library_sets=library_sets
         )
-        return self._ask(asked, BoutsPrepared).bouts
+        return self._ask(asked, PairsPrepared).paired_cases
 
     @property
     def layouts(self) -> tuple[int, ...]:
@@ -99,28 +101,28 @@ class RemotePairs:
             self._known = self._ask(StartLayouts((layout,)), LayoutsStarted)
             note(2 * done)
 
-    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+    def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side."""
-        return self._ask(TimeOneRun(bout), OneRunTimed).result
+        return self._ask(TimeOneRun(paired_case), OneRunTimed).result
 
-    def visit(self, layout: int, bout: PairedCase, pace: BlockPlan) -> Visit | Failures:
+    def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Both sides in turns."""
-        return self._ask(VisitPair(layout, bout, pace), Visited).result
+        return self._ask(VisitPair(layout, paired_case, pace), Visited).result
 
     def close(self) -> None:
         """Let go of the node."""
-        if not self._is_closed and "_post" in self.__dict__:
-            self._fleet.close_post(self._post)
+        if not self._is_closed and "_actor" in self.__dict__:
+            self._fleet.close_actor(self._actor)
         self._is_closed = True
 
     @functools.cached_property
-    def _post(self) -> int:
-        return self._fleet.open_post(self._member.listed.id, alone=True)
+    def _actor(self) -> int:
+        return self._fleet.open_actor(self._member.listed.id, alone=True)
 
-    def _ask(self, body: Body, expected: type[T]) -> T:
+    def _ask(self, request: Request, expected: type[T]) -> T:
         if self._is_closed:
             raise PlaceLost(f"The node {self._member.name} was let go of.")
-        reply = self._fleet.ask(self._post, body, SILENCE_S)
+        reply = self._fleet.ask(self._actor, request, SILENCE_S)
         if isinstance(reply, (Lost, RequestRefused)):
             raise PlaceLost(f"{self._member.name}: {reply.message}")
         if not isinstance(reply, expected):

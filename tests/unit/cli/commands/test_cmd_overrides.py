@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.fake_backend import FakeBackend
 from tests.in_process import Program
 from tests.made_overrides import make_tally
 from torchmark.model.case import Case
@@ -18,7 +19,6 @@ from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.times import Times
-from torchmark.runner.fake import FakeBackend
 from torchmark.store.runs import open_store
 
 RAISED = Failure(FailureKind.RAISED, "AttributeError: 'Mine' object has no attribute 'add'")

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.fake_backend import FakeBackend
 from tests.in_process import Program
 from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Order, Plan
 from torchmark.model.run import Run
 from torchmark.model.times import Times
-from torchmark.runner.fake import FakeBackend
 from torchmark.store.runs import open_store
 
 SUITE = """

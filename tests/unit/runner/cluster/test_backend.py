@@ -132,7 +132,7 @@ class FakeRay(types.ModuleType):
         if self.fault is not None:
             raise self.fault
 
-    def RayFleet(self, outset: Any, at_end: Any) -> Any:  # noqa: N802 (a class there)
+    def RayFleet(self, run_setup: Any, at_end: Any) -> Any:  # noqa: N802 (a class there)
         return types.SimpleNamespace(close=at_end)
 
 
@@ -148,19 +148,19 @@ def fake_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRay:
 
 
 def test_a_cluster_is_started_for_itself_on_loopback_and_said_so(tmp_path: Path, fake_ray: FakeRay) -> None:
-    told: list[str] = []
-    fleet, outset = open_ray(None, {"RAY_TMPDIR": str(tmp_path), "LANG": "C"}, tell=told.append)(PLAN)
+    report: list[str] = []
+    fleet, run_setup = open_ray(None, {"RAY_TMPDIR": str(tmp_path), "LANG": "C"}, notify=report.append)(PLAN)
     cores, slots = count_slots()
-    assert len(told) == 1
-    assert f"a local one with {slots} slot" in told[0]
-    assert "started on 127.0.0.1, and stopped at the end." in told[0]
+    assert len(report) == 1
+    assert f"a local one with {slots} slot" in report[0]
+    assert "started on 127.0.0.1, and stopped at the end." in report[0]
     ((folder, *size),) = fake_ray.started
     assert size == [cores, slots]
     assert fake_ray.variables["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
     assert fake_ray.variables["RAY_USAGE_STATS_ENABLED"] == "0"
     assert fake_ray.variables["RAY_AUTH_MODE"] == "token"
     assert len(fake_ray.token) == 64
-    assert outset.variables == (("LANG", "C"),)
+    assert run_setup.variables == (("LANG", "C"),)
     assert Path(folder).is_dir()
     fleet.close()
     assert not Path(folder).exists()

@@ -20,21 +20,21 @@ from tests.fleets import (
     open_dispatcher,
     outcomes,
 )
+from tests.simulated_fleet import SimulatedFaults, SimulatedFleet
 from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.runner.backend import StopRequest
-from torchmark.runner.cluster import board
-from torchmark.runner.cluster.board import Board, GivenUp, Lot, Returned, pack
-from torchmark.runner.cluster.dispatch import MOST_ANSWERS, MOST_NODES, MOST_POSTS, Dispatcher
+from torchmark.runner.cluster import batches as batches_module
+from torchmark.runner.cluster.batches import BatchQueue, GivenUp, KindGroup, Returned, pack
+from torchmark.runner.cluster.dispatch import MOST_ACTORS, MOST_ANSWERS, MOST_NODES, Dispatcher
+from torchmark.runner.cluster.nodes import Member
 from torchmark.runner.cluster.protocol import Build, Loss, MachineKind, Measure, Measured
-from torchmark.runner.cluster.roster import Member
-from torchmark.runner.cluster.simulated import SimulatedFleet, Weather
 
 # A minute for each node, of which what counts needs a third to start.
-VIOLENT = Weather(60.0, repair_s=20.0, crash=0.02, lost=0.02, slow=0.2, odd=0.1)
-LIMITS = {Loss.POST: MOST_POSTS, Loss.NODE: MOST_NODES, Loss.OBJECT: MOST_ANSWERS}
+MANY_FAULTS = SimulatedFaults(60.0, repair_s=20.0, crash=0.02, lost=0.02, slow=0.2, odd=0.1)
+LIMITS = {Loss.ACTOR: MOST_ACTORS, Loss.NODE: MOST_NODES, Loss.OBJECT: MOST_ANSWERS}
 
 
 def test_a_hundred_thousand_cases_on_a_hundred_nodes_that_come_and_go() -> None:
@@ -47,7 +47,7 @@ def test_a_hundred_thousand_cases_on_a_hundred_nodes_that_come_and_go() -> None:
         2,
         lambda order: costs[int(order.case.args.stmt)],
         make_result,
-        Weather(1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005),
+        SimulatedFaults(1800.0, crash=1e-4, lost=1e-4, slow=0.02, odd=0.005),
         seed=0,
     )
     found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
@@ -58,8 +58,8 @@ def test_a_hundred_thousand_cases_on_a_hundred_nodes_that_come_and_go() -> None:
     assert fleet.utilisation > 0.9
 
 
-weathers = st.builds(
-    Weather,
+any_faults = st.builds(
+    SimulatedFaults,
     st.sampled_from([None, 60.0, 600.0]),
     repair_s=st.sampled_from([1.0, 20.0]),
     notice_s=st.sampled_from([0.0, 5.0, 15.0]),
@@ -77,14 +77,19 @@ def take_a_second(order: Order) -> float:
 
 
 def check_results(
-    orders: tuple[Order, ...], results: list[tuple[Order, object]], fleet: WatchingFleet, lots: dict[Order, Lot]
+    orders: tuple[Order, ...],
+    results: list[tuple[Order, object]],
+    fleet: WatchingFleet,
+    kind_groups: dict[Order, KindGroup],
 ) -> None:
     """Each order has one, and it is the only one that it can have."""
     assert Counter(order for order, _ in results) == Counter(orders)
     for order, result in results:
         if isinstance(result, Failure):
             assert result.kind is FailureKind.WORKER_DIED
-            assert is_often_lost(order, fleet) or (lots and is_often_lost(Build(lots[order].sources), fleet))
+            assert is_often_lost(order, fleet) or (
+                kind_groups and is_often_lost(Build(kind_groups[order].sources), fleet)
+            )
         else:
             assert result == make_result(order)
 
@@ -94,12 +99,12 @@ def is_often_lost(what: object, fleet: WatchingFleet) -> bool:
     return any(losses[loss] >= most for loss, most in LIMITS.items())
 
 
-@given(seed=st.integers(0, 10**6), weather=st.just(VIOLENT) | weathers, slots=st.sampled_from([1, 4]))
+@given(seed=st.integers(0, 10**6), faults=st.just(MANY_FAULTS) | any_faults, slots=st.sampled_from([1, 4]))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-def test_in_any_weather_every_order_has_one_outcome(seed: int, weather: Weather, slots: int) -> None:
+def test_whatever_fails_every_order_has_one_outcome(seed: int, faults: SimulatedFaults, slots: int) -> None:
     groups = (f"g{number // 5}" for number in range(500))
     plan = Plan(tuple(make_case(str(n), group=group) for n, group in enumerate(groups)), sampling=COUNTING)
-    fleet = WatchingFleet(12, slots, take_a_second, make_result, weather, seed)
+    fleet = WatchingFleet(12, slots, take_a_second, make_result, faults, seed)
     found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     check_results(plan.orders, [(one.order, one.result) for one in found], fleet, {})
 
@@ -107,22 +112,22 @@ def test_in_any_weather_every_order_has_one_outcome(seed: int, weather: Weather,
 @pytest.fixture
 def released(monkeypatch: pytest.MonkeyPatch) -> list[MachineKind]:
     """The kinds that died out, in that order. And few snippets are compiled together."""
-    monkeypatch.setattr(board, "SNIPPETS_PER_UNIT", 4)
+    monkeypatch.setattr(batches_module, "SNIPPETS_PER_UNIT", 4)
     kinds: list[MachineKind] = []
-    release = Board.release
+    release = BatchQueue.release
 
-    def note(board: Board, kind: MachineKind) -> None:
+    def note(batch_queue: BatchQueue, kind: MachineKind) -> None:
         kinds.append(kind)
-        release(board, kind)
+        release(batch_queue, kind)
 
-    monkeypatch.setattr(Board, "release", note)
+    monkeypatch.setattr(BatchQueue, "release", note)
     return kinds
 
 
-@given(seed=st.integers(0, 10**6), weather=st.just(VIOLENT) | weathers)
+@given(seed=st.integers(0, 10**6), faults=st.just(MANY_FAULTS) | any_faults)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-def test_in_any_weather_what_is_compared_is_measured_alike(
-    released: list[MachineKind], seed: int, weather: Weather
+def test_whatever_fails_what_is_compared_is_measured_alike(
+    released: list[MachineKind], seed: int, faults: SimulatedFaults
 ) -> None:
     released.clear()
     plan = Plan(
@@ -130,29 +135,29 @@ def test_in_any_weather_what_is_compared_is_measured_alike(
         (Target("base"), Target("head")),
         Sampling((Metric.WALL, Metric.COUNT), repeat=2),
     )
-    fleet = WatchingFleet(8, 2, take_a_second, make_result, weather, seed)
+    fleet = WatchingFleet(8, 2, take_a_second, make_result, faults, seed)
     dispatcher = open_dispatcher(fleet, plan)
-    parcels = pack(plan, plan.orders)
-    lots = {order: parcel.lot for parcel in parcels for order in parcel.orders}
+    batches = pack(plan, plan.orders)
+    kind_groups = {order: batch.kind_group for batch in batches for order in batch.orders}
     results: list[tuple[Order, object]] = []
     counts: dict[MachineKind | None, tuple[int, ...]] = {}
-    for told in dispatcher.run(Board(parcels), StopRequest()):
-        if isinstance(told, Returned):
-            assert isinstance(told.reply, Measured)
-            results += ((one.order, one.result) for one in told.reply.outcomes)
-            member = _find_member(told, lots, dispatcher)
-            assert member.heard is not None
-            assert counts.setdefault(member.kind, member.heard.counts) == member.heard.counts
-        elif isinstance(told, GivenUp):
-            failure = Failure(FailureKind.WORKER_DIED, told.message)
-            results += ((order, failure) for order in told.parcel.orders)
-    check_results(plan.orders, results, fleet, lots)
+    for report in dispatcher.run(BatchQueue(batches), StopRequest()):
+        if isinstance(report, Returned):
+            assert isinstance(report.reply, Measured)
+            results += ((one.order, one.result) for one in report.reply.outcomes)
+            member = _find_member(report, kind_groups, dispatcher)
+            assert member.canary is not None
+            assert counts.setdefault(member.kind, member.canary.counts) == member.canary.counts
+        elif isinstance(report, GivenUp):
+            failure = Failure(FailureKind.WORKER_DIED, report.message)
+            results += ((order, failure) for order in report.batch.orders)
+    check_results(plan.orders, results, fleet, kind_groups)
     _check_pairs(fleet, plan)
-    # Each lot is compiled once, and once more for each time that all nodes of its kind were gone.
+    # Each kind group is compiled once, and once more for each time that all nodes of its kind were gone.
     builds = Counter(build.cases for build in fleet.built)
-    assert set(builds) <= {lot.sources for lot in lots.values() if lot.sources}
+    assert set(builds) <= {kind_group.sources for kind_group in kind_groups.values() if kind_group.sources}
     assert all(number <= 1 + len(released) for number in builds.values())
-    assert weather.node_lifetime_s is not None or set(builds.values()) == {1}
+    assert faults.node_lifetime_s is not None or set(builds.values()) == {1}
 
 
 def _make_variants(groups: int) -> Iterator[Case]:
@@ -162,47 +167,47 @@ def _make_variants(groups: int) -> Iterator[Case]:
             yield make_case(f"{number} {variant}", language, f"g{number}", check=number % 2 == 0)
 
 
-def _find_member(told: Returned, lots: dict[Order, Lot], dispatcher: Dispatcher) -> Member:
-    """Who measured it: a node that is there, of the kind that measures all of its lot."""
-    (lot,) = {lots[order] for order in told.parcel.orders}
-    assert told.parcel.lot is lot
-    assert isinstance(told.reply, Measured)
-    (node,) = {one.node for one in told.reply.outcomes}
+def _find_member(report: Returned, kind_groups: dict[Order, KindGroup], dispatcher: Dispatcher) -> Member:
+    """Who measured it: a node that is there, of the kind that measures all of its kind group."""
+    (kind_group,) = {kind_groups[order] for order in report.batch.orders}
+    assert report.batch.kind_group is kind_group
+    assert isinstance(report.reply, Measured)
+    (node,) = {one.node for one in report.reply.outcomes}
     assert node is not None
     (member,) = [member for member in dispatcher.usable if member.name == node.name]
-    assert member.kind == lot.kind
+    assert member.kind == kind_group.kind
     return member
 
 
 def _check_pairs(fleet: WatchingFleet, plan: Plan) -> None:
-    """Both targets of a case are always in one parcel, and no metric is with another."""
+    """Both targets of a case are always in one batch, and no metric is with another."""
     for asked in fleet.log:
-        if isinstance(asked.body, Measure):
-            sides = Counter((order.case, order.metric, order.round) for order in asked.body.orders)
+        if isinstance(asked.request, Measure):
+            sides = Counter((order.case, order.metric, order.round) for order in asked.request.orders)
             assert set(sides.values()) == {len(plan.targets)}
-            assert len({order.metric for order in asked.body.orders}) == 1
-            assert {order.case for order in asked.body.orders} <= set(asked.body.cases)
+            assert len({order.metric for order in asked.request.orders}) == 1
+            assert {order.case for order in asked.request.orders} <= set(asked.request.cases)
 
 
-def test_without_losses_each_lot_is_compiled_once_and_before_it_is_measured() -> None:
+def test_without_losses_each_kind_group_is_compiled_once_and_before_it_is_measured() -> None:
     plan = Plan(tuple(_make_variants(6)), sampling=COUNTING)
-    fleet = WatchingFleet(5, 2, take_a_second, make_result, Weather(kinds=2), 1)
+    fleet = WatchingFleet(5, 2, take_a_second, make_result, SimulatedFaults(kinds=2), 1)
     found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
     assert len(found) == len(plan.orders)
-    (build,) = [asked for asked in fleet.log if isinstance(asked.body, Build)]
-    assert isinstance(build.body, Build)
-    assert set(build.body.cases) == {case for case in plan.cases if case.args.language == Language.CPP}
+    (build,) = [asked for asked in fleet.log if isinstance(asked.request, Build)]
+    assert isinstance(build.request, Build)
+    assert set(build.request.cases) == {case for case in plan.cases if case.args.language == Language.CPP}
     for asked in fleet.log:
-        if isinstance(asked.body, Measure) and set(asked.body.cases) & set(build.body.cases):
+        if isinstance(asked.request, Measure) and set(asked.request.cases) & set(build.request.cases):
             assert asked.moment > build.moment
-            assert len(asked.body.outfits) == 1
+            assert len(asked.request.library_sets) == 1
 
 
 def test_the_same_seed_makes_the_same_run() -> None:
     plan = make_plan(map(str, range(60)))
     runs = []
     for _ in range(2):
-        fleet = SimulatedFleet(4, 2, take_a_second, make_result, VIOLENT, 5)
+        fleet = SimulatedFleet(4, 2, take_a_second, make_result, MANY_FAULTS, 5)
         found = outcomes(open_backend(fleet, plan).execute(plan, plan.orders, StopRequest()))
         runs.append([(one.order, one.began, one.node) for one in found])
     assert runs[0] == runs[1]

@@ -25,23 +25,23 @@ from torchmark.model.node import Node
 from torchmark.model.outcome import ActivityKind, Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Sampling, Target
 from torchmark.model.task import Language
-from torchmark.runner.cluster.libraries import FOLDER, LibraryShelf, LibrarySupply, PackedLibraries, pack_libraries
+from torchmark.runner.cluster.libraries import FOLDER, LibraryBuilder, LibraryFolder, PackedLibraries, pack_libraries
 from torchmark.runner.cluster.protocol import (
-    Body,
-    BoutsPrepared,
     Build,
     Built,
     Canary,
-    Heard,
+    CanaryCounted,
     InputTimed,
     LayoutsStarted,
     LibrarySet,
     Measure,
     Measured,
+    NodeReply,
     OneRunTimed,
+    PairsPrepared,
     PreparePairs,
     Race,
-    Reply,
+    Request,
     RequestRefused,
     RunSetup,
     StartLayouts,
@@ -89,8 +89,8 @@ class CoreLock:
             self._descriptor = None
 
 
-class Ring:
-    """Where two targets are held against each other on this node."""
+class PairTimer:
+    """Times pairs of cases of two targets on this node."""
 
     def __init__(
         self,
@@ -106,36 +106,36 @@ class Ring:
         self._environ = environ
         self._timeout_s = asked.timeout_s
         base, head = (WorkerSide(target.python) for target in self._targets)
-        self._arena = PairedWorkers(base, head, cores, environ, together=asked.together, timeout_s=asked.timeout_s)
+        self._workers = PairedWorkers(base, head, cores, environ, together=asked.together, timeout_s=asked.timeout_s)
 
     def prepare(
-        self, pairs: Sequence[tuple[Case, Case]], shelf: LibraryShelf, outfits: Sequence[LibrarySet]
+        self, pairs: Sequence[tuple[Case, Case]], library_folder: LibraryFolder, library_sets: Sequence[LibrarySet]
     ) -> tuple[PairedCase | Failures, ...]:
         """What both sides of each pair run, or which of them cannot."""
         sides: list[dict[Case, PairedSide | Failure]] = []
         for number, target in enumerate(self._targets):
             cases = list(dict.fromkeys(pair[number] for pair in pairs))
-            supply = LibrarySupply(shelf, target, outfits, self._environ)
-            made = make_parts(cases, self._labs[target], self._models, self._environ, self._timeout_s, supply.build)
+            builder = LibraryBuilder(library_folder, target, library_sets, self._environ)
+            made = make_parts(cases, self._labs[target], self._models, self._environ, self._timeout_s, builder.build)
             sides.append(made)
         return tuple(_match(sides[0][base], sides[1][head]) for base, head in pairs)
 
     def start(self, layouts: Sequence[int]) -> LayoutsStarted:
         """Have more layouts."""
-        self._arena.start(layouts)
-        return LayoutsStarted(self._arena.layouts, self._arena.match)
+        self._workers.start(layouts)
+        return LayoutsStarted(self._workers.layouts, self._workers.match)
 
-    def gauge(self, bout: PairedCase) -> RunTime | Failures:
+    def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side."""
-        return self._arena.gauge(bout)
+        return self._workers.gauge(paired_case)
 
     def visit(self, asked: VisitPair) -> Visited:
         """Both sides in turns."""
-        return Visited(self._arena.visit(asked.layout, asked.bout, asked.pace))
+        return Visited(self._workers.visit(asked.layout, asked.paired_case, asked.pace))
 
     def close(self) -> None:
         """End all workers, at once."""
-        self._arena.close()
+        self._workers.close()
 
 
 def _match(base: PairedSide | Failure, head: PairedSide | Failure) -> PairedCase | Failures:
@@ -158,36 +158,38 @@ CANARY = Case(
 CANARY_LAYOUT = 1
 
 
-class Station:
+class NodeServer:
     """Answers what is asked of it, one thing after the other."""
 
     def __init__(
         self,
-        outset: RunSetup,
+        run_setup: RunSetup,
         fetch: Callable[[object], object],
         environ: Mapping[str, str] = os.environ,
         name: str | None = None,
         make_lab: Callable[..., Lab] = Lab,
     ) -> None:
         """`fetch` gives what was shared with all; `name` is what the node is called."""
-        self._outset = outset
+        self._run_setup = run_setup
         self._fetch = fetch
-        self._environ = choose_environ(environ, dict(outset.variables))
+        self._environ = choose_environ(environ, dict(run_setup.variables))
         self._make_lab = make_lab
         self._models = Models(self._environ)
-        self._shelf = LibraryShelf(cache_folder(self._environ) / FOLDER, lambda handle: _as_bytes(fetch(handle)))
-        self._turns = MachineLock()
+        self._library_folder = LibraryFolder(
+            cache_folder(self._environ) / FOLDER, lambda handle: _as_bytes(fetch(handle))
+        )
+        self._machine_lock = MachineLock()
         self._aliases = Aliases()
         self._counters: dict[Target, Worker] = {}
-        self._ring: Ring | None = None
+        self._pair_timer: PairTimer | None = None
         self.node = Node(name or socket.gethostname(), read_cpu_model(Path("/")))
-        if os.path.isdir(outset.folder):
-            os.chdir(outset.folder)
+        if os.path.isdir(run_setup.folder):
+            os.chdir(run_setup.folder)
 
-    def answer(self, body: Body) -> Reply:
+    def answer(self, request: Request) -> NodeReply:
         """Do what is asked for. What a machine lacks is an answer, too: a program, a worker, room on its disk."""
         try:
-            return self._answer(body)
+            return self._answer(request)
         except OSError as error:
             return RequestRefused(str(error))
 
@@ -195,37 +197,37 @@ class Station:
         """End all workers, at once."""
         for lab in self._labs.values() if "_labs" in self.__dict__ else ():
             lab.abandon()
-        if self._ring is not None:
-            self._ring.close()
-        if "_seat" in self.__dict__:
-            self._seat.close()
+        if self._pair_timer is not None:
+            self._pair_timer.close()
+        if "_core_lock" in self.__dict__:
+            self._core_lock.close()
         self._models.close()
         self._aliases.close()
-        self._turns.close()
+        self._machine_lock.close()
 
-    def _answer(self, body: Body) -> Reply:
-        if isinstance(body, Survey):
+    def _answer(self, request: Request) -> NodeReply:
+        if isinstance(request, Survey):
             return self._survey()
-        if isinstance(body, Canary):
-            return self._sing()
-        if isinstance(body, Build):
-            return self._build(body.cases)
-        if isinstance(body, Measure):
-            return self._measure(body)
-        if isinstance(body, Race):
-            return self._race(body)
-        return self._duel(body)
+        if isinstance(request, Canary):
+            return self._count_canaries()
+        if isinstance(request, Build):
+            return self._build(request.cases)
+        if isinstance(request, Measure):
+            return self._measure(request)
+        if isinstance(request, Race):
+            return self._race(request)
+        return self._time_pairs(request)
 
     @functools.cached_property
     def _labs(self) -> dict[Target, Lab]:
-        targets, outset = self._outset.targets, self._outset
-        names = self._aliases.give_targets(targets, self._environ) if outset.aligned else {}
-        return {target: self._make_lab(target, self._environ, names.get(target), outset.path) for target in targets}
+        targets, run_setup = self._run_setup.targets, self._run_setup
+        names = self._aliases.give_targets(targets, self._environ) if run_setup.aligned else {}
+        return {target: self._make_lab(target, self._environ, names.get(target), run_setup.path) for target in targets}
 
     # --- what the node is like -----------------------------------------------------------------------
 
     def _survey(self) -> Surveyed:
-        if Metric.COUNT in self._outset.sampling.metrics:
+        if Metric.COUNT in self._run_setup.sampling.metrics:
             find_valgrind(self._environ.get("PATH", os.defpath))
         for lab in self._labs.values():
             lab.start()
@@ -241,14 +243,14 @@ class Station:
             compiles=has_compiler(self._environ),
         )
 
-    def _sing(self) -> Heard:
+    def _count_canaries(self) -> CanaryCounted:
         with self._sharing():
-            counts = [self._count_canary(target) for target in self._outset.targets]
-        return Heard(tuple(counts), tuple(counter.environment for counter in self._counters.values()))
+            counts = [self._count_canary(target) for target in self._run_setup.targets]
+        return CanaryCounted(tuple(counts), tuple(counter.environment for counter in self._counters.values()))
 
     def _count_canary(self, target: Target) -> int:
         counter = self._start_counter(target)
-        sampling = Sampling((Metric.COUNT,), layouts=(CANARY_LAYOUT,), timeout_s=self._outset.sampling.timeout_s)
+        sampling = Sampling((Metric.COUNT,), layouts=(CANARY_LAYOUT,), timeout_s=self._run_setup.sampling.timeout_s)
         result, _ = measure(lambda: self._labs[target].count(Prepared(CANARY), sampling, counter))
         if isinstance(result, Tally):
             return result.total
@@ -259,70 +261,72 @@ class Station:
         if target not in self._counters:
             self._counters[target] = self._labs[target].make_counter()
         self._counters[target].start()
-        self._counters[target].pin((self._seat.core,))
+        self._counters[target].pin((self._core_lock.core,))
         return self._counters[target]
 
     @functools.cached_property
-    def _seat(self) -> CoreLock:
+    def _core_lock(self) -> CoreLock:
         return CoreLock(choose_cores())
 
     # --- measuring -----------------------------------------------------------------------------------
 
     def _build(self, cases: Sequence[Case]) -> Built:
         """One compiler at a time: the other slots of the node are at work."""
-        wares: list[tuple[Target, PackedLibraries]] = []
+        by_target: list[tuple[Target, PackedLibraries]] = []
         contents: dict[str, bytes] = {}
         with self._sharing():
-            for target in self._outset.targets:
-                supply = LibrarySupply(self._shelf, target, (), self._environ)
-                for stage in self._prepare(target, supply).stages(cases):
+            for target in self._run_setup.targets:
+                builder = LibraryBuilder(self._library_folder, target, (), self._environ)
+                for stage in self._prepare(target, builder).stages(cases):
                     if stage.kind in (ActivityKind.SCRIPT, ActivityKind.COMPILE):
                         stage.run(1)
-                packed, own = pack_libraries(supply.made)
-                wares.append((target, packed))
+                packed, own = pack_libraries(builder.made)
+                by_target.append((target, packed))
                 contents |= own
-        return Built(tuple(wares), contents)
+        return Built(tuple(by_target), contents)
 
-    def _prepare(self, target: Target, supply: LibrarySupply) -> Preparation:
-        bench = self._labs[target].bench(self._outset.sampling.timeout_s)
-        return Preparation(bench, self._models, self._environ, build=supply.build)
+    def _prepare(self, target: Target, builder: LibraryBuilder) -> Preparation:
+        bench = self._labs[target].bench(self._run_setup.sampling.timeout_s)
+        return Preparation(bench, self._models, self._environ, build=builder.build)
 
-    def _measure(self, body: Measure) -> Measured:
-        outfits = [self._fetch_outfit(handle) for handle in body.outfits]
+    def _measure(self, request: Measure) -> Measured:
+        library_sets = [self._fetch_library_set(handle) for handle in request.library_sets]
         began = time.time()
         with self._sharing():
-            targets = dict.fromkeys(order.target for order in body.orders)
-            ready = {target: self._make_ready(target, body.cases, outfits) for target in targets}
+            targets = dict.fromkeys(order.target for order in request.orders)
+            ready = {target: self._make_ready(target, request.cases, library_sets) for target in targets}
         outcomes: list[Outcome] = []
-        is_timed = any(order.metric is Metric.WALL for order in body.orders)
+        is_timed = any(order.metric is Metric.WALL for order in request.orders)
         with self._claiming() if is_timed else self._sharing():
             # In their order: what is compared is measured one right after the other.
-            for order in body.orders:
+            for order in request.orders:
                 outcomes.append(self._carry_out(order, ready[order.target][order.case], began))
                 began = time.time()
         return Measured(tuple(outcomes))
 
-    def _make_ready(self, target: Target, cases: Sequence[Case], outfits: Sequence[LibrarySet]) -> Made:
+    def _make_ready(self, target: Target, cases: Sequence[Case], library_sets: Sequence[LibrarySet]) -> Made:
         ready: Made = {}
-        for stage in self._prepare(target, LibrarySupply(self._shelf, target, outfits, self._environ)).stages(cases):
+        for stage in self._prepare(
+            target, LibraryBuilder(self._library_folder, target, library_sets, self._environ)
+        ).stages(cases):
             ready |= stage.run(1)
         return ready
 
-    def _fetch_outfit(self, handle: object) -> LibrarySet:
-        outfit = self._fetch(handle)
-        assert isinstance(outfit, LibrarySet)
-        return outfit
+    def _fetch_library_set(self, handle: object) -> LibrarySet:
+        library_set = self._fetch(handle)
+        assert isinstance(library_set, LibrarySet)
+        return library_set
 
     def _carry_out(self, order: Order, prepared: Prepared | Failure, began: float) -> Outcome:
         if isinstance(prepared, Failure):
             return Outcome(order, prepared, began, time.time(), node=self.node)
         cores: tuple[int, ...] = ()
-        lab, sampling = self._labs[order.target], self._outset.sampling
+        lab, sampling = self._labs[order.target], self._run_setup.sampling
         result: Result
         environment: Environment | None = None
         if order.metric is Metric.COUNT:
             counter = None if order.case.parts is not None else self._start_counter(order.target)
-            cores = () if counter is None else (self._seat.core,)
+            cores = () if counter is None else (self._core_lock.core,)
             result, environment = measure(lambda: lab.count(prepared, sampling, counter))
         else:
             usable, threads = choose_cores(), order.case.args.num_threads
@@ -342,48 +346,48 @@ class Station:
             node=self.node,
         )
 
-    def _race(self, body: Race) -> InputTimed:
-        lab = self._labs[self._outset.targets[0]]
+    def _race(self, request: Race) -> InputTimed:
+        lab = self._labs[self._run_setup.targets[0]]
         with self._claiming():
-            lab.timer.pin(choose_cores()[-body.job.threads :])
-            times = retry_if_killed(lambda: race(lab.timer, body.job, timeout_s=body.timeout_s))
+            lab.timer.pin(choose_cores()[-request.job.threads :])
+            times = retry_if_killed(lambda: race(lab.timer, request.job, timeout_s=request.timeout_s))
         return InputTimed(times, lab.timer.environment, self.node)
 
-    # --- duels ---------------------------------------------------------------------------------------
+    # --- timed pairs ---------------------------------------------------------------------------------
 
-    def _duel(self, body: PreparePairs | StartLayouts | TimeOneRun | VisitPair) -> Reply:
-        if isinstance(body, PreparePairs):
-            if self._ring is None:
-                self._ring = Ring(body, self._labs, self._models, self._environ, choose_cores())
-            outfits = [self._fetch_outfit(handle) for handle in body.outfits]
-            return BoutsPrepared(self._ring.prepare(body.pairs, self._shelf, outfits))
-        assert self._ring is not None
+    def _time_pairs(self, request: PreparePairs | StartLayouts | TimeOneRun | VisitPair) -> NodeReply:
+        if isinstance(request, PreparePairs):
+            if self._pair_timer is None:
+                self._pair_timer = PairTimer(request, self._labs, self._models, self._environ, choose_cores())
+            library_sets = [self._fetch_library_set(handle) for handle in request.library_sets]
+            return PairsPrepared(self._pair_timer.prepare(request.pairs, self._library_folder, library_sets))
+        assert self._pair_timer is not None
         with self._claiming():
-            if isinstance(body, StartLayouts):
-                return self._ring.start(body.layouts)
-            if isinstance(body, TimeOneRun):
-                return OneRunTimed(self._ring.gauge(body.bout))
-            return self._ring.visit(body)
+            if isinstance(request, StartLayouts):
+                return self._pair_timer.start(request.layouts)
+            if isinstance(request, TimeOneRun):
+                return OneRunTimed(self._pair_timer.gauge(request.paired_case))
+            return self._pair_timer.visit(request)
 
     # --- other runs on the same node -----------------------------------------------------------------
 
     @contextlib.contextmanager
     def _sharing(self) -> Iterator[None]:
-        while not self._turns.share():
+        while not self._machine_lock.share():
             time.sleep(LOOKING_INTERVAL_S)
         try:
             yield
         finally:
-            self._turns.leave()
+            self._machine_lock.leave()
 
     @contextlib.contextmanager
     def _claiming(self) -> Iterator[None]:
-        while not self._turns.claim():
+        while not self._machine_lock.claim():
             time.sleep(LOOKING_INTERVAL_S)
         try:
             yield
         finally:
-            self._turns.leave()
+            self._machine_lock.leave()
 
 
 def choose_environ(own: Mapping[str, str], sent: Mapping[str, str]) -> dict[str, str]:

@@ -27,21 +27,22 @@ from torchmark.model.snippet import Compiled, Snippet
 from torchmark.model.task import Language
 from torchmark.model.times import Times
 from torchmark.runner.cluster import libraries
-from torchmark.runner.cluster import station as station_module
-from torchmark.runner.cluster.backend import make_outset, open_ray
+from torchmark.runner.cluster import node_server as node_server_module
+from torchmark.runner.cluster.backend import make_run_setup, open_ray
 from torchmark.runner.cluster.libraries import (
     FOLDER,
     NAME_LENGTH,
-    LibraryShelf,
-    LibrarySupply,
+    LibraryBuilder,
+    LibraryFolder,
     hash_content,
     pack_libraries,
 )
+from torchmark.runner.cluster.node_server import CANARY, CoreLock, NodeServer, choose_environ
 from torchmark.runner.cluster.protocol import (
     Build,
     Built,
     Canary,
-    Heard,
+    CanaryCounted,
     InputTimed,
     LibrarySet,
     Measure,
@@ -53,7 +54,6 @@ from torchmark.runner.cluster.protocol import (
     Survey,
     Surveyed,
 )
-from torchmark.runner.cluster.station import CANARY, CoreLock, Station, choose_environ
 from torchmark.runner.variant_check import Prepared
 from torchmark.wire import messages
 
@@ -137,34 +137,34 @@ class PretendedLab:
         self.log.append("abandon")
 
 
-class Stage:
-    """A station with everything around it."""
+class ServerFixture:
+    """A node server with everything around it."""
 
-    def __init__(self, outset: RunSetup, folder: Path) -> None:
+    def __init__(self, run_setup: RunSetup, folder: Path) -> None:
         self.log: list[str] = []
         self.labs: dict[Target, PretendedLab] = {}
         self.made_with: list[tuple[Any, ...]] = []
         environ = {"PATH": "/bin", "TORCHMARK_CACHE": str(folder), "OMP_NUM_THREADS": "9"}
-        self.station = Station(outset, lambda handle: handle, environ, "n1", self._make_lab)
+        self.server = NodeServer(run_setup, lambda handle: handle, environ, "n1", self._make_lab)
 
     def _make_lab(self, target: Target, environ: Mapping[str, str], alias: str | None, path: Sequence[str]) -> Any:
         self.made_with.append((dict(environ), alias, path))
         self.labs[target] = PretendedLab(target, self.log)
         return self.labs[target]
 
-    def ask(self, body: Any) -> Any:
-        return self.station.answer(body)
+    def ask(self, request: Any) -> Any:
+        return self.server.answer(request)
 
 
 @pytest.fixture
-def open_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setattr(station_module, "find_valgrind", lambda path: "valgrind")
+def open_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(node_server_module, "find_valgrind", lambda path: "valgrind")
     monkeypatch.chdir(tmp_path)
-    stages: list[Stage] = []
+    fixtures: list[ServerFixture] = []
 
-    def open_it(targets: tuple[Target, ...] = (BASE,), sampling: Sampling = COUNTING, **more: Any) -> Stage:
-        stages.append(
-            Stage(
+    def open_it(targets: tuple[Target, ...] = (BASE,), sampling: Sampling = COUNTING, **more: Any) -> ServerFixture:
+        fixtures.append(
+            ServerFixture(
                 RunSetup(
                     torchmark=__version__,
                     targets=targets,
@@ -176,70 +176,70 @@ def open_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
                 tmp_path / "c",
             )
         )
-        return stages[-1]
+        return fixtures[-1]
 
     yield open_it
-    for stage in stages:
-        stage.station.close()
+    for fixture in fixtures:
+        fixture.server.close()
 
 
 def make_orders(names: str, targets: Sequence[Target] = (BASE,), metric: Metric = Metric.COUNT) -> tuple[Order, ...]:
     return tuple(Order(make_case(name), target, metric) for name in names for target in targets)
 
 
-def make_measure(orders: Sequence[Order], *outfits: object) -> Measure:
-    return Measure(tuple(orders), tuple(dict.fromkeys(order.case for order in orders)), outfits)
+def make_measure(orders: Sequence[Order], *library_sets: object) -> Measure:
+    return Measure(tuple(orders), tuple(dict.fromkeys(order.case for order in orders)), library_sets)
 
 
-# --- the station -------------------------------------------------------------------------------------
+# --- the node server ---------------------------------------------------------------------------------
 
 
-def test_a_node_says_what_it_is_like(open_stage: Any) -> None:
-    stage = open_stage(TWO, variables=(("OMP_NUM_THREADS", "2"),))
-    said = stage.ask(Survey())
+def test_a_node_says_what_it_is_like(open_server: Any) -> None:
+    fixture = open_server(TWO, variables=(("OMP_NUM_THREADS", "2"),))
+    said = fixture.ask(Survey())
     assert isinstance(said, Surveyed)
     assert said.node.name == "n1"
     assert said.torchmark == __version__
     assert os.uname().machine in said.libc
     assert [one.python for one in said.environments] == ["base timer", "head timer"]
-    assert [variables["OMP_NUM_THREADS"] for variables, _, _ in stage.made_with] == ["2", "2"]
-    assert [(alias, path) for _, alias, path in stage.made_with] == [(None, ("/lib",))] * 2
+    assert [variables["OMP_NUM_THREADS"] for variables, _, _ in fixture.made_with] == ["2", "2"]
+    assert [(alias, path) for _, alias, path in fixture.made_with] == [(None, ("/lib",))] * 2
 
 
 def test_a_node_without_valgrind_says_so_only_where_anything_is_counted(
-    open_stage: Any, monkeypatch: pytest.MonkeyPatch
+    open_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def find(path: str) -> str:
         raise SetupError("There is no Valgrind.", missing="valgrind", advice=f"Look in {path}.")
 
-    monkeypatch.setattr(station_module, "find_valgrind", find)
-    assert open_stage().ask(Survey()) == RequestRefused("There is no Valgrind. Look in /bin.")
-    assert isinstance(open_stage(sampling=Sampling((Metric.WALL,))).ask(Survey()), Surveyed)
+    monkeypatch.setattr(node_server_module, "find_valgrind", find)
+    assert open_server().ask(Survey()) == RequestRefused("There is no Valgrind. Look in /bin.")
+    assert isinstance(open_server(sampling=Sampling((Metric.WALL,))).ask(Survey()), Surveyed)
 
 
 @pytest.mark.parametrize("compiles", [False, True])
 def test_a_node_says_whether_it_has_a_compiler(
-    open_stage: Any, monkeypatch: pytest.MonkeyPatch, compiles: bool
+    open_server: Any, monkeypatch: pytest.MonkeyPatch, compiles: bool
 ) -> None:
-    monkeypatch.setattr(station_module, "has_compiler", lambda environ: environ["PATH"] == "/bin" and compiles)
-    assert open_stage().ask(Survey()).compiles is compiles
+    monkeypatch.setattr(node_server_module, "has_compiler", lambda environ: environ["PATH"] == "/bin" and compiles)
+    assert open_server().ask(Survey()).compiles is compiles
 
 
-def test_the_canary_is_counted_in_every_target_by_those_that_count_later(open_stage: Any) -> None:
-    stage = open_stage(TWO)
-    said = stage.ask(Canary())
-    assert isinstance(said, Heard)
+def test_the_canary_is_counted_in_every_target_by_those_that_count_later(open_server: Any) -> None:
+    fixture = open_server(TWO)
+    said = fixture.ask(Canary())
+    assert isinstance(said, CanaryCounted)
     assert said.counts == (len(CANARY.args.stmt),) * 2
     assert [one.python for one in said.environments] == ["base counter", "head counter"]
-    stage.ask(make_measure(make_orders("ab", TWO)))
-    assert [len(lab.counters) for lab in stage.labs.values()] == [1, 1]
+    fixture.ask(make_measure(make_orders("ab", TWO)))
+    assert [len(lab.counters) for lab in fixture.labs.values()] == [1, 1]
 
 
-def test_a_canary_that_cannot_be_counted_is_refused_with_the_reason(open_stage: Any) -> None:
-    stage = open_stage()
-    stage.ask(Survey())
-    stage.labs[BASE].results[CANARY.args.stmt] = Failure(FailureKind.RAISED, "No torch.add.")
-    assert stage.ask(Canary()) == RequestRefused("Nothing can be counted: No torch.add.")
+def test_a_canary_that_cannot_be_counted_is_refused_with_the_reason(open_server: Any) -> None:
+    fixture = open_server()
+    fixture.ask(Survey())
+    fixture.labs[BASE].results[CANARY.args.stmt] = Failure(FailureKind.RAISED, "No torch.add.")
+    assert fixture.ask(Canary()) == RequestRefused("Nothing can be counted: No torch.add.")
 
 
 @pytest.mark.parametrize(
@@ -250,49 +250,49 @@ def test_a_canary_that_cannot_be_counted_is_refused_with_the_reason(open_stage: 
         OSError(28, "No space left on device"),
     ],
 )
-def test_what_a_machine_lacks_is_refused_whatever_was_asked(open_stage: Any, problem: Exception) -> None:
-    stage = open_stage()
-    stage.ask(Survey())
-    stage.labs[BASE].counter_problem = problem
-    for body in (Canary(), make_measure(make_orders("a"))):
-        assert stage.ask(body) == RequestRefused(str(problem))
+def test_what_a_machine_lacks_is_refused_whatever_was_asked(open_server: Any, problem: Exception) -> None:
+    fixture = open_server()
+    fixture.ask(Survey())
+    fixture.labs[BASE].counter_problem = problem
+    for request in (Canary(), make_measure(make_orders("a"))):
+        assert fixture.ask(request) == RequestRefused(str(problem))
 
 
-def test_a_fault_of_ours_is_not_taken_for_one_of_the_machine(open_stage: Any) -> None:
-    stage = open_stage()
-    stage.ask(Survey())
-    stage.labs[BASE].counter_problem = ZeroDivisionError()
+def test_a_fault_of_ours_is_not_taken_for_one_of_the_machine(open_server: Any) -> None:
+    fixture = open_server()
+    fixture.ask(Survey())
+    fixture.labs[BASE].counter_problem = ZeroDivisionError()
     with pytest.raises(ZeroDivisionError):
-        stage.ask(Canary())
+        fixture.ask(Canary())
 
 
 @pytest.mark.parametrize("metric", [Metric.COUNT, Metric.WALL])
-def test_outcomes_are_in_the_order_of_orders_and_so_is_the_work(open_stage: Any, metric: Metric) -> None:
+def test_outcomes_are_in_the_order_of_orders_and_so_is_the_work(open_server: Any, metric: Metric) -> None:
     """What is compared is measured one right after the other."""
-    stage = open_stage(TWO, Sampling((metric,)))
+    fixture = open_server(TWO, Sampling((metric,)))
     orders = make_orders("cab", TWO, metric)
-    said = stage.ask(make_measure(orders))
+    said = fixture.ask(make_measure(orders))
     assert isinstance(said, Measured)
     assert [one.order for one in said.outcomes] == list(orders)
-    assert {one.node for one in said.outcomes} == {stage.station.node}
+    assert {one.node for one in said.outcomes} == {fixture.server.node}
     assert all(one.began <= one.ended for one in said.outcomes)
-    words = [line.split()[1:3] for line in stage.log if line.startswith(("time", "count"))]
+    words = [line.split()[1:3] for line in fixture.log if line.startswith(("time", "count"))]
     assert words == [[order.target.name, order.case.args.stmt] for order in orders]
 
 
-def test_a_failure_is_the_outcome_of_its_order_alone(open_stage: Any) -> None:
-    stage = open_stage()
-    stage.ask(Survey())
-    stage.labs[BASE].results["b"] = failure = Failure(FailureKind.RAISED, "no")
-    said = stage.ask(make_measure(make_orders("abc")))
+def test_a_failure_is_the_outcome_of_its_order_alone(open_server: Any) -> None:
+    fixture = open_server()
+    fixture.ask(Survey())
+    fixture.labs[BASE].results["b"] = failure = Failure(FailureKind.RAISED, "no")
+    said = fixture.ask(make_measure(make_orders("abc")))
     assert [one.result == failure for one in said.outcomes] == [False, True, False]
 
 
-def test_more_threads_than_cores_are_refused_in_words(open_stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(station_module, "choose_cores", lambda: [3, 5])
-    stage = open_stage(sampling=Sampling((Metric.WALL,)))
+def test_more_threads_than_cores_are_refused_in_words(open_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_server_module, "choose_cores", lambda: [3, 5])
+    fixture = open_server(sampling=Sampling((Metric.WALL,)))
     wide, narrow = (Order(_with_threads(number), BASE, Metric.WALL) for number in (3, 1))
-    outcomes = stage.ask(make_measure([wide, narrow])).outcomes
+    outcomes = fixture.ask(make_measure([wide, narrow])).outcomes
     assert outcomes[0].result.kind is FailureKind.MISSING
     assert "3 threads" in outcomes[0].result.message
     # The last cores: most systems have their interrupts on the first.
@@ -305,45 +305,45 @@ def _with_threads(number: int) -> Any:
     return case
 
 
-def test_a_race_is_held_by_the_one_that_times(open_stage: Any) -> None:
-    stage = open_stage(sampling=Sampling((Metric.WALL,)))
-    stage.ask(Survey())
+def test_a_race_is_held_by_the_one_that_times(open_server: Any) -> None:
+    fixture = open_server(sampling=Sampling((Metric.WALL,)))
+    fixture.ask(Survey())
     one = FuzzedInput(0, {}, {}, "")
-    said = stage.ask(Race(one, RaceJob(("x", "y"), "", Place("/")), 7.0))
+    said = fixture.ask(Race(one, RaceJob(("x", "y"), "", Place("/")), 7.0))
     assert said == InputTimed(
-        (Times(1, (0.5,)), Times(1, (0.5,))), stage.labs[BASE].timer.environment, stage.station.node
+        (Times(1, (0.5,)), Times(1, (0.5,))), fixture.labs[BASE].timer.environment, fixture.server.node
     )
-    assert stage.log[-1] == "race ('x', 'y') 7.0"
-    assert len(stage.labs[BASE].pinned) == 1
+    assert fixture.log[-1] == "race ('x', 'y') 7.0"
+    assert len(fixture.labs[BASE].pinned) == 1
 
 
-def test_while_anything_is_timed_nobody_else_shares_the_node(open_stage: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_anything_is_timed_nobody_else_shares_the_node(open_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sampling = Sampling((Metric.WALL, Metric.COUNT))
-    stage, other = open_stage(sampling=sampling), open_stage(sampling=sampling)
+    fixture, other = open_server(sampling=sampling), open_server(sampling=sampling)
     seen = []
 
     def look(prepared: Prepared, *_: object) -> Any:
-        seen.append((prepared.case.args.stmt, other.station._turns.share()))
-        other.station._turns.leave()
+        seen.append((prepared.case.args.stmt, other.server._machine_lock.share()))
+        other.server._machine_lock.leave()
         return Times(1, (1.0,)), None
 
-    stage.ask(Survey())
-    monkeypatch.setattr(stage.labs[BASE], "time", look)
-    monkeypatch.setattr(stage.labs[BASE], "count", look)
-    stage.ask(make_measure(make_orders("t", metric=Metric.WALL)))
-    stage.ask(make_measure(make_orders("c")))
+    fixture.ask(Survey())
+    monkeypatch.setattr(fixture.labs[BASE], "time", look)
+    monkeypatch.setattr(fixture.labs[BASE], "count", look)
+    fixture.ask(make_measure(make_orders("t", metric=Metric.WALL)))
+    fixture.ask(make_measure(make_orders("c")))
     assert seen == [("t", False), ("c", True)]
-    assert other.station._turns.claim()
+    assert other.server._machine_lock.claim()
 
 
-def test_closing_ends_the_workers_that_there_are(open_stage: Any) -> None:
-    stage = open_stage(TWO)
-    stage.station.close()
-    assert stage.log == []
-    stage = open_stage(TWO)
-    stage.ask(Survey())
-    stage.station.close()
-    assert stage.log.count("abandon") == 2
+def test_closing_ends_the_workers_that_there_are(open_server: Any) -> None:
+    fixture = open_server(TWO)
+    fixture.server.close()
+    assert fixture.log == []
+    fixture = open_server(TWO)
+    fixture.ask(Survey())
+    fixture.server.close()
+    assert fixture.log.count("abandon") == 2
 
 
 def test_variables_that_say_something_of_the_run_are_those_of_where_it_was_begun() -> None:
@@ -393,11 +393,11 @@ def test_what_does_not_compile_travels_too_but_not_what_a_machine_was_short_of()
     assert pack_libraries({S[0]: wrong, S[1]: short}) == ({S[0]: wrong}, {})
 
 
-def make_outfit(content: bytes, target: Target = BASE, **more: PackedLibrary | Failure) -> LibrarySet:
+def make_library_set(content: bytes, target: Target = BASE, **more: PackedLibrary | Failure) -> LibrarySet:
     name = hash_content(content)
-    wares: dict[Snippet, PackedLibrary | Failure] = {S[0]: PackedLibrary("a", name), S[1]: PackedLibrary("b", name)}
-    wares |= {Snippet(stmt): one for stmt, one in more.items()}
-    return LibrarySet(((target, wares),), {name: content})
+    by_target: dict[Snippet, PackedLibrary | Failure] = {S[0]: PackedLibrary("a", name), S[1]: PackedLibrary("b", name)}
+    by_target |= {Snippet(stmt): one for stmt, one in more.items()}
+    return LibrarySet(((target, by_target),), {name: content})
 
 
 def as_bytes(handle: object) -> bytes:
@@ -412,16 +412,19 @@ def test_libraries_are_unpacked_under_their_content_once(tmp_path: Path) -> None
         fetched.append(handle)
         return as_bytes(handle)
 
-    shelf = LibraryShelf(tmp_path / FOLDER, fetch)
+    library_folder = LibraryFolder(tmp_path / FOLDER, fetch)
     wrong = Failure(FailureKind.NOT_COMPILED, "no")
-    outfits = [make_outfit(b"one", z=wrong), make_outfit(b"head's", HEAD)]
-    found = shelf.unpack([*S, Snippet("z")], BASE, outfits)
+    library_sets = [make_library_set(b"one", z=wrong), make_library_set(b"head's", HEAD)]
+    found = library_folder.unpack([*S, Snippet("z")], BASE, library_sets)
     path = tmp_path / FOLDER / f"{hash_content(b'one')}.so"
     assert found == {S[0]: Compiled(str(path), "a"), S[1]: Compiled(str(path), "b"), Snippet("z"): wrong}
     assert path.read_bytes() == b"one"
     assert os.access(path, os.X_OK)
     # Another process of the same node finds it there.
-    assert LibraryShelf(tmp_path / FOLDER, fetch).unpack(S, BASE, outfits) == {S[0]: found[S[0]], S[1]: found[S[1]]}
+    assert LibraryFolder(tmp_path / FOLDER, fetch).unpack(S, BASE, library_sets) == {
+        S[0]: found[S[0]],
+        S[1]: found[S[1]],
+    }
     assert fetched == [b"one"]
     assert os.listdir(tmp_path / FOLDER) == [path.name]
 
@@ -436,14 +439,14 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     def interrupt(*_: object) -> bytes:
         raise KeyboardInterrupt
 
-    shelf = LibraryShelf(tmp_path / FOLDER, interrupt if step == "fetch" else as_bytes)
+    library_folder = LibraryFolder(tmp_path / FOLDER, interrupt if step == "fetch" else as_bytes)
     with monkeypatch.context() as patch:
         if step != "fetch":
             patch.setattr(Path if step == "write" else os, "chmod" if step == "write" else "replace", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            shelf.unpack(S, BASE, [make_outfit(b"one")])
+            library_folder.unpack(S, BASE, [make_library_set(b"one")])
     assert not (tmp_path / FOLDER).exists() or os.listdir(tmp_path / FOLDER) == []
-    assert len(LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S, BASE, [make_outfit(b"one")])) == 2
+    assert len(LibraryFolder(tmp_path / FOLDER, as_bytes).unpack(S, BASE, [make_library_set(b"one")])) == 2
 
 
 def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
@@ -457,7 +460,7 @@ def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
     found: list[object] = []
 
     def work() -> None:
-        found.append(LibraryShelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")]))
+        found.append(LibraryFolder(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_library_set(b"one")]))
 
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads:
@@ -472,15 +475,15 @@ def test_two_that_write_the_same_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["content", "mode"])
 def test_a_library_that_is_not_what_its_name_says_is_fetched_again(tmp_path: Path, damage: str) -> None:
-    outfits = [make_outfit(b"one")]
-    LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
+    library_sets = [make_library_set(b"one")]
+    LibraryFolder(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, library_sets)
     path = tmp_path / FOLDER / f"{hash_content(b'one')}.so"
     before = path.stat().st_ino
     if damage == "content":
         path.write_bytes(b"torn")
     else:
         path.chmod(0o777)
-    found = LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, outfits)
+    found = LibraryFolder(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, library_sets)
     assert found == {S[0]: Compiled(str(path), "a")}
     assert path.read_bytes() == b"one"
     assert path.stat().st_ino != before
@@ -493,11 +496,11 @@ def test_a_library_of_another_user_is_fetched_again(tmp_path: Path, monkeypatch:
         fetched.append(handle)
         return b"lost on its way"
 
-    LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [make_outfit(b"one")])
-    LibraryShelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")])
+    LibraryFolder(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [make_library_set(b"one")])
+    LibraryFolder(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_library_set(b"one")])
     assert fetched == []
     give_away(tmp_path / FOLDER / f"{hash_content(b'one')}.so", monkeypatch)
-    LibraryShelf(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_outfit(b"one")])
+    LibraryFolder(tmp_path / FOLDER, fetch).unpack(S[:1], BASE, [make_library_set(b"one")])
     assert fetched == [b"one"]
 
 
@@ -505,8 +508,8 @@ def test_a_library_of_another_user_is_fetched_again(tmp_path: Path, monkeypatch:
 def test_a_library_that_did_not_arrive_as_it_was_sent_is_a_failure_that_may_pass_later(
     tmp_path: Path, name: str
 ) -> None:
-    outfit = LibrarySet(((BASE, {S[0]: PackedLibrary("a", name)}),), {name: b"one"})
-    found = LibraryShelf(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [outfit])[S[0]]
+    library_set = LibrarySet(((BASE, {S[0]: PackedLibrary("a", name)}),), {name: b"one"})
+    found = LibraryFolder(tmp_path / FOLDER, as_bytes).unpack(S[:1], BASE, [library_set])[S[0]]
     assert isinstance(found, Failure)
     assert may_pass_later(found)
     assert not list(tmp_path.rglob("*.so"))
@@ -515,8 +518,8 @@ def test_a_library_that_did_not_arrive_as_it_was_sent_is_a_failure_that_may_pass
 def test_whoever_counts_has_a_core_of_its_own_and_no_link_is_followed(tmp_path: Path) -> None:
     one, two, three = (CoreLock((4, 5), tmp_path) for _ in range(3))
     assert (one.core, two.core, three.core) == (4, 5, 5)
-    for seat in (one, two, three):
-        seat.close()
+    for core_lock in (one, two, three):
+        core_lock.close()
     (tmp_path / "core6").symlink_to(tmp_path / "made by us")
     assert CoreLock((6, 7), tmp_path).core == 7
     assert not (tmp_path / "made by us").exists()
@@ -524,14 +527,14 @@ def test_whoever_counts_has_a_core_of_its_own_and_no_link_is_followed(tmp_path: 
 
 def test_libraries_that_nobody_needed_for_long_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchmark.native.cache.Cache.__init__.__defaults__", (25,))
-    shelf = LibraryShelf(tmp_path, as_bytes)
+    library_folder = LibraryFolder(tmp_path, as_bytes)
     contents = [bytes([number]) * 10 for number in range(4)]
     for moment, content in enumerate(contents[:2]):
-        shelf.unpack(S[:1], BASE, [make_outfit(content)])
+        library_folder.unpack(S[:1], BASE, [make_library_set(content)])
         os.utime(tmp_path / f"{hash_content(content)}.so", (moment, moment))
     # The older one is used again.
-    shelf.unpack(S[:1], BASE, [make_outfit(contents[0])])
-    shelf.unpack(S[:1], BASE, [make_outfit(contents[2])])
+    library_folder.unpack(S[:1], BASE, [make_library_set(contents[0])])
+    library_folder.unpack(S[:1], BASE, [make_library_set(contents[2])])
     assert {path.stem for path in tmp_path.iterdir()} == {hash_content(contents[n]) for n in (0, 2)}
 
 
@@ -543,15 +546,15 @@ def test_what_did_not_come_is_compiled_here(tmp_path: Path, monkeypatch: pytest.
         return {snippet: Compiled("here.so", snippet.stmt) for snippet in snippets}
 
     monkeypatch.setattr(libraries, "build_snippets", build)
-    supply = LibrarySupply(LibraryShelf(tmp_path, as_bytes), BASE, [make_outfit(b"one")], {"CXX": "g++"})
-    assert supply.build(S, SDK, 2)[S[2]] == Compiled("here.so", "c")
-    assert supply.build(S[:2], SDK, 2)[S[0]] == Compiled(str(tmp_path / f"{hash_content(b'one')}.so"), "a")
+    builder = LibraryBuilder(LibraryFolder(tmp_path, as_bytes), BASE, [make_library_set(b"one")], {"CXX": "g++"})
+    assert builder.build(S, SDK, 2)[S[2]] == Compiled("here.so", "c")
+    assert builder.build(S[:2], SDK, 2)[S[0]] == Compiled(str(tmp_path / f"{hash_content(b'one')}.so"), "a")
     assert asked == [([S[2]], SDK, {"CXX": "g++"}, 2)]
-    assert set(supply.made) == set(S)
+    assert set(builder.made) == set(S)
 
 
-def test_what_one_station_compiles_another_measures_without_a_compiler(
-    open_stage: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_one_node_server_compiles_another_measures_without_a_compiler(
+    open_server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = tuple(make_case(name, Language.CPP, check=name == "a") for name in "ab")
 
@@ -561,10 +564,10 @@ def test_what_one_station_compiles_another_measures_without_a_compiler(
 
     monkeypatch.setattr(libraries, "build_snippets", build)
     sampling = Sampling((Metric.WALL,))
-    built = open_stage(TWO, sampling).ask(Build(cases))
+    built = open_server(TWO, sampling).ask(Build(cases))
     assert isinstance(built, Built)
-    assert [target for target, _ in built.wares] == list(TWO)
-    assert [sorted(one.stmt for one in packed) for _, packed in built.wares] == [["", "a", "b"]] * 2
+    assert [target for target, _ in built.by_target] == list(TWO)
+    assert [sorted(one.stmt for one in packed) for _, packed in built.by_target] == [["", "a", "b"]] * 2
     assert list(built.contents.values()) == [b"library"]
 
     def refuse(*_: object, **__: object) -> None:
@@ -572,23 +575,23 @@ def test_what_one_station_compiles_another_measures_without_a_compiler(
 
     monkeypatch.setattr(libraries, "build_snippets", refuse)
     orders = [Order(cases[1], target, Metric.WALL) for target in TWO]
-    stage = open_stage(TWO, sampling)
-    said = stage.ask(make_measure(orders, LibrarySet(built.wares, built.contents)))
+    fixture = open_server(TWO, sampling)
+    said = fixture.ask(make_measure(orders, LibrarySet(built.by_target, built.contents)))
     assert [one.result for one in said.outcomes] == [Times(1, (1.0,))] * 2
-    assert [line for line in stage.log if line.startswith("time")] == ["time base b key b", "time head b key b"]
+    assert [line for line in fixture.log if line.startswith("time")] == ["time base b key b", "time head b key b"]
     # Without them it is compiled on the spot, which fails for its own orders.
-    said = stage.ask(make_measure(orders))
+    said = fixture.ask(make_measure(orders))
     assert {one.result for one in said.outcomes} == {Failure(FailureKind.MISSING, "There is no compiler. Install one.")}
 
 
 def test_a_node_that_cannot_compile_leaves_it_to_those_that_measure(
-    open_stage: Any, monkeypatch: pytest.MonkeyPatch
+    open_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise SetupError("There is no compiler.", missing="compiler", advice="Install one.")
 
     monkeypatch.setattr(libraries, "build_snippets", refuse)
-    assert open_stage().ask(Build((make_case("a", Language.CPP),))) == Built(((BASE, {}),), {})
+    assert open_server().ask(Build((make_case("a", Language.CPP),))) == Built(((BASE, {}),), {})
 
 
 # --- how a cluster is reached ------------------------------------------------------------------------
@@ -609,9 +612,11 @@ def test_with_ray_nothing_is_connected_to_before_it_is_needed(monkeypatch: pytes
 
 def test_nodes_are_told_what_to_measure_with() -> None:
     plan = Plan((), TWO, COUNTING)
-    outset = make_outset(plan, {"PATH": "/bin", "OMP_NUM_THREADS": "2", "LANG": "C", "EDITOR": "vi"}, aligned=True)
-    assert outset.torchmark == __version__
-    assert (outset.targets, outset.sampling, outset.aligned) == (TWO, COUNTING, True)
-    assert outset.folder == os.getcwd()
-    assert outset.variables == (("LANG", "C"), ("OMP_NUM_THREADS", "2"))
-    assert all(map(os.path.isabs, outset.path))
+    run_setup = make_run_setup(
+        plan, {"PATH": "/bin", "OMP_NUM_THREADS": "2", "LANG": "C", "EDITOR": "vi"}, aligned=True
+    )
+    assert run_setup.torchmark == __version__
+    assert (run_setup.targets, run_setup.sampling, run_setup.aligned) == (TWO, COUNTING, True)
+    assert run_setup.folder == os.getcwd()
+    assert run_setup.variables == (("LANG", "C"), ("OMP_NUM_THREADS", "2"))
+    assert all(map(os.path.isabs, run_setup.path))

@@ -13,19 +13,19 @@ from torchmark.model.node import Node
 from torchmark.model.outcome import Outcome, Result
 from torchmark.model.plan import Order
 from torchmark.runner.cluster.protocol import (
-    Body,
     Build,
     Built,
     Canary,
-    Heard,
+    CanaryCounted,
     Listed,
     Loss,
     Lost,
     Measure,
     Measured,
+    NodeReply,
     Notice,
     Replied,
-    Reply,
+    Request,
     Survey,
     Surveyed,
 )
@@ -34,7 +34,7 @@ VERSION = "simulated"
 
 
 @dataclasses.dataclass(frozen=True)
-class Weather:
+class SimulatedFaults:
     """What goes wrong, and how long things take besides measuring. Durations are seconds."""
 
     node_lifetime_s: float | None = None
@@ -44,7 +44,7 @@ class Weather:
     notice_s: float = 5.0
     """How long it takes at the most until that is known."""
     crash: float = 0.0
-    """The share of parcels that end their post."""
+    """The share of batches that end their actor."""
     lost: float = 0.0
     """The share of answers that are lost on their way."""
     slow: float = 0.0
@@ -59,7 +59,7 @@ class Weather:
 
 
 SLOWNESS = 10.0
-FINE = Weather()
+NO_FAULTS = SimulatedFaults()
 
 
 @dataclasses.dataclass
@@ -90,18 +90,18 @@ class SimulatedFleet:
         slots: int,
         take_s: Callable[[Order], float],
         measure: Callable[[Order], Result],
-        weather: Weather = FINE,
+        faults: SimulatedFaults = NO_FAULTS,
         seed: int = 0,
     ) -> None:
         self._slots = slots
         self._take_s = take_s
         self._measure = measure
-        self._weather = weather
+        self._faults = faults
         self._chance = random.Random(seed)
         self._now = 0.0
         self._machines: dict[str, _Machine] = {}
         self._processes: dict[int, _Process] = {}
-        self._tickets: dict[int, tuple[int, Body]] = {}
+        self._requests: dict[int, tuple[int, Request]] = {}
         self._events: list[tuple[float, int, Callable[[], Notice | None]]] = []
         self._numbers = 0
         self.useful_s = 0.0
@@ -129,38 +129,38 @@ class SimulatedFleet:
         """Those that live, as far as is known."""
         return [one.listed for one in self._machines.values() if not one.is_known_dead]
 
-    def open_post(self, node: str, *, alone: bool) -> int:
+    def open_actor(self, node: str, *, alone: bool) -> int:
         """It is there at once; what takes time is to start what measures."""
-        post = self._number()
-        self._processes[post] = _Process(self._machines[node], self._now, alone)
-        return post
+        actor = self._number()
+        self._processes[actor] = _Process(self._machines[node], self._now, alone)
+        return actor
 
-    def close_post(self, post: int) -> None:
+    def close_actor(self, actor: int) -> None:
         """Whatever it was doing has no answer."""
-        self._processes.pop(post, None)
+        self._processes.pop(actor, None)
 
-    def send(self, post: int, body: Body) -> int:
+    def send(self, actor: int, request: Request) -> int:
         """The answer comes when it has been worked on, or never."""
-        ticket = self._number()
-        self._tickets[ticket] = post, body
-        process = self._processes[post]
+        request_id = self._number()
+        self._requests[request_id] = actor, request
+        process = self._processes[actor]
         if process.machine.is_known_dead:
-            self._at(self._now, lambda: self._lose(ticket))
+            self._at(self._now, lambda: self._lose(request_id))
         if process.machine.is_dead:
-            return ticket
-        seconds = self._weather.send_s + self._find_seconds(process, body)
+            return request_id
+        seconds = self._faults.send_s + self._find_seconds(process, request)
         process.free = max(process.free, self._now) + seconds
-        is_parcel = isinstance(body, (Measure, Build))
-        if is_parcel and self._chance.random() < self._weather.crash:
+        is_batch = isinstance(request, (Measure, Build))
+        if is_batch and self._chance.random() < self._faults.crash:
             process.free = max(self._now, process.free - seconds * self._chance.random())
-            self._at(process.free, lambda: self._crash(ticket))
+            self._at(process.free, lambda: self._crash(request_id))
         else:
-            self._at(process.free, lambda: self._answer(ticket, seconds if is_parcel else 0.0))
-        return ticket
+            self._at(process.free, lambda: self._answer(request_id, seconds if is_batch else 0.0))
+        return request_id
 
-    def ask(self, post: int, body: Body, timeout_s: float) -> Reply | Lost:
+    def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
         """At once."""
-        return self._reply(self._processes[post], body)
+        return self._reply(self._processes[actor], request)
 
     def share(self, value: object) -> object:
         """Nothing is sent anywhere."""
@@ -184,73 +184,73 @@ class SimulatedFleet:
 
     # --- what happens --------------------------------------------------------------------------------
 
-    def _answer(self, ticket: int, seconds: float) -> Notice | None:
-        process = self._find_process(ticket)
+    def _answer(self, request_id: int, seconds: float) -> Notice | None:
+        process = self._find_process(request_id)
         if process is None:
             return None
-        _, body = self._tickets.pop(ticket)
-        if isinstance(body, Measure) and self._chance.random() < self._weather.lost:
-            return Lost(ticket, Loss.OBJECT, "The answer was lost.")
+        _, request = self._requests.pop(request_id)
+        if isinstance(request, Measure) and self._chance.random() < self._faults.lost:
+            return Lost(request_id, Loss.OBJECT, "The answer was lost.")
         self.useful_s += seconds * (process.machine.listed.slots if process.alone else 1)
         self.answered_at = self._now
-        return Replied(ticket, self._reply(process, body))
+        return Replied(request_id, self._reply(process, request))
 
-    def _reply(self, process: _Process, body: Body) -> Reply:
+    def _reply(self, process: _Process, request: Request) -> NodeReply:
         machine = process.machine
         node = Node(machine.listed.name, f"processor {machine.kind}")
         environment = Environment("python", "3", "2", valgrind="1")
-        if isinstance(body, Survey):
+        if isinstance(request, Survey):
             return Surveyed(node, VERSION, f"libc {machine.kind}", (environment,))
-        if isinstance(body, Canary):
-            return Heard((machine.count,), (environment,))
-        if isinstance(body, Build):
+        if isinstance(request, Canary):
+            return CanaryCounted((machine.count,), (environment,))
+        if isinstance(request, Build):
             return Built((), {})
-        assert isinstance(body, Measure)
+        assert isinstance(request, Measure)
         moments = self._now, self._now
         return Measured(
-            tuple(Outcome(order, self._measure(order), *moments, environment, node=node) for order in body.orders)
+            tuple(Outcome(order, self._measure(order), *moments, environment, node=node) for order in request.orders)
         )
 
-    def _crash(self, ticket: int) -> Notice | None:
-        if self._find_process(ticket) is None:
+    def _crash(self, request_id: int) -> Notice | None:
+        if self._find_process(request_id) is None:
             return None
-        post, _ = self._tickets.pop(ticket)
-        del self._processes[post]
-        return Lost(ticket, Loss.POST, "The process was killed.")
+        actor, _ = self._requests.pop(request_id)
+        del self._processes[actor]
+        return Lost(request_id, Loss.ACTOR, "The process was killed.")
 
-    def _find_process(self, ticket: int) -> _Process | None:
+    def _find_process(self, request_id: int) -> _Process | None:
         """Who works on it, if anybody does."""
-        post, _ = self._tickets.get(ticket, (None, None))
-        process = self._processes.get(post) if post is not None else None
+        actor, _ = self._requests.get(request_id, (None, None))
+        process = self._processes.get(actor) if actor is not None else None
         if process is None:
-            self._tickets.pop(ticket, None)
+            self._requests.pop(request_id, None)
         return None if process is None or process.machine.is_dead else process
 
     def _die(self, machine: _Machine) -> Notice | None:
         machine.is_dead = True
         self.died += 1
         self.there_s += machine.listed.slots * (self._now - machine.born)
-        self._at(self._now + self._chance.random() * self._weather.notice_s, lambda: self._find_dead(machine))
-        self._at(self._now + self._weather.repair_s, self._add_machine)
+        self._at(self._now + self._chance.random() * self._faults.notice_s, lambda: self._find_dead(machine))
+        self._at(self._now + self._faults.repair_s, self._add_machine)
         return None
 
     def _find_dead(self, machine: _Machine) -> Notice | None:
         machine.is_known_dead = True
-        for ticket, (post, _) in self._tickets.items():
-            process = self._processes.get(post)
+        for request_id, (actor, _) in self._requests.items():
+            process = self._processes.get(actor)
             if process is not None and process.machine is machine:
-                self._at(self._now, functools.partial(self._lose, ticket))
+                self._at(self._now, functools.partial(self._lose, request_id))
         return None
 
-    def _lose(self, ticket: int) -> Notice | None:
-        post, _ = self._tickets.pop(ticket, (None, None))
-        return Lost(ticket, Loss.NODE, "The node is gone.") if post in self._processes else None
+    def _lose(self, request_id: int) -> Notice | None:
+        actor, _ = self._requests.pop(request_id, (None, None))
+        return Lost(request_id, Loss.NODE, "The node is gone.") if actor in self._processes else None
 
     def _add_machine(self) -> None:
-        weather, number = self._weather, self._number()
-        factor = SLOWNESS if self._chance.random() < weather.slow else 1.0
-        count = 1001 if self._chance.random() < weather.odd else 1000
-        kind = self._chance.randrange(weather.kinds)
+        faults, number = self._faults, self._number()
+        factor = SLOWNESS if self._chance.random() < faults.slow else 1.0
+        count = 1001 if self._chance.random() < faults.odd else 1000
+        kind = self._chance.randrange(faults.kinds)
         machine = _Machine(
             listed=Listed(f"id-{number}", f"node-{number}", self._slots),
             kind=kind,
@@ -259,19 +259,19 @@ class SimulatedFleet:
             born=self._now,
         )
         self._machines[machine.listed.id] = machine
-        if weather.node_lifetime_s is not None:
-            moment = self._now + self._chance.expovariate(1 / weather.node_lifetime_s)
+        if faults.node_lifetime_s is not None:
+            moment = self._now + self._chance.expovariate(1 / faults.node_lifetime_s)
             self._at(moment, lambda: self._die(machine))
 
     # --- the clock -----------------------------------------------------------------------------------
 
-    def _find_seconds(self, process: _Process, body: Body) -> float:
+    def _find_seconds(self, process: _Process, request: Request) -> float:
         factor = process.machine.factor
-        if isinstance(body, Canary):
-            return self._weather.start_s * factor
-        if isinstance(body, Measure):
-            return sum(map(self._take_s, body.orders)) * factor
-        return self._weather.start_s * factor if isinstance(body, Build) else 1.0
+        if isinstance(request, Canary):
+            return self._faults.start_s * factor
+        if isinstance(request, Measure):
+            return sum(map(self._take_s, request.orders)) * factor
+        return self._faults.start_s * factor if isinstance(request, Build) else 1.0
 
     def _at(self, moment: float, happen: Callable[[], Notice | None]) -> None:
         heapq.heappush(self._events, (moment, self._number(), happen))

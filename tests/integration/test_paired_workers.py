@@ -50,10 +50,10 @@ def strangers() -> Iterator[PairedWorkers]:
 
 
 def start(base: str, head: str, layouts: Sequence[int]) -> Iterator[PairedWorkers]:
-    arena = PairedWorkers(WorkerSide(base), WorkerSide(head), choose_cores())
-    arena.start(layouts)
-    yield arena
-    arena.close()
+    workers = PairedWorkers(WorkerSide(base), WorkerSide(head), choose_cores())
+    workers.start(layouts)
+    yield workers
+    workers.close()
 
 
 def test_both_sides_run_as_many_blocks_as_there_are_pairs(siblings: PairedWorkers) -> None:
@@ -140,15 +140,15 @@ def test_a_zygote_that_is_killed_during_a_visit_costs_that_visit_and_no_more(
 
 
 def test_a_side_that_never_ends_is_given_up_and_the_other_with_it(stub_python: str) -> None:
-    arena = PairedWorkers(WorkerSide(stub_python), WorkerSide(stub_python), choose_cores(), timeout_s=1.0)
+    workers = PairedWorkers(WorkerSide(stub_python), WorkerSide(stub_python), choose_cores(), timeout_s=1.0)
     try:
-        arena.start([0])
-        outcome = arena.visit(0, PairedCase(part("while True: pass"), part("pass")), PACE)
+        workers.start([0])
+        outcome = workers.visit(0, PairedCase(part("while True: pass"), part("pass")), PACE)
         assert isinstance(outcome, tuple)
         assert (Side.BASE, FailureKind.TIMED_OUT) in [(one.side, one.failure.kind) for one in outcome]
-        assert isinstance(arena.visit(0, PairedCase(ADD, ADD), PACE), Visit)
+        assert isinstance(workers.visit(0, PairedCase(ADD, ADD), PACE), Visit)
     finally:
-        arena.close()
+        workers.close()
 
 
 def test_a_machine_that_lacks_something_is_a_failure_that_says_so(twins: PairedWorkers, tmp_path: Path) -> None:
@@ -161,27 +161,27 @@ def test_a_machine_that_lacks_something_is_a_failure_that_says_so(twins: PairedW
 
 
 def test_two_statements_take_turns_in_one_process_of_each_layout(own_stub: str, tmp_path: Path) -> None:
-    arena = PairedWorkers(WorkerSide(), WorkerSide(), choose_cores(), together=True)
+    workers = PairedWorkers(WorkerSide(), WorkerSide(), choose_cores(), together=True)
     try:
-        arena.start([0])
-        pair = arena._pairs[0]
+        workers.start([0])
+        pair = workers._pairs[0]
         assert pair.base is pair.head
         setup = f"open({str(tmp_path / 'setups')!r}, 'a').write('x'); x = torch.ones(4)"
-        visit = arena.visit(0, PairedCase(part("x + 1", setup), part("x + 2", setup)), PACE)
+        visit = workers.visit(0, PairedCase(part("x + 1", setup), part("x + 2", setup)), PACE)
         assert isinstance(visit, Visit), visit
         assert len(visit.base.times) == len(visit.head.times) == PACE.pairs
         assert (tmp_path / "setups").read_text() == "x"
-        assert arena.match.alike
+        assert workers.match.alike
     finally:
-        arena.close()
+        workers.close()
 
 
 def test_an_interpreter_that_is_not_there_is_told_and_nothing_is_left(stub_python: str, tmp_path: Path) -> None:
-    arena = PairedWorkers(WorkerSide(stub_python), WorkerSide(str(tmp_path / "nothing")), choose_cores())
+    workers = PairedWorkers(WorkerSide(stub_python), WorkerSide(str(tmp_path / "nothing")), choose_cores())
     with pytest.raises(SetupError, match="nothing"):
-        arena.start([0])
-    assert arena.layouts == ()
-    arena.close()
+        workers.start([0])
+    assert workers.layouts == ()
+    workers.close()
 
 
 def test_the_first_error_of_what_runs_side_by_side_is_told() -> None:

@@ -6,16 +6,16 @@ import dataclasses
 from collections.abc import Iterator
 
 from torchmark.model.plan import Metric
-from torchmark.runner.cluster.board import Parcel, SetAside
+from torchmark.runner.cluster.batches import Batch, SetAside
 from torchmark.runner.cluster.protocol import (
     Admission,
     Canary,
+    CanaryCounted,
     Fleet,
-    Heard,
     Listed,
     MachineKind,
+    NodeReply,
     OddNode,
-    Reply,
     RequestRefused,
     RunSetup,
     Survey,
@@ -70,30 +70,30 @@ class Deadlines:
         """What a result takes."""
         return self._all.mean_s if self._all.results else EXPECTED_S
 
-    def is_another_worth_it(self, results: int, posts: int) -> bool:
-        """Whether to start one more post, where so many share what is left."""
-        return results * self.usual_s > START_S * posts
+    def is_another_worth_it(self, results: int, actors: int) -> bool:
+        """Whether to start one more actor, where so many share what is left."""
+        return results * self.usual_s > START_S * actors
 
-    def is_slow(self, parcel: Parcel, seconds: float, helper: str) -> bool:
+    def is_slow(self, batch: Batch, seconds: float, helper: str) -> bool:
         """Whether this node would be done sooner, though it starts only now; one that is slow itself is in no hurry."""
         own = self._nodes.get(helper)
         expected_s = max(self.usual_s, own.mean_s if own is not None else 0.0)
-        return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * expected_s * parcel.size)
+        return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * expected_s * batch.size)
 
-    def is_overdue(self, doing: Parcel | Survey | Canary, seconds: float) -> bool:
+    def is_overdue(self, doing: Batch | Survey | Canary, seconds: float) -> bool:
         """Whether there will be no answer."""
-        results = doing.size if isinstance(doing, Parcel) else 1
+        results = doing.size if isinstance(doing, Batch) else 1
         return seconds > max(SILENCE_S, self._timeout_s * (results + MORE_PROCESSES))
 
 
 # How often to look which nodes there are.
 LOOK_S = 2.0
-# A node whose posts do not even begin is left alone.
+# A node whose actors do not even begin is left alone.
 MOST_FAILURES = 3
 
 
 @dataclasses.dataclass(eq=False)
-class Post:
+class Actor:
     """A process that measures, and what it is doing."""
 
     id: int
@@ -101,15 +101,15 @@ class Post:
     alone: bool
     opened: float
     is_ready: bool = False
-    """Whether it has been met, and has counted the canary where anything is counted."""
-    doing: Parcel | Survey | Canary | None = None
-    ticket: int | None = None
+    """Whether it has said what its node is like, and has counted the canary where anything is counted."""
+    doing: Batch | Survey | Canary | None = None
+    request_id: int | None = None
     since: float = 0.0
 
     @property
     def is_free(self) -> bool:
         """Whether it can do something."""
-        return self.is_ready and self.ticket is None
+        return self.is_ready and self.request_id is None
 
 
 @dataclasses.dataclass(eq=False)
@@ -117,9 +117,9 @@ class Member:
     """A node, and what is known of it."""
 
     listed: Listed
-    posts: list[Post] = dataclasses.field(default_factory=list)
+    actors: list[Actor] = dataclasses.field(default_factory=list)
     surveyed: Surveyed | None = None
-    heard: Heard | None = None
+    canary: CanaryCounted | None = None
     kind: MachineKind | None = None
     """Once it may measure."""
     is_refused: bool = False
@@ -133,23 +133,23 @@ class Member:
         return self.listed.name
 
 
-class Roster:
+class Nodes:
     """All nodes of a fleet."""
 
-    def __init__(self, fleet: Fleet, outset: RunSetup) -> None:
+    def __init__(self, fleet: Fleet, run_setup: RunSetup) -> None:
         self._fleet = fleet
-        self._version = outset.torchmark
-        self._counting = Metric.COUNT in outset.sampling.metrics
-        self._timing = Metric.WALL in outset.sampling.metrics
-        self._census = Admission()
-        self._posts: dict[int, Post] = {}
+        self._version = run_setup.torchmark
+        self._counting = Metric.COUNT in run_setup.sampling.metrics
+        self._timing = Metric.WALL in run_setup.sampling.metrics
+        self._admission = Admission()
+        self._by_request: dict[int, Actor] = {}
         self._looked: float | None = None
         self.members: dict[str, Member] = {}
-        self.posts = 0
+        self.actor_count = 0
         """How many there are."""
 
     @property
-    def is_being_met(self) -> bool:
+    def is_being_surveyed(self) -> bool:
         """Whether some have not said yet what they are like."""
         return any(one.surveyed is None and not one.is_refused for one in self.members.values())
 
@@ -159,9 +159,9 @@ class Roster:
         return [one for one in self.members.values() if one.surveyed is not None and not one.is_refused]
 
     @property
-    def busy(self) -> Iterator[Post]:
-        """Posts that have been asked for something."""
-        return iter(self._posts.values())
+    def busy(self) -> Iterator[Actor]:
+        """Actors that have been asked for something."""
+        return iter(self._by_request.values())
 
     def builds(self, member: Member) -> bool:
         """Whether it is one to compile: it can, or nobody can, and then whoever measures will say so."""
@@ -181,10 +181,10 @@ class Roster:
         there = {listed.id: listed for listed in self._fleet.list_nodes()}
         gone = [self.members.pop(id_) for id_ in list(self.members) if id_ not in there]
         for member in gone:
-            self._census.drop(member.listed.id)
+            self._admission.drop(member.listed.id)
         for id_, listed in there.items():
             member = self.members.setdefault(id_, Member(listed))
-            if member.kind is None and not member.posts and not member.is_refused:
+            if member.kind is None and not member.actors and not member.is_refused:
                 self.open(member, alone=False)
         return gone
 
@@ -195,92 +195,92 @@ class Roster:
     def refuse(self, member: Member, reason: str) -> SetAside:
         """Use it no more."""
         member.is_refused = True
-        self._census.drop(member.listed.id)
+        self._admission.drop(member.listed.id)
         return SetAside(member.name, reason)
 
     def settle(self) -> tuple[list[Member], list[SetAside]]:
         """Those that may measure from now on, and those that are set aside because they count otherwise."""
-        if not self._census.is_waiting:
+        if not self._admission.is_waiting:
             return [], []
-        unheard = (one.heard is None and one.kind is None and not one.is_refused for one in self.members.values())
-        fit, odd = self._census.settle(sum(unheard) if self._counting else 0, self._fleet.now())
+        uncounted = (one.canary is None and one.kind is None and not one.is_refused for one in self.members.values())
+        fit, odd = self._admission.settle(sum(uncounted) if self._counting else 0, self._fleet.now())
         for id_, kind in fit.items():
             self.members[id_].kind = kind
         return [self.members[id_] for id_ in fit], [self.refuse(self.members[one.node], _word(one)) for one in odd]
 
-    # --- posts ---------------------------------------------------------------------------------------
+    # --- actors --------------------------------------------------------------------------------------
 
     def open(self, member: Member, *, alone: bool) -> None:
         """Have another process on a node; it is asked what the node is like."""
-        post = Post(self._fleet.open_post(member.listed.id, alone=alone), member, alone, self._fleet.now())
-        member.posts.append(post)
-        self.posts += 1
-        self.send(post, Survey())
+        actor = Actor(self._fleet.open_actor(member.listed.id, alone=alone), member, alone, self._fleet.now())
+        member.actors.append(actor)
+        self.actor_count += 1
+        self.send(actor, Survey())
 
-    def send(self, post: Post, doing: Parcel | Survey | Canary) -> None:
+    def send(self, actor: Actor, doing: Batch | Survey | Canary) -> None:
         """Have it do something."""
-        post.doing, post.since = doing, self._fleet.now()
-        post.ticket = self._fleet.send(post.id, doing.write() if isinstance(doing, Parcel) else doing)
-        self._posts[post.ticket] = post
+        actor.doing, actor.since = doing, self._fleet.now()
+        actor.request_id = self._fleet.send(actor.id, doing.write() if isinstance(doing, Batch) else doing)
+        self._by_request[actor.request_id] = actor
 
-    def close(self, post: Post) -> None:
+    def close(self, actor: Actor) -> None:
         """End it."""
-        post.node.posts.remove(post)
-        self.posts -= 1
-        if post.ticket is not None:
-            self._posts.pop(post.ticket, None)
-        self._fleet.close_post(post.id)
+        actor.node.actors.remove(actor)
+        self.actor_count -= 1
+        if actor.request_id is not None:
+            self._by_request.pop(actor.request_id, None)
+        self._fleet.close_actor(actor.id)
 
-    def free(self, ticket: int) -> tuple[Post, Parcel | Survey | Canary] | None:
-        """Whose ticket that is, and what for; None for a post that was given up. It can do something else now."""
-        post = self._posts.pop(ticket, None)
-        if post is None:
+    def free(self, request_id: int) -> tuple[Actor, Batch | Survey | Canary] | None:
+        """Which actor was asked this, and for what; None for one that was ended. It can do something else now."""
+        actor = self._by_request.pop(request_id, None)
+        if actor is None:
             return None
-        doing, post.doing, post.ticket = post.doing, None, None
+        doing, actor.doing, actor.request_id = actor.doing, None, None
         assert doing is not None
-        return post, doing
+        return actor, doing
 
-    def meet(self, post: Post, reply: Reply) -> SetAside | None:
-        """A post says what its node is like, or what the canary takes there."""
-        member = post.node
+    def take_reply(self, actor: Actor, reply: NodeReply) -> SetAside | None:
+        """An actor says what its node is like, or what the canary takes there."""
+        member = actor.node
         if isinstance(reply, RequestRefused):
-            return self._give_up(member, post, reply.message)
+            return self._give_up(member, actor, reply.message)
         if isinstance(reply, Surveyed):
             if reply.torchmark != self._version:
                 return self.refuse(member, f"It has torchmark {reply.torchmark}, and this is {self._version}.")
             member.surveyed = reply
-            if self._counting and not post.alone:
-                self.send(post, Canary())
+            if self._counting and not actor.alone:
+                self.send(actor, Canary())
                 return None
-        elif isinstance(reply, Heard):
-            if member.heard is not None and member.heard.counts != reply.counts:
-                return self.refuse(member, _word_unsteady(member.heard.counts, reply.counts))
-            member.heard = reply
-        post.is_ready = True
+        elif isinstance(reply, CanaryCounted):
+            if member.canary is not None and member.canary.counts != reply.counts:
+                return self.refuse(member, _word_unsteady(member.canary.counts, reply.counts))
+            member.canary = reply
+        actor.is_ready = True
         member.failures = 0
         if member.kind is None:
             assert member.surveyed is not None
-            kind = classify(member.surveyed, member.heard, timing=self._timing)
-            counts = member.heard.counts if member.heard is not None else ()
-            self._census.add(member.listed.id, kind, counts, self._fleet.now())
+            kind = classify(member.surveyed, member.canary, timing=self._timing)
+            counts = member.canary.counts if member.canary is not None else ()
+            self._admission.add(member.listed.id, kind, counts, self._fleet.now())
         return None
 
     def fail(self, member: Member, message: str) -> SetAside | None:
-        """A post did not come to be. Once is bad luck."""
+        """An actor did not come to be. Once is bad luck."""
         member.failures += 1
         if member.failures >= MOST_FAILURES:
             return self._give_up(member, None, f"Processes do not stay up there: {message}")
-        if not member.posts:
+        if not member.actors:
             self.open(member, alone=False)
         return None
 
-    def _give_up(self, member: Member, post: Post | None, reason: str) -> SetAside | None:
-        """Do without one more post where there are others: memory may not do for it. Else without the node."""
-        if all(other is post for other in member.posts):
+    def _give_up(self, member: Member, actor: Actor | None, reason: str) -> SetAside | None:
+        """Do without one more actor where there are others: memory may not do for it. Else without the node."""
+        if all(other is actor for other in member.actors):
             return self.refuse(member, reason)
         member.is_full = True
-        if post is not None:
-            self.close(post)
+        if actor is not None:
+            self.close(actor)
         return None
 
 

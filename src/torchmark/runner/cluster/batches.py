@@ -1,0 +1,370 @@
+"""Batches of orders, the queue that they are taken from, and what is reported about them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, OrderedDict, deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from torchmark.model.case import Case
+from torchmark.model.outcome import ActivityKind
+from torchmark.model.plan import Metric, Order, Plan
+from torchmark.model.task import Language
+from torchmark.native.build import SNIPPETS_PER_UNIT
+from torchmark.runner.cluster.protocol import Build, MachineKind, Measure, NodeReply, Request
+from torchmark.runner.prepare import list_snippets
+
+
+def find_group(case: Case) -> Hashable:
+    """What is the same for cases that are held to compute the same."""
+    return case.suite, case.label, case.autolabels.autograd
+
+
+@dataclasses.dataclass(eq=False)
+class KindGroup:
+    """Batches that nodes of one kind measure. `sources` are the cases whose C++ has to be compiled first."""
+
+    sources: tuple[Case, ...] = ()
+    kind: MachineKind | None = None
+    """Which nodes measure it, once the first has begun."""
+    library_set: object | None = None
+    """What the fleet has given for its libraries, once they are there."""
+    batches: list[Batch] = dataclasses.field(default_factory=list)
+    """Those that wait until it is compiled."""
+    undone: int = 0
+    """How many results of it are still to come."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing is left to compile."""
+        return not self.sources or self.library_set is not None
+
+
+@dataclasses.dataclass(eq=False)
+class Batch:
+    """What one actor does in one go: orders, or anything else that has an answer. Orders are none for what is built."""
+
+    kind_group: KindGroup
+    alone: bool
+    """Whether it needs a node for itself."""
+    request: Request | None = None
+    orders: tuple[Order, ...] = ()
+    cases: tuple[Case, ...] = ()
+    lost_actors: int = 0
+    lost_nodes: tuple[str, ...] = ()
+    lost_answers: int = 0
+    refusals: tuple[str, ...] = ()
+    """Which nodes said that they cannot do it."""
+    is_bound: bool = False
+    """Whether its cases are compared with each other, so that all of them stay in one place."""
+    is_reported: bool = False
+    """Whether it is known that it has begun."""
+    is_copied: bool = False
+    """Whether a second one does it, too."""
+    is_done: bool = False
+
+    @property
+    def is_build(self) -> bool:
+        """Whether it is what others wait for, and has no result of its own."""
+        return isinstance(self.request, Build)
+
+    @property
+    def size(self) -> int:
+        """How many results it has."""
+        return len(self.orders) or 1
+
+    def write(self) -> Request:
+        """What is to be sent."""
+        if self.request is not None:
+            return self.request
+        return Measure(
+            self.orders, self.cases, () if self.kind_group.library_set is None else (self.kind_group.library_set,)
+        )
+
+    def split(self) -> list[Batch]:
+        """One for each case, so that what ends its actor does not take others with it again."""
+        by_case: dict[Case, list[Order]] = {}
+        for order in self.orders:
+            by_case.setdefault(order.case, []).append(order)
+        if self.is_bound or len(by_case) < 2:
+            return [self]
+        return [
+            dataclasses.replace(self, orders=tuple(orders), cases=self._find_cases(case))
+            for case, orders in by_case.items()
+        ]
+
+    def _find_cases(self, case: Case) -> tuple[Case, ...]:
+        """A case, and what it is held to before it: the first of its group that can be checked."""
+        group = find_group(case) if case.check is not None else None
+        references = [one for one in self.cases if one.check is not None and find_group(one) == group]
+        return tuple(dict.fromkeys((*references[:1], case)))
+
+
+class BatchQueue:
+    """All that is not done, by what it needs. Every method takes the same time, however much there is."""
+
+    def __init__(self, batches: Iterable[Batch]) -> None:
+        self._free: dict[bool, deque[Batch]] = {False: deque(), True: deque()}
+        self._bound: dict[tuple[MachineKind, bool], deque[Batch]] = {}
+        self._to_build: OrderedDict[KindGroup, Batch] = OrderedDict()
+        self._pending: Counter[bool] = Counter()
+        self._building: Counter[MachineKind] = Counter()
+        self._kind_groups: dict[MachineKind, dict[KindGroup, None]] = {}
+        for batch in batches:
+            self._pending[batch.alone] += batch.size
+            batch.kind_group.undone += batch.size
+            if batch.kind_group.is_ready:
+                self._free[batch.alone].append(batch)
+            else:
+                batch.kind_group.batches.append(batch)
+                self._want_built(batch.kind_group)
+
+    def count(self, alone: bool) -> int:
+        """How many results have not been asked for yet."""
+        return self._pending[alone]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left to send."""
+        return not any(self._pending.values())
+
+    def take(self, kind: MachineKind, *, alone: bool, building: bool = True) -> Batch | None:
+        """The next batch for a node of this kind: what others wait for first, then what such nodes have begun.
+
+        Where others had better compile, it does no `building`.
+        """
+        if not alone and building and self._to_build:
+            kind_group, build = self._to_build.popitem(last=False)
+            self._bind(kind_group, kind)
+            self._building[kind] += 1
+            return build
+        queue = self._bound.get((kind, alone))
+        if queue:
+            return self._note_taken(queue.popleft())
+        free = self._free[alone]
+        while free:
+            batch = free.popleft()
+            if batch.kind_group.kind in (None, kind):
+                self._bind(batch.kind_group, kind)
+                return self._note_taken(batch)
+            self._queue(batch)
+        return None
+
+    def has(self, kind: MachineKind, *, alone: bool, building: bool = True) -> bool:
+        """Whether there may be something to take."""
+        if not alone and building and self._to_build:
+            return True
+        return bool(self._bound.get((kind, alone)) or self._free[alone])
+
+    def is_building(self, kind: MachineKind) -> bool:
+        """Whether more will come for such nodes when something is compiled."""
+        return self._building[kind] > 0
+
+    def give_back(self, batch: Batch) -> None:
+        """It was lost on its way; somebody else has to do it, soon."""
+        if batch.is_build:
+            self._end_building(batch.kind_group)
+            self._to_build[batch.kind_group] = batch
+            self._to_build.move_to_end(batch.kind_group, last=False)
+            return
+        self._pending[batch.alone] += batch.size
+        if not batch.kind_group.is_ready:
+            batch.kind_group.batches.append(batch)
+        elif batch.kind_group.kind is None:
+            self._free[batch.alone].appendleft(batch)
+        else:
+            self._bound.setdefault((batch.kind_group.kind, batch.alone), deque()).appendleft(batch)
+
+    def add_libraries(self, kind_group: KindGroup, library_set: object) -> None:
+        """The libraries of a kind group are there: what waited for them can be done."""
+        self._end_building(kind_group)
+        kind_group.library_set = library_set
+        waiting, kind_group.batches = kind_group.batches, []
+        for batch in waiting:
+            self._queue(batch)
+
+    def abandon(self, kind_group: KindGroup) -> list[Batch]:
+        """It cannot be compiled: those that waited for that."""
+        self._end_building(kind_group)
+        waiting, kind_group.batches = kind_group.batches, []
+        for batch in waiting:
+            self._pending[batch.alone] -= batch.size
+        return waiting
+
+    def release(self, kind: MachineKind) -> None:
+        """There are no nodes of this kind any more: others have to do what these have begun, from the start."""
+        for kind_group in self._kind_groups.pop(kind, {}):
+            kind_group.kind = kind_group.library_set = None
+            if kind_group.sources:
+                self._want_built(kind_group)
+        self._building.pop(kind, None)
+        for alone in (False, True):
+            for batch in self._bound.pop((kind, alone), ()):
+                if batch.kind_group.is_ready:
+                    self._free[alone].append(batch)
+                else:
+                    batch.kind_group.batches.append(batch)
+
+    def finish(self, batch: Batch) -> None:
+        """Its results are there."""
+        batch.kind_group.undone -= batch.size
+        if batch.kind_group.undone == 0:
+            self._to_build.pop(batch.kind_group, None)
+            self._unbind(batch.kind_group)
+
+    def _want_built(self, kind_group: KindGroup) -> None:
+        if kind_group not in self._to_build:
+            self._to_build[kind_group] = Batch(kind_group, alone=False, request=Build(kind_group.sources))
+
+    def _bind(self, kind_group: KindGroup, kind: MachineKind) -> None:
+        self._unbind(kind_group)
+        kind_group.kind = kind
+        self._kind_groups.setdefault(kind, {})[kind_group] = None
+
+    def _unbind(self, kind_group: KindGroup) -> None:
+        if kind_group.kind is not None:
+            self._kind_groups[kind_group.kind].pop(kind_group, None)
+
+    def _end_building(self, kind_group: KindGroup) -> None:
+        if kind_group.kind is not None:
+            self._building[kind_group.kind] -= 1
+
+    def _queue(self, batch: Batch) -> None:
+        assert batch.kind_group.kind is not None
+        self._bound.setdefault((batch.kind_group.kind, batch.alone), deque()).append(batch)
+
+    def _note_taken(self, batch: Batch) -> Batch:
+        self._pending[batch.alone] -= batch.size
+        return batch
+
+
+@dataclasses.dataclass(frozen=True)
+class Sent:
+    """A batch is under way for the first time."""
+
+    batch: Batch
+
+
+@dataclasses.dataclass(frozen=True)
+class Returned:
+    """A batch has been answered."""
+
+    batch: Batch
+    reply: NodeReply
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenUp:
+    """A batch has no answer and will have none: whatever it runs on ends."""
+
+    batch: Batch
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SetAside:
+    """A node is not used."""
+
+    node: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """Something that had to be done besides, and for how long."""
+
+    kind: ActivityKind
+    seconds: float
+    size: int = 0
+
+
+Report: TypeAlias = Sent | Returned | GivenUp | SetAside | Done
+
+# What is lost with its node is done again: so it is little. What is sent takes a millisecond: so it is not too little.
+ORDERS_PER_BATCH = 16
+
+
+def pack(plan: Plan, orders: Sequence[Order], *, together: bool = False) -> list[Batch]:
+    """Batches for all of these orders, in their order; a single one with `together`."""
+    references = _find_references(plan)
+    if together:
+        cases = _add_references((order.case for order in orders), references)
+        whole = _make_batch(KindGroup(_list_sources(cases)), orders, cases)
+        return [dataclasses.replace(whole, is_bound=True)] if orders else []
+    groups: dict[Hashable, list[Order]] = {}
+    for order in orders:
+        groups.setdefault((find_group(order.case), order.metric, order.round), []).append(order)
+    kind_groups = _make_kind_groups(orders, references)
+    return [
+        _make_batch(
+            kind_groups[find_group(some[0].case)], some, _add_references((order.case for order in some), references)
+        )
+        for group in groups.values()
+        for some in _cut(group)
+    ]
+
+
+def _make_batch(kind_group: KindGroup, orders: Sequence[Order], cases: tuple[Case, ...]) -> Batch:
+    alone = any(order.metric is Metric.WALL for order in orders)
+    return Batch(kind_group, alone=alone, orders=tuple(orders), cases=cases)
+
+
+def _cut(orders: Iterable[Order]) -> Iterator[tuple[Order, ...]]:
+    """Pieces that are not too large. Orders of one case stay together: both sides of a pair are in one place."""
+    by_case: dict[Case, list[Order]] = {}
+    for order in orders:
+        by_case.setdefault(order.case, []).append(order)
+    piece: list[Order] = []
+    for own in by_case.values():
+        if piece and len(piece) + len(own) > ORDERS_PER_BATCH:
+            yield tuple(piece)
+            piece = []
+        piece += own
+    if piece:
+        yield tuple(piece)
+
+
+def _find_references(plan: Plan) -> dict[Hashable, Case]:
+    """What the others of a group are held to: the first that can be checked."""
+    found: dict[Hashable, Case] = {}
+    for case in plan.cases:
+        if case.check is not None:
+            found.setdefault(find_group(case), case)
+    return found
+
+
+def _add_references(cases: Iterable[Case], references: Mapping[Hashable, Case]) -> tuple[Case, ...]:
+    """Cases, each once, and what they are held to before them."""
+    cases = tuple(cases)
+    needed = (references[find_group(case)] for case in cases if case.check is not None)
+    return tuple(dict.fromkeys((*needed, *cases)))
+
+
+def _make_kind_groups(orders: Sequence[Order], references: Mapping[Hashable, Case]) -> dict[Hashable, KindGroup]:
+    """A kind group for each group of variants; those with C++ share one, as many as are compiled together."""
+    groups: dict[Hashable, dict[Case, None]] = {}
+    for order in orders:
+        groups.setdefault(find_group(order.case), {})[order.case] = None
+    kind_groups: dict[Hashable, KindGroup] = {}
+    pending_groups: list[Hashable] = []
+    sources: list[Case] = []
+    for group, cases in groups.items():
+        own = _list_sources(_add_references(cases, references))
+        if not own:
+            kind_groups[group] = KindGroup()
+            continue
+        if pending_groups and _count_snippets(sources) + _count_snippets(own) > SNIPPETS_PER_UNIT:
+            kind_groups |= dict.fromkeys(pending_groups, KindGroup(tuple(sources)))
+            pending_groups, sources = [], []
+        pending_groups.append(group)
+        sources += own
+    return kind_groups | dict.fromkeys(pending_groups, KindGroup(tuple(sources)))
+
+
+def _list_sources(cases: Iterable[Case]) -> tuple[Case, ...]:
+    return tuple(case for case in cases if case.args.language == Language.CPP)
+
+
+def _count_snippets(cases: Iterable[Case]) -> int:
+    return sum(1 for case in cases for _ in list_snippets(case))
