@@ -217,7 +217,7 @@ DEFAULTS = Settings()
 
 
 class SequentialComparison:
-    """Compares pairs in one place: by itself, or with those of other places in `decide_together`."""
+    """Compares pairs in one place: by itself, or with those of other places in `confirm_jointly`."""
 
     def __init__(
         self,
