@@ -259,7 +259,7 @@ def make_machine(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(command, "_help_option", None)
     patch.setattr("torchmark.api.runs.describe_host", lambda environ: HOST)
     patch.setattr("torchmark.api.report_data.describe_host", lambda environ: HOST)
-    patch.setattr("torchmark.api.runs.read_cpu_model", lambda root: HOST.cpu_model)
+    patch.setattr("torchmark.api.resuming.read_cpu_model", lambda root: HOST.cpu_model)
     patch.setattr("torchmark.cli.commands.cmd_selftest.read_cpu_model", lambda root: HOST.cpu_model)
     patch.setattr("torchmark.cli.ab_options.check_interpreters", lambda *pythons: None)
     patch.setattr("torchmark.cli.commands.cmd_run.choose_cores", lambda cores: [0, 1])

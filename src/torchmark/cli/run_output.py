@@ -14,7 +14,8 @@ import click
 
 from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.results import summarise_run
-from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, execute_run, find_resumable, look_ahead
+from torchmark.api.resuming import find_resumable, look_ahead
+from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, execute_run
 from torchmark.cli.case_options import (
     FAULTY,
     Loaded,
@@ -89,7 +90,7 @@ def measure_run(
             loaded = _load(request, sees_folder=resumed is None or resumed.sees_folder)
         if not loaded.cases:
             return say_why_nothing(loaded)
-        task = RunTask(store, request.make_plan(loaded.cases), request, resumed, name)
+        task = RunTask(store, request.make_plan(loaded.cases), request, resumed.info if resumed else None, name)
         try:
             with contextlib.closing(make_backend()) as backend:
                 code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)

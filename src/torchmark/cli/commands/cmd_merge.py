@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.estimate import deal
-from torchmark.api.runs import spell_resume
+from torchmark.api.resuming import spell_resume
 from torchmark.cli.output import echo
 from torchmark.model.run import RunInfo
 from torchmark.model.shard import Shard
