@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fake_backend import FakeBackend
 from tests.stored_runs import PLAN
 from torchmark.api.runs import RunRequest, RunTask, check_name
 from torchmark.define.selection import CaseOptions
@@ -12,7 +13,6 @@ from torchmark.errors import UsageError
 from torchmark.model.outcome import Begun, Outcome
 from torchmark.model.times import Times
 from torchmark.runner.backend import StopRequest
-from torchmark.runner.fake import FakeBackend
 from torchmark.store.runs import open_store
 
 REQUEST = RunRequest(

@@ -258,7 +258,7 @@ def test_what_more_layouts_have_told_stays_when_their_place_is_lost() -> None:
     assert timing.evidence.layouts == 12
 
 
-def test_a_place_can_be_lost_while_bouts_are_made() -> None:
+def test_a_place_can_be_lost_while_pairs_are_made() -> None:
     def prepare() -> Mapping[Any, PairedCase | Timing]:
         raise PlaceLost(GONE.reason)
 

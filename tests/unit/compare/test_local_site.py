@@ -44,9 +44,9 @@ def test_python_becomes_a_bout_and_what_compiles_is_not_timed() -> None:
     plain, compiled = ComparedPair(PLAIN, PLAIN), ComparedPair(COMPILED, COMPILED)
     site: TimingSite = open_venue(plain, compiled)
     prepared = site.prepare([plain, compiled])
-    bout = prepared[plain]
-    assert isinstance(bout, PairedCase)
-    assert (bout.base.stmt, bout.head.setup, bout.base.threads) == ("x + y", "x = y = 1", 2)
+    paired = prepared[plain]
+    assert isinstance(paired, PairedCase)
+    assert (paired.base.stmt, paired.head.setup, paired.base.threads) == ("x + y", "x = y = 1", 2)
     assert prepared[compiled] == Timing(None, (NotTimed("compiles"),))
     site.close()
 
