@@ -34,8 +34,7 @@ from torchmark.analysis.flames import draw_difference
 from torchmark.api.override_comparison import OverrideComparison, trace_both
 from torchmark.cli.case_options import load_cases
 from torchmark.compare.comparison import Evidence, judge_entry
-from torchmark.compare.local_site import LocalSite, time_here
-from torchmark.compare.session import SilentObserver, run_comparison
+from torchmark.compare.session import LocalSite, SilentObserver, run_comparison, time_here
 from torchmark.define.selection import CaseOptions
 from torchmark.model.case import Case
 from torchmark.model.flame import Stacks

@@ -1090,8 +1090,8 @@ def _overrides(stage: Stage) -> None:
             return make_tally(900 * factor, 37, 63)
         return Times(500, tuple(factor * 500 * us * 1e-6 for us in (1.0, 1.1, 1.2, 1.1, 1.0, 1.3)))
 
-    stage.patch.setattr("torchmark.api.overrides.LocalBackend", lambda cores: FakeBackend(take, ENVIRONMENT))
-    stage.patch.setattr("torchmark.api.overrides.find_faults", lambda cases, target: {})
+    stage.patch.setattr("torchmark.api.override_comparison.LocalBackend", lambda cores: FakeBackend(take, ENVIRONMENT))
+    stage.patch.setattr("torchmark.api.override_comparison.find_faults", lambda cases, target: {})
     for columns in WIDTHS:
         stage.run("overrides", "-k", "add or neg", "-q", columns=columns)
     stage.run("overrides", "--nreps", "500", "--nrepreps", "6")

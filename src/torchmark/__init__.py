@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from torchmark.api.callgrind_stats import FunctionCount as FunctionCount
     from torchmark.api.callgrind_stats import FunctionCounts as FunctionCounts
     from torchmark.api.compare import Compare as Compare
-    from torchmark.api.counter import CopyIfCallgrind as CopyIfCallgrind
     from torchmark.api.definitions import materialize as materialize
     from torchmark.api.inputs import FuzzedResult as FuzzedResult
     from torchmark.api.inputs import measure_inputs as measure_inputs
     from torchmark.api.measurement import Measurement as Measurement
     from torchmark.api.timer import Timer as Timer
+    from torchmark.api.timer_engines import CopyIfCallgrind as CopyIfCallgrind
     from torchmark.define.expand import flatten as flatten
     from torchmark.define.groups import GroupedBenchmark as GroupedBenchmark
     from torchmark.define.groups import GroupedModules as GroupedModules
@@ -77,7 +77,7 @@ _HOMES = {
     "Colorize": "report.text.grid",
     "Compare": "api.compare",
     "CompileMode": "model.case",
-    "CopyIfCallgrind": "api.counter",
+    "CopyIfCallgrind": "api.timer_engines",
     "DefinitionError": "errors",
     "FunctionCount": "api.callgrind_stats",
     "FunctionCounts": "api.callgrind_stats",

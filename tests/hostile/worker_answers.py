@@ -31,10 +31,10 @@ from torchmark.model.times import Times
 from torchmark.runner import link, worker
 from torchmark.runner.compile_cases import CompileTimer
 from torchmark.runner.jobs import count
+from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.paired_workers import PairedWorkers, WorkerSide
 from torchmark.runner.prepare import Models
 from torchmark.runner.spec import own_worker
-from torchmark.runner.variant_check import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.worker import Worker, measure_time, race
 from torchmark.store.runs import open_store
 from torchmark.wire import frames

@@ -19,7 +19,7 @@ import torch
 from tests.in_process import Program
 from tests.stub_torch import make_stub_torch
 from torchmark import CallgrindStats, Compare, Language, Measurement, SnippetError, Timer
-from torchmark.api.cpp_timer import CppTimer, _locks
+from torchmark.api.timer_engines import CppTimer, _locks
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.sdk import read_sdk
 from torchmark.model.caveat import OptimisedAway
@@ -124,7 +124,7 @@ def test_whoever_asks_again_is_told_again(tmp_path: Path, monkeypatch: pytest.Mo
     """Perhaps with a header that was changed meanwhile."""
     monkeypatch.chdir(tmp_path)
     stub = make_stub_torch(tmp_path / "torch")
-    monkeypatch.setattr("torchmark.api.cpp_timer.read_sdk", lambda: stub)
+    monkeypatch.setattr("torchmark.api.timer_engines.read_sdk", lambda: stub)
     timer = Timer("torchmark::keep(N);", "", '#include "mine.h"', language="cpp")
     for text, told in (("// nothing", "not declared"), ("#error not yet", "not yet")):
         (tmp_path / "mine.h").write_text(text)
@@ -154,7 +154,7 @@ def test_python_and_cpp_stand_side_by_side(timers: dict[str, Timer]) -> None:
 def test_another_process_finds_what_was_compiled(timers: dict[str, Timer]) -> None:
     program = (
         "import sys, torchmark\n"
-        "from torchmark.native.compiler import Compiler\n"
+        "from torchmark.native.toolchain import Compiler\n"
         "Compiler.compile = None\n"
         f"print(torchmark.Timer({STATEMENTS['add']!r}, {SETUP!r}, language='cpp').timeit(5).number_per_run)"
     )

@@ -30,9 +30,8 @@ from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Compiled, Snippet
 from torchmark.native.build import Result, build, name_prelude, precompile
 from torchmark.native.cache import Cache
-from torchmark.native.compiler import Compiler, ProgramResult, Stopped
 from torchmark.native.render import LIGHT_HEADERS
-from torchmark.native.toolchain import Toolchain, make_toolchain
+from torchmark.native.toolchain import Compiler, ProgramResult, Stopped, Toolchain, make_toolchain
 from torchmark.worker.checking import OTHER, read_results
 
 
@@ -684,7 +683,7 @@ def test_a_compiler_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pyt
     slow = tmp_path / "slow"
     slow.write_text('#!/bin/sh\ncase "$*" in *--version*) echo slow;; *) sleep 1000; esac\n')
     slow.chmod(0o755)
-    monkeypatch.setattr("torchmark.native.compiler.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("torchmark.native.toolchain.TIMEOUT_S", 0.3)
     environ = {**os.environ, "CXX": str(slow)}
     toolchain = make_toolchain(make_stub_torch(tmp_path / "torch"), environ, "/")
     results = build(HEALTHY[:1], toolchain, Cache(tmp_path / "cache"), environ)

@@ -22,9 +22,9 @@ from torchmark.model.task import Language
 from torchmark.model.times import Times
 from torchmark.report.text.failures import describe_failure
 from torchmark.runner.jobs import count
+from torchmark.runner.lab import CheckWorkers, Prepared
 from torchmark.runner.prepare import Models, prepare
 from torchmark.runner.spec import own_worker
-from torchmark.runner.variant_check import CheckWorkers, Prepared
 from torchmark.runner.worker import Worker, measure_time
 
 FAULTS = r"""

@@ -25,8 +25,16 @@ from torchmark.compare.comparison import (
     try_sides,
 )
 from torchmark.compare.experiment import LAYOUTS, Settings
-from torchmark.compare.local_site import LocalSite, count_here, time_here
-from torchmark.compare.session import HERE, ComparisonResult, Observer, Place, run_comparison
+from torchmark.compare.session import (
+    HERE,
+    ComparisonResult,
+    LocalSite,
+    Observer,
+    Place,
+    count_here,
+    run_comparison,
+    time_here,
+)
 from torchmark.errors import UsageError
 from torchmark.model.case import TimerArgs
 from torchmark.model.costs import Tally

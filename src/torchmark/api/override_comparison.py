@@ -1,4 +1,4 @@
-"""What a branch changed for overrides: a comparison, flame graphs of all that became slower, and a bundle of it."""
+"""What overriding torch functions costs in one build, and what changed of it between two builds."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from torchmark.analysis.flames import draw_difference, draw_one
-from torchmark.analysis.overrides import find_overheads
+from torchmark.analysis.overrides import OverrideFinding, OverrideRow, find_overheads, hold_to_expectations
+from torchmark.analysis.results import summarise_run
 from torchmark.analysis.verdict.judge import SMALLEST_RATIO
 from torchmark.api.ab import BASE, HEAD, GatedComparison, hold_against_gate, make_settings
 from torchmark.api.flames import open_tracer, start_together
 from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
-from torchmark.api.statements import STARTING
+from torchmark.api.runs import RunRequest, RunTask, execute_run
+from torchmark.api.statements import STARTING, make_case
 from torchmark.callgrind.profiles import standardise
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.experiment import DEFAULTS
 from torchmark.compare.session import INTERRUPTED, SIGNALLED, ComparisonResult, Observer, run_comparison
-from torchmark.errors import InterpreterError, SetupError, TorchmarkError
-from torchmark.model.case import Case
+from torchmark.define.expand import expand
+from torchmark.errors import InterpreterError, SetupError, TorchmarkError, UsageError
+from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Tally
 from torchmark.model.dossier import Command, ReportData, Section
 from torchmark.model.environment import Environment
@@ -31,6 +34,7 @@ from torchmark.model.flame import Flame, Stacks
 from torchmark.model.judgement import Verdict
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+from torchmark.model.run import Run, RunInfo
 from torchmark.report.flame.page import render_svg
 from torchmark.report.flame.picture import Renderer, open_renderer, render_png
 from torchmark.report.formats.entries import dump_json
@@ -49,9 +53,60 @@ from torchmark.report.text.failures import sum_up_failure
 from torchmark.report.text.names import name_case, name_files
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.runner.backend import StopRequest, Terminated, interrupts_stop
+from torchmark.runner.first_runs import find_faults
+from torchmark.runner.local import LocalBackend
 from torchmark.runner.spec import choose_layouts
 from torchmark.store.documents import export_run
-from torchmark.store.runs import open_store
+from torchmark.store.runs import Store, make_unmistakable, open_store
+from torchmark.suites.overrides.cases import define_calls, foreign
+
+SUITE = "overrides"
+
+
+def define_type(spelling: str) -> tuple[Case, ...]:
+    """The cases of a type of the user's."""
+    kind = foreign(spelling)
+    if kind is None:
+        raise UsageError(f"{spelling!r} is no type: say which module and which class, as in --type mymodule:MyTensor.")
+    return expand(define_calls(kind), suite=SUITE)
+
+
+def check_types(types: Sequence[str], targets: Sequence[Target]) -> None:
+    """A type of which no operand can be made would fail in every call: that is said before anything is measured."""
+    kinds = {spelling: kind for spelling in types if (kind := foreign(spelling)) is not None}
+    makers = {make_case(TimerArgs(f"{kind.make}([1.0])", kind.setup)): spelling for spelling, kind in kinds.items()}
+    for target in dict.fromkeys(targets) if makers else ():
+        for case, failure in find_faults(tuple(makers), target).items():
+            where = f" in {target.python}" if target.python is not None else ""
+            raise UsageError(f"--type {makers[case]}: no operand can be made of it{where}: {sum_up_failure(failure)}.")
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredOverrides:
+    """What came of it."""
+
+    run: Run
+    shown: RunInfo
+    """How commands may call the run."""
+    rows: tuple[OverrideRow, ...]
+    findings: tuple[OverrideFinding, ...]
+    exit_code: int
+
+
+def measure_overrides(
+    request: RunRequest, cases: Sequence[Case], cores: Sequence[int], store: Store, *, quiet: bool
+) -> MeasuredOverrides:
+    """Measure all cases on this machine, keep the run, and hold each against plain Tensors."""
+    with contextlib.closing(LocalBackend(cores)) as backend:
+        task = RunTask(store, request.make_plan(cases), request)
+        code, run = execute_run(task, backend, quiet=quiet, fail_fast=False)
+    run, shown = store.load(run.info.id, profiles=True), make_unmistakable(store, run.info)
+    tallies = {one.order.case: one.result for one in run.outcomes if isinstance(one.result, Tally)}
+    rows = tuple(find_overheads(summarise_run(run), tallies, standardise))
+    return MeasuredOverrides(
+        run=run, shown=shown, rows=rows, findings=tuple(hold_to_expectations(rows)), exit_code=code
+    )
+
 
 Tell = Callable[[str], None]
 # Runs of a statement that a flame graph is of.

@@ -24,7 +24,7 @@ from torchmark.analysis.verdict.stored import (
     identify,
     leave_out_incomparable,
 )
-from torchmark.api.stored_comparison import StoredSide, name_sides, split
+from torchmark.api.stored_results import StoredSide, name_sides, split
 from torchmark.callgrind.profiles import standardise
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.session import ComparisonResult

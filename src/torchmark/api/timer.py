@@ -15,9 +15,8 @@ from typing import Any, ClassVar, overload
 import torch
 
 from torchmark.api.callgrind_stats import CallgrindStats
-from torchmark.api.counter import CopyIfCallgrind, collect, pack_globals
-from torchmark.api.cpp_timer import CppTimer
 from torchmark.api.measurement import Measurement, make_measurement
+from torchmark.api.timer_engines import CopyIfCallgrind, CppTimer, collect, pack_globals
 from torchmark.errors import UsageError
 from torchmark.measure import blocks, procedures
 from torchmark.measure.clock import choose_clock

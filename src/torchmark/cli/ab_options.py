@@ -213,7 +213,7 @@ def open_place(means: BackendChoice, comparison: Comparison) -> Iterator[Place]:
     if not means.is_ray:
         yield HERE
         return
-    from torchmark.compare.remote_site import ClusterComparison
+    from torchmark.compare.joint_timing import ClusterComparison
 
     # Statements that are compared with each other are counted in one place; a case of a suite is with itself.
     together = any(entry.is_of_two for entry in comparison.entries)

@@ -23,8 +23,14 @@ from torchmark.model.rule import RuleSearch
 from torchmark.model.times import Times
 from torchmark.report.progress import make_progress
 from torchmark.report.text.failures import describe_failure, is_hopeless, word_input_failures
-from torchmark.report.text.input_rules import list_statements, name_sides, name_statement, render_contest, word_search
-from torchmark.report.text.inputs import InputAdvance
+from torchmark.report.text.inputs import (
+    InputAdvance,
+    list_statements,
+    name_sides,
+    name_statement,
+    render_contest,
+    word_search,
+)
 from torchmark.report.text.terminal import count, one_line, wrap
 
 if TYPE_CHECKING:

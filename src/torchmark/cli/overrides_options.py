@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from torchmark.analysis.overrides import add_plain
-from torchmark.api.override_comparison import OverrideComparison
-from torchmark.api.overrides import SUITE, define_type
+from torchmark.api.override_comparison import SUITE, OverrideComparison, define_type
 from torchmark.api.runs import RunRequest, plan_targets
 from torchmark.cli.case_options import Loaded, load_cases
 from torchmark.cli.options import WholeNumber

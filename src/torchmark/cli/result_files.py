@@ -13,7 +13,7 @@ from torchmark.analysis.verdict.stored import identify
 from torchmark.api.callgrind_stats import CallgrindStats
 from torchmark.api.measurement import Measurement
 from torchmark.api.statements import make_case
-from torchmark.api.stored_comparison import StoredSide
+from torchmark.api.stored_results import StoredSide
 from torchmark.cli.output import open_document
 from torchmark.define.selection import LANGUAGES
 from torchmark.errors import StoreError, UsageError

@@ -1,6 +1,6 @@
 """A comparison of cases of two sides as a value, what was found out of it, and judging by that.
 
-Both sides are counted here; `compare/local_site.py` has them timed. What fails costs its own case only.
+Both sides are counted here; `compare/session.py` has them timed. What fails costs its own case only.
 """
 
 from __future__ import annotations

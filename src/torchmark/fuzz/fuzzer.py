@@ -15,11 +15,10 @@ import numpy as np
 import torch
 
 from torchmark.errors import DefinitionError, UsageError
-from torchmark.fuzz import random_values
+from torchmark.fuzz import tensors
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
-from torchmark.fuzz.random_values import Entropy
 from torchmark.fuzz.sparse import FuzzedSparseTensor
-from torchmark.fuzz.tensors import FuzzedTensor, Params, is_overridden
+from torchmark.fuzz.tensors import Entropy, FuzzedTensor, Params, is_overridden
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.line import name_value
 from torchmark.model.rule import Value
@@ -81,7 +80,7 @@ def refuses(predicate: Predicate, params: Params) -> bool:
         return False
 
 
-_FOR_SPARSE = (random_values.fill, random_values.make_sparse, random_values.place_at_random, random_values.unravel)
+_FOR_SPARSE = (tensors.fill, tensors.make_sparse, tensors.place_at_random, tensors.unravel)
 
 
 def write_input(

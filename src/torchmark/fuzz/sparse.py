@@ -11,8 +11,7 @@ import numpy as np
 import torch
 
 from torchmark.errors import DefinitionError
-from torchmark.fuzz.random_values import Entropy, make_sparse
-from torchmark.fuzz.tensors import FuzzedTensor, Params, is_overridden, prod
+from torchmark.fuzz.tensors import Entropy, FuzzedTensor, Params, is_overridden, make_sparse, prod
 
 # What a product with a density like 0.1, which is a little more than a tenth, may be too large by.
 ROUNDING_DIGITS = 6
@@ -139,7 +138,7 @@ class FuzzedSparseTensor(FuzzedTensor):
         return {**self._tell(params, form, torch.Size(size), is_coalesced or nnz == 0), "size": size}
 
     def write(self, params: Params, order: Any) -> str:
-        """Python that makes it, with the functions of `fuzz/random_values.py` at hand."""
+        """Python that makes it, with the functions of `fuzz/tensors.py` at hand."""
         if self._has_own_constructor:
             raise DefinitionError(
                 f"Tensor {self._name!r} is made by a function of yours (sparse_tensor_constructor), which cannot be "

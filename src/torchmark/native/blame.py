@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.snippet import Snippet
-from torchmark.native import compiler
-from torchmark.native.compiler import ProgramResult
+from torchmark.native import toolchain
 from torchmark.native.render import PART, SYMBOL, CompileUnit, Problem, scan
+from torchmark.native.toolchain import ProgramResult
 
 # file:line:column: error: text. Columns are missing now and then.
 _HEADER = re.compile(
@@ -204,7 +204,7 @@ def _sentence(part: str, line: int, column: int | None, text: str) -> str:
 def blame_compiling(unit: CompileUnit, run: ProgramResult) -> Attempt:
     """Read what a compiler said."""
     if run.timed_out:
-        told = f"The compiler did not end within {compiler.TIMEOUT_S:g} s."
+        told = f"The compiler did not end within {toolchain.TIMEOUT_S:g} s."
         return Attempt(Blame.OUR_MEANS if len(unit.entries) == 1 else Blame.UNKNOWN, {}, told)
     if want := _find_want(run):
         return want

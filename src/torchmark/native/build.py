@@ -26,7 +26,6 @@ from torchmark.native.blame import (
     read_undefined,
 )
 from torchmark.native.cache import Cache
-from torchmark.native.compiler import Compiler
 from torchmark.native.render import (
     FULL_HEADERS,
     LIGHT_HEADERS,
@@ -38,7 +37,7 @@ from torchmark.native.render import (
     render_prelude,
     scan,
 )
-from torchmark.native.toolchain import Toolchain, digest
+from torchmark.native.toolchain import Compiler, Toolchain, digest
 
 # Headers take some fifteen seconds a file, a snippet a tenth of one: so many of them double the time, and are worth
 # another file on another core.

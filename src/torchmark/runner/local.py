@@ -15,14 +15,13 @@ from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.native.compiler import Stopped
+from torchmark.native.toolchain import Stopped
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.folders import MachineLock
 from torchmark.runner.jobs import retry_if_killed
-from torchmark.runner.lab import Lab, measure, refuse_threads
+from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import Made, Models, Preparation, Stage
-from torchmark.runner.variant_check import Prepared
 from torchmark.runner.worker import Worker
 
 

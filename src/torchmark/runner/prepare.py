@@ -28,9 +28,8 @@ from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
 from torchmark.native.toolchain import find_compiler, make_toolchain
 from torchmark.runner.folders import MODELS, SHIPPING, SNIPPETS, cache_folder, clear_tools, locate_cache
 from torchmark.runner.jobs import retry_if_killed
-from torchmark.runner.lab import Lab
+from torchmark.runner.lab import CheckWorkers, Lab, Prepared, VariantChecker
 from torchmark.runner.machine import read_available_memory
-from torchmark.runner.variant_check import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
 
 # A model for a torch, and one that is being written.

@@ -10,7 +10,7 @@ from torchmark.define.expand import flatten
 from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedStmts, GroupedVariants
 from torchmark.define.options import GroupedSetup
 from torchmark.define.signature import parse_stmts
-from torchmark.suites._computations import MODULES, TRAINING, Setup
+from torchmark.suites.standard import MODULES, TRAINING, Setup
 
 # Variants of a group must compute the same.
 CHECK = True

@@ -2,7 +2,6 @@
 
 from torchmark.fuzz.fuzzer import Fuzzer
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
-from torchmark.fuzz.random_values import dtype_size
-from torchmark.fuzz.tensors import FuzzedTensor, prod
+from torchmark.fuzz.tensors import FuzzedTensor, dtype_size, prod
 
 __all__ = ["FuzzedParameter", "FuzzedTensor", "Fuzzer", "ParameterAlias", "dtype_size", "prod"]

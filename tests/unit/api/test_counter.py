@@ -9,7 +9,7 @@ import torch
 import torch.utils.benchmark as reference
 
 import torchmark
-from torchmark.api.counter import CopyIfCallgrind, Serialization, pack_globals
+from torchmark.api.timer_engines import CopyIfCallgrind, Serialization, pack_globals
 from torchmark.errors import UsageError
 
 KINDS: list[tuple[Any, Serialization]] = [

@@ -10,7 +10,7 @@ from tests.made_contrasts import count_functions, environment, evidence, judgeme
 from tests.sample_runs import ADD, COUNT, FAILING, ODD
 from torchmark.analysis.verdict.stored import CountedCase, compare_runs, identify
 from torchmark.api.gate import DEFAULT_LEDGER, GateOptions, apply_gate
-from torchmark.api.stored_comparison import find_sides, load_functions
+from torchmark.api.stored_results import find_sides, load_functions
 from torchmark.callgrind.profiles import standardise
 from torchmark.cli.gate_options import gate_options
 from torchmark.cli.main import main
@@ -25,7 +25,7 @@ BEFORE, AFTER = count_functions(400, 1000), count_functions(400, 6000)
 def test_functions_are_loaded_of_what_changed_or_is_not_as_accepted_however_many_at_a_time(
     batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchmark.api.stored_comparison.BATCH", batch)
+    monkeypatch.setattr("torchmark.api.stored_results.BATCH", batch)
     path, ledger = tmp_path / "results.db", tmp_path / "ledger"
     with open_store(path, create=True) as store:
         store.add(run_of({(case, COUNT, 0): BEFORE for case in (ADD, FAILING, ODD)}, "base"))

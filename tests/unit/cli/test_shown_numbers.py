@@ -30,7 +30,7 @@ from torchmark.analysis.verdict.stored import (
 )
 from torchmark.api.ab import from_judgement
 from torchmark.api.report_data import ReportOptions, load_report_data
-from torchmark.api.stored_comparison import StoredSide
+from torchmark.api.stored_results import StoredSide
 from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Function, Profile, Tally

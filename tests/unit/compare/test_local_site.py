@@ -9,11 +9,11 @@ import pytest
 
 from tests.compiled_cases import make_case as make_compiled
 from tests.sample_runs import EAGER
-from torchmark.compare import local_site
+from torchmark.compare import session
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.experiment import Timing
 from torchmark.compare.joint_timing import TimingSite
-from torchmark.compare.local_site import LocalSite
+from torchmark.compare.session import LocalSite
 from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
 from torchmark.model.comparison import NotTimed
@@ -91,8 +91,8 @@ class FakeTurns:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     FakeTurns.log = []
-    monkeypatch.setattr(local_site, "MachineLock", FakeTurns)
-    monkeypatch.setattr(local_site, "WAITING_S", 0.0)
+    monkeypatch.setattr(session, "MachineLock", FakeTurns)
+    monkeypatch.setattr(session, "WAITING_S", 0.0)
     return FakeTurns.log
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark import DefinitionError
-from torchmark.fuzz.random_values import Entropy, check_dtype, dtype_size, fill, make_sparse, place_at_random, unravel
+from torchmark.fuzz.tensors import Entropy, check_dtype, dtype_size, fill, make_sparse, place_at_random, unravel
 
 CPU = torch.device("cpu")
 

@@ -17,8 +17,8 @@ from torchmark.native.blame import (
     read_complaints,
     read_undefined,
 )
-from torchmark.native.compiler import ProgramResult
 from torchmark.native.render import LIGHT_HEADERS, CompileUnit, KeyedSnippet
+from torchmark.native.toolchain import ProgramResult
 
 KEYS = [f"{i:032x}" for i in range(4)]
 

@@ -33,9 +33,9 @@ from torchmark.model.times import Times
 from torchmark.runner import local
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.folders import MachineLock
+from torchmark.runner.lab import Prepared
 from torchmark.runner.local import Execution, Site, list_cases_with_witnesses
 from torchmark.runner.prepare import Made, Stage
-from torchmark.runner.variant_check import Prepared
 
 HERE = Environment("python", "3.11", "2.13")
 TALLY = Tally(

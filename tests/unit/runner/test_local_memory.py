@@ -15,9 +15,9 @@ from torchmark.model.outcome import ActivityKind, Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.runner.backend import StopRequest
+from torchmark.runner.lab import Prepared
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.prepare import Made, Stage
-from torchmark.runner.variant_check import Prepared
 
 HERE = Environment("python", "3", "2")
 

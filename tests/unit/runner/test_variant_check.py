@@ -10,7 +10,7 @@ from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.snippet import Compiled
 from torchmark.model.task import Language
-from torchmark.runner.variant_check import CheckWorkers, Prepared, VariantChecker
+from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.worker import Reply
 from torchmark.wire.messages import Checked
 

@@ -11,7 +11,7 @@ import click
 from torchmark.analysis.gate import describe_dependencies, make_entry
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, choose_counts, identify
 from torchmark.api.gate import DEFAULT_LEDGER
-from torchmark.api.stored_comparison import choose_target
+from torchmark.api.stored_results import choose_target
 from torchmark.callgrind.profiles import standardise
 from torchmark.cli.case_options import find_named, list_candidates
 from torchmark.cli.options import store_option

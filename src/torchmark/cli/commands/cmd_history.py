@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from torchmark.api.histories import find_interpreters, load_histories
+from torchmark.api.stored_results import find_interpreters, load_histories
 from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.options import Metrics, WholeNumber, is_standard_output, json_option, store_option, write_json
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text

@@ -11,8 +11,7 @@ from pathlib import Path
 import click
 
 from torchmark.api.gate import REFUSED, GateOptions
-from torchmark.api.override_comparison import compare_overrides
-from torchmark.api.overrides import MeasuredOverrides, check_types, measure_overrides
+from torchmark.api.override_comparison import MeasuredOverrides, check_types, compare_overrides, measure_overrides
 from torchmark.api.runs import SIGNALLED, ComparisonRecorder
 from torchmark.cli.case_options import say_why_nothing
 from torchmark.cli.gate_options import append_summary, gate_options

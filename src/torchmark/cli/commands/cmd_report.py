@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from torchmark.api.report_data import ReportOptions, load_report_data
-from torchmark.api.stored_comparison import StoredSide, find_side, find_sides, has_two_targets
+from torchmark.api.stored_results import StoredSide, find_side, find_sides, has_two_targets
 from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options, spell_selection
 from torchmark.cli.options import complete_run, spell_store, store_option
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_text

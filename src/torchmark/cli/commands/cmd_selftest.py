@@ -19,7 +19,7 @@ from torchmark.api.selftest import STMT, choose_slowings, gauge_statement, run_t
 from torchmark.cli.options import check_folder, check_interpreters, is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
 from torchmark.compare.experiment import FEWEST_LAYOUTS, LAYOUTS, Settings
-from torchmark.compare.local_site import claim_machine
+from torchmark.compare.session import claim_machine
 from torchmark.errors import SetupError
 from torchmark.model.selftest import SelfTest, Trial
 from torchmark.report.progress import PairedAdvance, make_progress

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, summarise_run
-from torchmark.api.function_costs import find_counted, load_functions
+from torchmark.api.stored_results import find_counted, load_run_functions
 from torchmark.cli.case_options import (
     NOTHING_SELECTED,
     Loaded,
@@ -91,7 +91,7 @@ def command(
             found = tuple(case for case in store.load(info.id).plan.cases if own is None or case in own)
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
-        breakdowns = load_functions(store, run, _choose_case(run, functions)) if functions is not None else []
+        breakdowns = load_run_functions(store, run, _choose_case(run, functions)) if functions is not None else []
         shown = dataclasses.replace(run, info=make_unmistakable(store, info))
     summaries = summarise_run(run)
     if json_file is not None:

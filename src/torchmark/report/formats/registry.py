@@ -7,11 +7,15 @@ from collections.abc import Callable
 
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
-from torchmark.report.formats.google import write_google
-from torchmark.report.formats.pyperf import write_pyperf
-from torchmark.report.formats.pytest_benchmark import write_pytest_benchmark
+from torchmark.report.formats.programs import (
+    write_bmf,
+    write_github_action,
+    write_google,
+    write_pyperf,
+    write_pytest_benchmark,
+    write_upstream,
+)
 from torchmark.report.formats.tables import write_csv, write_markdown
-from torchmark.report.formats.trackers import write_bmf, write_github_action, write_upstream
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,33 +8,31 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from torchmark.analysis.verdict.explain import STAGES
 from torchmark.model.judgement import Explanation, LayoutVisits, Side, TimeEvidence, Verdict
-from torchmark.report.plots.axes import (
+from torchmark.report.plots.svg import (
     AXIS_HEIGHT,
     ENORMOUS,
-    Span,
-    draw_axis,
-    find_limits,
-    mark_ticks,
-    scale_times,
-    widen,
-)
-from torchmark.report.plots.svg import (
     MARK,
     SMALL,
     WIDTH,
     Mark,
     Markup,
+    Span,
     colour,
+    draw_axis,
     draw_frame,
     draw_legend,
     element,
+    find_limits,
     fit,
     fix,
     join,
     label,
+    mark_ticks,
     measure_text,
+    scale_times,
     stage_colour,
     title,
+    widen,
 )
 from torchmark.report.text.terminal import count
 from torchmark.report.text.units import (

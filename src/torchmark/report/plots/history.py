@@ -10,21 +10,24 @@ from torchmark.model.history import History, Point, Shift, ShiftStanding
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
-from torchmark.report.plots.axes import ENORMOUS, Span, find_ticks, widen
 from torchmark.report.plots.svg import (
+    ENORMOUS,
     SIZE,
     SMALL,
     WIDTH,
     Markup,
+    Span,
     colour,
     draw_frame,
     element,
+    find_ticks,
     fit,
     fix,
     join,
     label,
     measure_text,
     title,
+    widen,
 )
 from torchmark.report.text.history import FLAT, SHORT_COMMIT, Words, choose_shifts, name_run, tell_day
 from torchmark.report.text.terminal import count, printable

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from torchmark.analysis.summarise import find_median_interval
 from torchmark.model.judgement import Side
 from torchmark.model.summary import Interval
-from torchmark.report.plots.axes import AXIS_HEIGHT, Span, draw_axis, find_limits, mark_ticks, scale_times, widen
 from torchmark.report.plots.svg import (
+    AXIS_HEIGHT,
     MARK,
     NOTHING,
     SIZE,
@@ -19,16 +19,22 @@ from torchmark.report.plots.svg import (
     WIDTH,
     Mark,
     Markup,
+    Span,
     colour,
+    draw_axis,
     draw_frame,
     draw_legend,
     element,
+    find_limits,
     fit,
     fix,
     join,
     label,
+    mark_ticks,
     measure_text,
+    scale_times,
     title,
+    widen,
 )
 from torchmark.report.text.terminal import count
 from torchmark.report.text.units import format_edges, format_range, format_time, word_level

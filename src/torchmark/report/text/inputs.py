@@ -1,15 +1,19 @@
-"""Inputs as text, and how far a study of inputs is."""
+"""Inputs, statements compared over many inputs, and rules on inputs, as text."""
 
 from __future__ import annotations
 
+import math
+import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from torchmark.analysis.input_comparisons import NOTABLE, InputComparison, InputRatio
 from torchmark.model.inputs import FuzzedInput
+from torchmark.model.rule import Condition, Relation, Rule, RuleSearch
 from torchmark.report.progress import Tried, draw_bar, word_rate
 from torchmark.report.text.failures import sort_of, sum_up_failure
-from torchmark.report.text.terminal import count
-from torchmark.report.text.units import format_duration
+from torchmark.report.text.terminal import count, cut, measure, one_line, pad, wrap
+from torchmark.report.text.units import format_duration, format_time, show_ratio
 
 
 def word_input(one: FuzzedInput) -> str:
@@ -95,3 +99,201 @@ class InputAdvance:
     def describe_current(self, width: int) -> str:
         """Each takes too short a time to be told."""
         return ""
+
+
+LEAST_INPUT_WIDTH = 16
+
+
+# Statements longer than this make a sentence hard to read.
+LONGEST_NAME = 48
+
+
+# Which column gives way where there is little room.
+INTERVAL = 1
+
+
+def name_statement(position: int) -> str:
+    """A letter for a statement, for tables in which there is no room for all of it.
+
+    >>> name_statement(0), name_statement(27)
+    ('A', 'B1')
+    """
+    turn, letter = divmod(position, len(string.ascii_uppercase))
+    return string.ascii_uppercase[letter] + (str(turn) if turn else "")
+
+
+def list_statements(stmts: Sequence[str], width: int) -> list[str]:
+    """Which letter stands for which."""
+    return [cut(f"{name_statement(i)}  {one_line(stmt)}", width) for i, stmt in enumerate(stmts)]
+
+
+def name_sides(contest: InputComparison, letters: tuple[str, str]) -> tuple[str | None, str]:
+    """The other side and the statement for a sentence: as they are, or by their letters if that would be too long."""
+    a, b = letters
+    texts = [contest.stmt] if contest.base is None else [contest.stmt, contest.base]
+    if any(len(text.splitlines()) > 1 or measure(text) > LONGEST_NAME for text in texts):
+        return None if contest.base is None else a, b
+    return contest.base, contest.stmt
+
+
+def render_contest(contest: InputComparison, letters: tuple[str, str], width: int, top: int) -> list[str]:
+    """The extremes as a table, and a sentence on the rest. `letters` stand for the other side and the statement."""
+    if not contest.entries:
+        return ["Nothing was measured."]
+    entries = contest.entries
+    shown = [*entries[:top], *entries[max(top, len(entries) - top) :]]
+    hidden = len(entries) - len(shown)
+    rows = [_titles(contest, letters), *(_cells(entry, per_element=contest.base is None) for entry in shown)]
+    widths = _widths(rows)
+    if sum(widths[:-1]) + 2 * len(widths[:-1]) + LEAST_INPUT_WIDTH > width:
+        rows = [row[:INTERVAL] + row[INTERVAL + 1 :] for row in rows]
+        widths = _widths(rows)
+    titles, low, high = rows[0], rows[1 : top + 1], rows[top + 1 :]
+    lines = [_line(titles, widths, width)]
+    lines += [_line(row, widths, width) for row in low]
+    if hidden:
+        lines.append(pad("...", widths[0], right=True) + f"  {count(hidden, 'input')} between these")
+    lines += [_line(row, widths, width) for row in high]
+    return [*lines, "", *wrap(sum_up(contest, letters), width)]
+
+
+def sum_up(contest: InputComparison, letters: tuple[str, str]) -> str:
+    """The middle, and on how many inputs there is a difference worth speaking of."""
+    middle, p25, p75 = (show_ratio(contest.quantile(q)) for q in (0.5, 0.25, 0.75))
+    a, b = letters
+    number = len(contest.entries)
+    if number == 1:
+        return (
+            f"It takes {middle} ns an element." if contest.base is None else f"{b} takes {middle} times as long as {a}."
+        )
+    if contest.base is None:
+        return f"In the middle it takes {middle} ns an element; half of {count(number, 'input')} take {p25} to {p75}."
+    faster, slower = contest.count_notable()
+    share = f"{math.expm1(NOTABLE) * 100:.0f} %"
+    return (
+        f"In the middle {b} takes {middle} times as long as {a}; half of {count(number, 'input')} lie between {p25} "
+        f"and {p75}. {b} is faster by more than {share} on {faster} of them, slower on {slower}."
+    )
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _titles(contest: InputComparison, letters: tuple[str, str]) -> list[str]:
+    a, b = letters
+    if contest.base is None:
+        return ["ns/element", "95 % interval", "time", "input"]
+    return [f"{b}/{a}", "95 % interval", a, b, "input"]
+
+
+def _cells(entry: InputRatio, *, per_element: bool) -> list[str]:
+    low, high = entry.ratio.low, entry.ratio.high
+    interval = "" if low is None or high is None else f"{show_ratio(math.exp(low))} to {show_ratio(math.exp(high))}"
+    times = [format_time(entry.other_s)] if per_element else [format_time(entry.base_s), format_time(entry.other_s)]
+    ratio = show_ratio(math.exp(entry.ratio.log_ratio))
+    return [ratio, interval, *times, f"#{entry.input.index}  {word_input(entry.input)}"]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
+    *numbers, text = cells
+    line = "  ".join(pad(cell, w, right=True) for cell, w in zip(numbers, widths, strict=False))
+    return f"{line}  {cut(text, max(width - len(line) - 2, LEAST_INPUT_WIDTH))}".rstrip()
+
+
+# Effects nearer to zero are called equal speed: half of the 3 % that the sides of a rule differ by, so that at most one
+# of them is.
+EQUAL = NOTABLE / 2
+
+
+# Where a name says what is, so that "not" can be put behind it.
+_VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", " have ": " do not have "}
+
+
+def word_condition(condition: Condition) -> str:
+    """A condition as people say it.
+
+    >>> word_condition(Condition("x is contiguous", Relation.IS, False))
+    'x is not contiguous'
+    >>> word_condition(Condition("k0", Relation.ABOVE, 1024))
+    'k0 > 1024'
+    """
+    if isinstance(condition.value, bool) and condition.relation in (Relation.IS, Relation.IS_NOT):
+        holds = condition.value is (condition.relation is Relation.IS)
+        return condition.feature if holds else _deny(condition.feature)
+    return f"{condition.feature} {condition.relation.value} {_show(condition.value)}"
+
+
+def _deny(claim: str) -> str:
+    places = [(claim.index(verb), verb) for verb in _VERBS if verb in claim]
+    if not places:
+        return f"not {claim}"
+    _, verb = min(places)
+    return claim.replace(verb, _VERBS[verb], 1)
+
+
+def _show(value: float | str) -> str:
+    """A number without needless zeros, and never in powers of ten as long as it is whole."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def word_conditions(conditions: tuple[Condition, ...]) -> str:
+    """All of them in one clause."""
+    words = [word_condition(condition) for condition in conditions]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def word_rule(rule: Rule, subject: str, other: str | None = None) -> str:
+    """A rule as a sentence on one statement held against another, or on one alone if there is no other.
+
+    Effects are those of the subject's time over the other's; without another, of its time per element.
+    """
+    when = word_conditions(rule.conditions)
+    seen = f"({rule.inputs_inside} and {rule.inputs_outside} held-back inputs)"
+    if other is None:
+        more = "longer" if rule.inside > rule.outside else "less time"
+        ratio = _times(rule.inside - rule.outside)
+        return f'"{subject}" takes {more} per element when {when}: {ratio} times as long as elsewhere {seen}.'
+    there, elsewhere = _times(rule.inside), _times(rule.outside)
+    claim = _claim(rule.inside, rule.outside, f'"{other}"')
+    return f'"{subject}" is {claim} when {when}: {there} times its time there, {elsewhere} times elsewhere {seen}.'
+
+
+def _claim(inside: float, outside: float, other: str) -> str:
+    """What is so inside and not outside, or is more so."""
+    here, elsewhere = (0 if abs(effect) < EQUAL else math.copysign(1, effect) for effect in (inside, outside))
+    if here == 0 and elsewhere != 0:
+        return f"as fast as {other}" if elsewhere > 0 else f"no faster than {other}"
+    if here != elsewhere or here == 0:
+        return f"slower than {other}" if inside > outside else f"faster than {other}"
+    more = "and more so" if abs(inside) > abs(outside) else "but less so"
+    return f"slower than {other}, {more}" if here > 0 else f"faster than {other}, {more}"
+
+
+def _times(effect: float) -> str:
+    """A ratio to about two figures, and hundredths around one.
+
+    >>> _times(0.0), _times(math.log(3.2)), _times(math.log(41)), _times(math.log(0.012))
+    ('1.00', '3.2', '41', '0.012')
+    """
+    ratio = math.exp(effect)
+    if ratio < 0.1:
+        return f"{ratio:.2g}"
+    return f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}"
+
+
+def word_search(search: RuleSearch, subject: str, other: str | None = None) -> list[str]:
+    """All rules, a sentence each, or the one sentence why there is none."""
+    if search.rules:
+        first, *more = (word_rule(rule, subject, other) for rule in search.rules)
+        return [first, *(f"Of the other inputs: {sentence}" for sentence in more)]
+    inputs = search.searched + search.held_back
+    if search.too_few:
+        return [f"Too few inputs to look for rules: {inputs}. Try -n 200."]
+    if search.candidate:
+        clause = f"{word_conditions(search.candidate)}, seen in {count(search.searched, 'input')}"
+        held = f"the {search.held_back} that were held back"
+        return [f"No rule explains it: {clause}, did not hold up in {held}. More may tell: try -n {2 * inputs}."]
+    return ["No rule: nothing that is known of the inputs goes with it."]

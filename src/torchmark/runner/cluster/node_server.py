@@ -53,12 +53,11 @@ from torchmark.runner.cluster.protocol import (
 )
 from torchmark.runner.folders import MachineLock, cache_folder, lock_folder
 from torchmark.runner.jobs import retry_if_killed
-from torchmark.runner.lab import Lab, measure, refuse_threads
+from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, Failures, PairedWorkers, WorkerSide
 from torchmark.runner.prepare import Made, Models, Preparation, has_compiler, make_parts
 from torchmark.runner.spec import travels
-from torchmark.runner.variant_check import Prepared
 from torchmark.runner.worker import Worker, race
 
 

@@ -50,8 +50,8 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.chdir(tmp_path)
     machine = Machine()
-    monkeypatch.setattr("torchmark.api.overrides.LocalBackend", machine.make_backend)
-    monkeypatch.setattr("torchmark.api.overrides.find_faults", lambda cases, target: {})
+    monkeypatch.setattr("torchmark.api.override_comparison.LocalBackend", machine.make_backend)
+    monkeypatch.setattr("torchmark.api.override_comparison.find_faults", lambda cases, target: {})
     return machine
 
 
@@ -136,7 +136,7 @@ def test_a_type_that_makes_no_operand_is_reported_before_anything_is_measured(
         raised = Failure(FailureKind.RAISED, "ModuleNotFoundError: No module named 'nowhere'")
         return {} if target.python == "/base/python" else {cases[1]: raised}
 
-    monkeypatch.setattr("torchmark.api.overrides.find_faults", find)
+    monkeypatch.setattr("torchmark.api.override_comparison.find_faults", find)
     done = program("overrides", *how, "--type", "here:Mine", "--type", "nowhere:Mine")
     assert done.returncode == 2
     where = {(): "", "--base": f" in {sys.executable}", "--head": f" in {sys.executable}"}[how[:1] and how[0]]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.checked_json import read_checked
 from tests.sample_runs import ODD, WALL, only, sample_run, times
-from torchmark.report.formats.google import write_google
+from torchmark.report.formats.programs import write_google
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"
 

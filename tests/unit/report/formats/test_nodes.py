@@ -11,9 +11,7 @@ from tests.sample_runs import ADD, WALL, only, sample_run, times
 from torchmark.model.node import Node
 from torchmark.model.run import Run
 from torchmark.report.formats.entries import list_entries
-from torchmark.report.formats.google import write_google
-from torchmark.report.formats.pyperf import write_pyperf
-from torchmark.report.formats.pytest_benchmark import write_pytest_benchmark
+from torchmark.report.formats.programs import write_google, write_pyperf, write_pytest_benchmark
 from torchmark.report.formats.registry import FORMATS
 from torchmark.report.formats.tables import COLUMNS, write_csv, write_markdown
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 
 from tests.sample_runs import ADD, COUNT, WALL, make_run, only, sample_run, tally, times
-from torchmark.report.formats.pyperf import write_pyperf
+from torchmark.report.formats.programs import write_pyperf
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.sample_runs import ADD, WALL, only, sample_run, times
-from torchmark.report.formats.pytest_benchmark import write_pytest_benchmark
+from torchmark.report.formats.programs import write_pytest_benchmark
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"
 

@@ -15,7 +15,7 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.outcome import Result
 from torchmark.model.plan import Metric, Target
-from torchmark.report.formats.trackers import STANDARD_MD5, write_bmf, write_github_action, write_upstream
+from torchmark.report.formats.programs import STANDARD_MD5, write_bmf, write_github_action, write_upstream
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"
 

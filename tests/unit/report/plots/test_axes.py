@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.plots.axes import Span, find_limits, find_ticks, mark_ticks, scale_times, widen
+from torchmark.report.plots.svg import Span, find_limits, find_ticks, mark_ticks, scale_times, widen
 
 NUMBERS = st.floats(-1e99, 1e99)
 

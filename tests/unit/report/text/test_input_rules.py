@@ -5,7 +5,7 @@ import math
 import pytest
 
 from torchmark.model.rule import Condition, Relation, Rule, RuleSearch, Value
-from torchmark.report.text.input_rules import word_condition, word_rule, word_search
+from torchmark.report.text.inputs import word_condition, word_rule, word_search
 
 NOT_CONTIGUOUS = Condition("x is contiguous", Relation.IS, False)
 LARGE = Condition("k0", Relation.ABOVE, 1024)

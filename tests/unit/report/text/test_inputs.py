@@ -6,8 +6,7 @@ from torchmark import UnaryOpSparseFuzzer
 from torchmark.fuzz.fuzzer import outline
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.report.text.input_rules import name_statement
-from torchmark.report.text.inputs import InputAdvance, word_input, word_tensor
+from torchmark.report.text.inputs import InputAdvance, name_statement, word_input, word_tensor
 from torchmark.report.text.units import show_ratio
 
 ONE = FuzzedInput(7, {}, {"x": {"size": (3,), "numel": 3}}, "")

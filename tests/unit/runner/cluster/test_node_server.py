@@ -54,7 +54,7 @@ from torchmark.runner.cluster.protocol import (
     Survey,
     Surveyed,
 )
-from torchmark.runner.variant_check import Prepared
+from torchmark.runner.lab import Prepared
 from torchmark.wire import messages
 
 SDK = Sdk(

@@ -1,13 +1,15 @@
-"""Two stored results, runs or environments of runs: finding those that are named, and comparing them."""
+"""Stored results: two sides compared, the functions that changed, histories, and costs by function."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from torchmark.analysis.results import narrow_run
+from torchmark.analysis.history import confirm, list_neighbours, trace_histories
+from torchmark.analysis.results import choose_rounds, narrow_run
 from torchmark.analysis.verdict.stored import (
     CaseId,
     Contrast,
@@ -23,13 +25,17 @@ from torchmark.api.gate import REFUSED, GateOptions, apply_gate, decide_exit_cod
 from torchmark.callgrind.profiles import standardise
 from torchmark.define.selection import nearest
 from torchmark.errors import UsageError
-from torchmark.model.costs import Tally
+from torchmark.model.case import Case
+from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.gate import GateResult
+from torchmark.model.history import History
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Run, RunInfo
-from torchmark.report.text.names import name_target
+from torchmark.report.text.counts import FunctionRow, FunctionTable
+from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.run_summary import SHORT_ID, name_run
 from torchmark.report.text.terminal import count, printable
+from torchmark.stats.order import middle
 from torchmark.store.runs import Store, make_unmistakable
 
 SEPARATOR = ":"
@@ -249,3 +255,70 @@ def _find_unlike(contrast: Contrast, counts: Mapping[CaseId, CountedCase], gate:
 
 def _tallies(counts: Mapping[CaseId, CountedCase]) -> dict[CaseId, Tally]:
     return {key: counted.tally for key, counted in counts.items()}
+
+
+def find_counted(run: Run) -> tuple[Case, ...]:
+    """The cases of a run that were counted."""
+    counted = {outcome.order.case for outcome in run.outcomes if isinstance(outcome.result, Tally)}
+    return tuple(case for case in run.plan.cases if case in counted)
+
+
+def load_run_functions(store: Store, run: Run, case: Case) -> list[FunctionTable]:
+    """The functions of a case, in each environment of a run it was counted in.
+
+    Of several rounds it is the one in the middle, which is what the table shows.
+    """
+    loaded = store.load(run.info.id, profiles=True, select=lambda other: other == case)
+    alike = {target: _list_counts(loaded, target) for target in run.plan.targets}
+    tallies = {target: found[middle([one.total for one in found])] for target, found in alike.items() if found}
+    several = len(run.plan.targets) > 1
+    found = [
+        FunctionTable(case, target, name_case(case) + (f" ({name_target(target)})" if several else ""), tuple(rows))
+        for target, tally in tallies.items()
+        if (rows := list(_list_functions(tally)))
+    ]
+    if not found:
+        raise UsageError(f"{name_case(case)}: No costs by function were kept.")
+    return found
+
+
+def _list_counts(run: Run, target: Target) -> list[Tally]:
+    there = (outcome for outcome in run.outcomes if outcome.order.target == target)
+    results = (outcome.result for outcome in choose_rounds(there, run.info.host).outcomes)
+    return [result for result in results if isinstance(result, Tally)]
+
+
+def _list_functions(tally: Tally) -> Iterator[FunctionRow]:
+    """Functions of the same name, wherever they were built, are one."""
+    profile = tally.profile
+    if profile is None:
+        return
+    column = profile.events.index(INSTRUCTIONS)
+    costs: dict[str, tuple[int, int]] = {}
+    noisy = {standardise(label) for label in tally.noisy or ()}
+    nothing = (0,) * len(profile.events)
+    for function in {**profile.exclusive, **profile.inclusive}:
+        name = standardise(function.label)
+        own, with_callees = costs.get(name, (0, 0))
+        own += profile.exclusive.get(function, nothing)[column]
+        costs[name] = own, with_callees + profile.inclusive.get(function, nothing)[column]
+    for name, (own, with_callees) in costs.items():
+        if own or with_callees:
+            yield FunctionRow(name, own / tally.number, with_callees / tally.number, name in noisy)
+
+
+def load_histories(
+    store: Store, infos: Sequence[RunInfo], pinned: RunInfo | None, admits: Callable[[Case], bool]
+) -> tuple[History, ...]:
+    """Histories of the cases that are meant. Other cases are loaded only where they may explain something."""
+    runs = [store.load(info.id, select=admits) for info in reversed(infos)]
+    anchor = None if pinned is None else store.load(pinned.id, select=admits)
+    histories = trace_histories(runs, anchor)
+    whole = {run_id: store.load(run_id) for run_id in list_neighbours(histories)}
+    return tuple(confirm(history, whole) for history in histories)
+
+
+def find_interpreters(histories: Sequence[History]) -> frozenset[str]:
+    """Those of open changes that are still there."""
+    paths = {path for history in histories for shift in history.shifts for path in shift.pythons or ()}
+    return frozenset(path for path in paths if os.access(path, os.X_OK))
