@@ -2,12 +2,127 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
+
 from torchmark import UnaryOpSparseFuzzer
 from torchmark.fuzz.fuzzer import outline
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.report.text.inputs import InputAdvance, name_statement, word_input, word_tensor
+from torchmark.model.rule import Condition, Relation, Rule, RuleSearch, Value
+from torchmark.report.text.inputs import (
+    InputAdvance,
+    name_statement,
+    word_condition,
+    word_input,
+    word_rule,
+    word_search,
+    word_tensor,
+)
 from torchmark.report.text.units import show_ratio
+
+NOT_CONTIGUOUS = Condition("x is contiguous", Relation.IS, False)
+LARGE = Condition("k0", Relation.ABOVE, 1024)
+
+
+def make_rule(inside: float, outside: float, *conditions: Condition) -> Rule:
+    """A rule from ratios of times."""
+    return Rule(
+        conditions=conditions or (LARGE,),
+        inside=math.log(inside),
+        outside=math.log(outside),
+        inputs_inside=7,
+        inputs_outside=59,
+        p_value=1e-6,
+    )
+
+
+@pytest.mark.parametrize(
+    ("feature", "relation", "value", "words"),
+    [
+        ("x is contiguous", Relation.IS, True, "x is contiguous"),
+        ("x is contiguous", Relation.IS, False, "x is not contiguous"),
+        ("x is contiguous", Relation.IS_NOT, True, "x is not contiguous"),
+        ("x and y are alike", Relation.IS, False, "x and y are not alike"),
+        ("x has what is odd", Relation.IS, False, "x does not have what is odd"),
+        ("x and y have one shape", Relation.IS, False, "x and y do not have one shape"),
+        ("coalesced", Relation.IS, True, "coalesced"),
+        ("coalesced", Relation.IS, False, "not coalesced"),
+        ("k0", Relation.ABOVE, 1024, "k0 > 1024"),
+        ("k0", Relation.AT_MOST, 2097152.0, "k0 <= 2097152"),
+        ("density", Relation.AT_MOST, 0.05, "density <= 0.05"),
+        ("dim", Relation.IS, 2, "dim is 2"),
+        ("x_step_0", Relation.IS, 1, "x_step_0 is 1"),
+        ("dtype", Relation.IS, "int32", "dtype is int32"),
+        ("dtype", Relation.IS_NOT, "int32", "dtype is not int32"),
+    ],
+)
+def test_conditions_read_as_people_say_them(feature: str, relation: Relation, value: Value, words: str) -> None:
+    assert word_condition(Condition(feature, relation, value)) == words
+
+
+def test_a_rule_is_one_sentence() -> None:
+    assert word_rule(make_rule(3.2, 1, NOT_CONTIGUOUS, LARGE), "x + y", "torch.add(x, y)") == (
+        '"x + y" is slower than "torch.add(x, y)" when x is not contiguous and k0 > 1024: '
+        "3.2 times its time there, 1.00 times elsewhere (7 and 59 held-back inputs)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "claim"),
+    [
+        (2.0, 1.0, 'slower than "A" when'),
+        (2.0, 0.5, 'slower than "A" when'),
+        (0.5, 1.0, 'faster than "A" when'),
+        (0.5, 2.0, 'faster than "A" when'),
+        (1.0, 2.0, 'as fast as "A" when'),
+        (1.0, 0.5, 'no faster than "A" when'),
+        (3.0, 1.5, 'slower than "A", and more so when'),
+        (1.5, 3.0, 'slower than "A", but less so when'),
+        (0.3, 0.6, 'faster than "A", and more so when'),
+        (0.6, 0.3, 'faster than "A", but less so when'),
+        (1.01, 0.99, 'slower than "A" when'),
+        (0.99, 1.01, 'faster than "A" when'),
+    ],
+)
+def test_every_pair_of_sides_has_its_words(inside: float, outside: float, claim: str) -> None:
+    assert word_rule(make_rule(inside, outside), "B", "A").startswith(f'"B" is {claim} k0 > 1024: ')
+
+
+def test_a_statement_alone_is_told_by_its_time_per_element() -> None:
+    assert word_rule(make_rule(3.2e-9, 1e-9), "x.neg()") == (
+        '"x.neg()" takes longer per element when k0 > 1024: 3.2 times as long as elsewhere (7 and 59 held-back inputs).'
+    )
+    assert '"x.neg()" takes less time per element when k0 > 1024: 0.50 times' in word_rule(make_rule(1, 2), "x.neg()")
+
+
+def test_three_conditions_are_listed() -> None:
+    rule = make_rule(2, 1, NOT_CONTIGUOUS, LARGE, Condition("dim", Relation.IS, 3))
+    assert "when x is not contiguous, k0 > 1024 and dim is 3: " in word_rule(rule, "B", "A")
+
+
+def test_later_rules_are_about_the_other_inputs() -> None:
+    first, second = word_search(RuleSearch((make_rule(3, 1), make_rule(0.5, 1)), 134, 66), "B", "A")
+    assert first.startswith('"B" is slower')
+    assert second.startswith('Of the other inputs: "B" is faster')
+
+
+@pytest.mark.parametrize(
+    ("search", "line"),
+    [
+        (RuleSearch((), 6, 3, too_few=True), "Too few inputs to look for rules: 9. Try -n 200."),
+        (RuleSearch((), 134, 66), "No rule: nothing that is known of the inputs goes with it."),
+        (
+            RuleSearch((), 134, 66, (NOT_CONTIGUOUS, LARGE)),
+            "No rule explains it: x is not contiguous and k0 > 1024, seen in 134 inputs, did not hold up in the 66 "
+            "that were held back. More may tell: try -n 400.",
+        ),
+    ],
+)
+def test_without_a_rule_one_line_says_why(search: RuleSearch, line: str) -> None:
+    assert word_search(search, "B", "A") == [line]
+
 
 ONE = FuzzedInput(7, {}, {"x": {"size": (3,), "numel": 3}}, "")
 
