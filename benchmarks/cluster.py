@@ -28,12 +28,10 @@ from torchmark.errors import StoreError
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
-from torchmark.model.node import Node
 from torchmark.model.outcome import Failure, FailureKind, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Metric, Node, Order, Plan, Sampling, Target
 from torchmark.model.run import Run
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.task import Language, Times
 from torchmark.runner.backend import Backend, StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend, make_run_setup
 from torchmark.runner.cluster.protocol import (

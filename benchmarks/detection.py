@@ -28,8 +28,8 @@ from benchmarks.context import describe
 from torchmark.analysis.verdict.sequential import sum_up
 from torchmark.api.selftest import SETUP, choose_slowings, make_part, run_trials
 from torchmark.compare.experiment import LAYOUTS, Settings
+from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
-from torchmark.model.selftest import Trial
 from torchmark.runner.machine import choose_cores
 from torchmark.runner.paired_workers import PairedWorkers, WorkerSide
 from torchmark.stats.intervals import binomial_bounds

@@ -19,7 +19,7 @@ from torchmark.analysis.stacks import read_stacks
 from torchmark.cli.case_options import load_cases
 from torchmark.define.selection import CaseOptions
 from torchmark.model.case import Case
-from torchmark.model.flame import FlameNode, Trace
+from torchmark.model.costs import FlameNode, Trace
 from torchmark.model.job import BARE_LAYOUT, CountJob
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Target

@@ -37,7 +37,7 @@ from torchmark.compare.comparison import Evidence, judge_entry
 from torchmark.compare.session import LocalSite, SilentObserver, run_comparison, time_here
 from torchmark.define.selection import CaseOptions
 from torchmark.model.case import Case
-from torchmark.model.flame import Stacks
+from torchmark.model.costs import Stacks
 from torchmark.model.judgement import Verdict
 from torchmark.report.flame.page import rank_growth
 from torchmark.report.text.names import name_files

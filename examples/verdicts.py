@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from torchmark.stats.order import median_ranks
+from torchmark.stats.distribution import median_ranks
 
 # Five replicates that all agree are as sure as 94 %; 95 % would take six.
 CONFIDENCE = 0.9

@@ -11,11 +11,9 @@ from typing import Any
 from tests.simulated_fleet import SimulatedFleet
 from torchmark.model.case import AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
 from torchmark.model.environment import Environment
-from torchmark.model.node import Node
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.plan import Metric, Node, Order, Plan, Sampling, Target
+from torchmark.model.task import Language, Times
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Report, Returned

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from torchmark.analysis.flames import grow, grow_difference
-from torchmark.model.flame import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
+from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
 from torchmark.report.flame.page import DIGITS
 
 RUN = Frame("run", FrameKind.PYTHON, "bench.py:3")

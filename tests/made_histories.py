@@ -13,7 +13,7 @@ from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Host, Run, RunInfo, Source
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 
 ADD = Case(("Pointwise", "add"), EAGER, TimerArgs("x + 1"), suite="standard")
 OTHERS = tuple(

@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Mapping
 
-from torchmark.model.rule import Feature, Value
+from torchmark.model.inputs import Feature, Value
 
 Input = Mapping[str, "Value | None"]
 MOST_ELEMENTS = 4 * 1024**2

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
 from torchmark.analysis.verdict.judge import judge
-from torchmark.model import comparison as doubts
+from torchmark.model import caveats as doubts
 from torchmark.model.case import AutogradMode, Case, RuntimeMode
-from torchmark.model.comparison import ComparisonCaveat
+from torchmark.model.caveats import ComparisonCaveat
 from torchmark.model.judgement import (
     CaseJudgement,
     Cause,

@@ -12,8 +12,7 @@ from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case
 from torchmark.model.costs import Costs, Function, Profile, Tally
 from torchmark.model.plan import Plan, Sampling
-from torchmark.model.run import Run
-from torchmark.model.summary import CaseSummary
+from torchmark.model.run import CaseSummary, Run
 
 INTERPRETER = Function("???", "_PyEval_EvalFrameDefault", "/usr/bin/python3.11")
 OVERRIDES = Function("???", "torch::check_has_torch_function(_object*, bool)", "/lib/libtorch_python.so")

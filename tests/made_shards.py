@@ -15,10 +15,8 @@ from torchmark.analysis.estimate import pick_orders
 from torchmark.model.case import AutogradMode, RuntimeMode
 from torchmark.model.outcome import Failure, FailureKind, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.run import Run, RunInfo
-from torchmark.model.shard import SHARD, Shard
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.run import SHARD, Run, RunInfo, Shard
+from torchmark.model.task import Language, Times
 from torchmark.runner.backend import StopRequest
 from torchmark.store.documents import export_run
 from torchmark.store.runs import Store, open_store

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
-from torchmark.model.caveat import Caveat
-from torchmark.model.compiling import CompileCosts
-from torchmark.model.outcome import Failure
+from torchmark.model.caveats import Caveat
+from torchmark.model.outcome import CompileCosts, Failure
 from torchmark.model.plan import Metric, Target
-from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
+from torchmark.model.run import CaseSummary, CountSummary, WallSummary
 from torchmark.model.task import Language
 
 

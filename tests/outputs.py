@@ -67,19 +67,16 @@ from torchmark.cli.startup import COMMANDS, overview
 from torchmark.compare.comparison import Comparison, Evidence
 from torchmark.compare.session import ComparisonResult
 from torchmark.model.case import Case
-from torchmark.model.costs import Costs, Function, Profile
-from torchmark.model.flame import Stacks
+from torchmark.model.costs import Costs, Function, Profile, Stacks
+from torchmark.model.environment import Machine, Tool, TorchBuild
+from torchmark.model.gate import Trial
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.judgement import Side, Verdict
-from torchmark.model.machine import Machine, Tool, TorchBuild
-from torchmark.model.node import Node
 from torchmark.model.outcome import Failure, FailureKind, Result
-from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.plan import Metric, Node, Order, Target
 from torchmark.model.run import Run
-from torchmark.model.selftest import Trial
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import TaskSpec, Times
 from torchmark.report.flame.formats import as_collapsed
 from torchmark.report.flame.page import render_html, render_svg
 from torchmark.report.html.overrides import write_guide, write_tables

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from torchmark.compare.experiment import Timing
 from torchmark.errors import PlaceLost
-from torchmark.model.bout import BlockPlan, PairedCase, PairedSide, RunTime, SideBlocks, Visit
-from torchmark.model.job import Place
+from torchmark.model.job import BlockPlan, PairedCase, PairedSide, Place, RunTime, SideBlocks, Visit
 from torchmark.model.judgement import Side, SideFailure, Verdict
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.paired_workers import Failures

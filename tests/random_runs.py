@@ -10,13 +10,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from hypothesis import strategies as st
 
 from torchmark.model.case import Case
-from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Call, Function, Profile, Tally
 from torchmark.model.environment import Environment
-from torchmark.model.outcome import Activity, Failure, Outcome, Result
+from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.plain import MOST, MOST_SECONDS
 
 # Also what SQLite or UTF-8 would not take as it is.

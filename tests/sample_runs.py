@@ -6,14 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from torchmark.model.case import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
-from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
-from torchmark.model.outcome import Failure, FailureKind, Outcome, Result
+from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Host, Run, RunInfo, Source
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.task import Language, Times
 
 EAGER = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON)
 COMPILED = dataclasses.replace(EAGER, runtime=RuntimeMode.COMPILE, compiling=CompileMode())

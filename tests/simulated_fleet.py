@@ -9,9 +9,8 @@ import random
 from collections.abc import Callable, Sequence
 
 from torchmark.model.environment import Environment
-from torchmark.model.node import Node
 from torchmark.model.outcome import Outcome, Result
-from torchmark.model.plan import Order
+from torchmark.model.plan import Node, Order
 from torchmark.runner.cluster.protocol import (
     Build,
     Built,

@@ -19,7 +19,7 @@ from typing import IO
 from tests.stored_runs import ADD_CASE, BEGAN, INFO, TALLY
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Plan, Sampling
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.runs import open_store
 
 # More than anybody waits for.

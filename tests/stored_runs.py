@@ -21,14 +21,21 @@ from torchmark.model.case import (
     RuntimeMode,
     TimerArgs,
 )
-from torchmark.model.compiling import CompileCosts, FirstCall
 from torchmark.model.costs import Call, Function, Profile, Tally
 from torchmark.model.environment import Environment
-from torchmark.model.outcome import Activity, ActivityKind, Failure, FailureKind, Outcome, Result
+from torchmark.model.outcome import (
+    Activity,
+    ActivityKind,
+    CompileCosts,
+    Failure,
+    FailureKind,
+    FirstCall,
+    Outcome,
+    Result,
+)
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Host, Run, RunInfo, Source
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.task import Language, Times
 from torchmark.store.documents import export_run
 from torchmark.store.runs import open_store
 from torchmark.store.store_file import SCHEMA_VERSION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchmark.model.sdk import Sdk
+from torchmark.model.environment import Sdk
 
 HEADERS = {
     "c10/util/Exception.h": """

@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from torchmark.fuzz.parameters import ParameterAlias as ParameterAlias
     from torchmark.fuzz.sparse import FuzzedSparseTensor as FuzzedSparseTensor
     from torchmark.fuzz.tensors import FuzzedTensor as FuzzedTensor
+    from torchmark.measure.clock import set_torch_threads as set_torch_threads
     from torchmark.measure.clock import timer as timer
-    from torchmark.measure.threads import set_torch_threads as set_torch_threads
     from torchmark.model.case import AutogradMode as AutogradMode
     from torchmark.model.case import AutoLabels as AutoLabels
     from torchmark.model.case import CompileMode as CompileMode
     from torchmark.model.case import RuntimeMode as RuntimeMode
     from torchmark.model.case import TimerArgs as TimerArgs
     from torchmark.model.judgement import Verdict as Verdict
-    from torchmark.model.summary import Interval as Interval
+    from torchmark.model.task import Interval as Interval
     from torchmark.model.task import Language as Language
     from torchmark.model.task import TaskSpec as TaskSpec
     from torchmark.report.text.grid import Colorize as Colorize
@@ -92,7 +92,7 @@ _HOMES = {
     "GroupedSetup": "define.options",
     "GroupedStmts": "define.groups",
     "GroupedVariants": "define.groups",
-    "Interval": "model.summary",
+    "Interval": "model.task",
     "Judgement": "api.ab",
     "Language": "model.task",
     "Measurement": "api.measurement",
@@ -120,7 +120,7 @@ _HOMES = {
     "parse_stmts": "define.signature",
     "run_benchmarks": "api.benchmarks",
     "select_unit": "report.text.units",
-    "set_torch_threads": "measure.threads",
+    "set_torch_threads": "measure.clock",
     "timer": "measure.clock",
     "trim_sigfig": "report.text.units",
     "unit_to_english": "report.text.units",

@@ -36,8 +36,7 @@ from torchmark.model.case import Case
 from torchmark.model.costs import Function
 from torchmark.model.outcome import Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.run import Run
-from torchmark.model.shard import Shard
+from torchmark.model.run import Run, Shard
 from torchmark.store.documents import export_run, plain_profile
 from torchmark.store.plain import content_hash, from_plain, hash_text, read_case
 from torchmark.store.runs import open_store

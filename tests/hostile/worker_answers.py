@@ -20,14 +20,12 @@ from unittest import mock
 from tests.hostile.json_values import NUMBERS, TEXTS, dump_raw, mutate
 from tests.stored_runs import ADD_CASE, BEGAN, COMPILED_CASE, ENVIRONMENT, INFO
 from torchmark.errors import TorchmarkError
-from torchmark.model.bout import BlockPlan, PairedCase, PairedSide
 from torchmark.model.case import Artefact, Case, RuntimeMode
-from torchmark.model.compiling import CompileCosts, FirstCall
-from torchmark.model.job import CountJob, Place, RaceJob, TimeJob, Way
-from torchmark.model.outcome import Failure, Outcome, Result
+from torchmark.model.environment import Sdk
+from torchmark.model.job import BlockPlan, CountJob, PairedCase, PairedSide, Place, RaceJob, TimeJob, Way
+from torchmark.model.outcome import CompileCosts, Failure, FirstCall, Outcome, Result
 from torchmark.model.plan import Metric, Plan, Sampling, Target
-from torchmark.model.sdk import Sdk
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.runner import link, worker
 from torchmark.runner.compile_cases import CompileTimer
 from torchmark.runner.jobs import count
@@ -37,16 +35,16 @@ from torchmark.runner.prepare import Models
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker, measure_time, race
 from torchmark.store.runs import open_store
-from torchmark.wire import frames
-from torchmark.wire.messages import (
+from torchmark.worker import protocol
+from torchmark.worker.protocol import (
     PROTOCOL,
     Checked,
     Counted,
-    Dueled,
     Ended,
     Failed,
     Gauged,
     Message,
+    PairTimed,
     Raced,
     Ready,
     Refused,
@@ -113,7 +111,7 @@ ANSWERS: Mapping[str, Message] = {
     "compile": FirstCall(2.5, 0.5, 1, 0, breaks=("print",)),
     "script": Scripted(),
     "gauge": Gauged(1e-6, 0.1),
-    "duel": Dueled(((0.1, 0.1), (0.1, 0.1)), ((0, 0), (0, 0)), ((0, 0), (0, 0))),
+    "pair": PairTimed(((0.1, 0.1), (0.1, 0.1)), ((0, 0), (0, 0)), ((0, 0), (0, 0))),
 }
 _OTHER_ANSWERS: tuple[Message, ...] = (
     Separate(3),
@@ -183,7 +181,7 @@ def _pack(message: Any) -> bytes:
 
 
 def _frame(text: bytes) -> bytes:
-    return frames.HEADER.pack(len(text)) + text
+    return protocol.HEADER.pack(len(text)) + text
 
 
 def _mutated(message: Message, chance: random.Random) -> bytes:
@@ -196,7 +194,7 @@ def _garbage(chance: random.Random) -> bytes:
             b"",
             b"\xff\xff\xff\xff",
             b"\x7f\xff\xff\xffx",
-            frames.HEADER.pack(frames.LARGEST_FRAME_BYTES) + b"{",
+            protocol.HEADER.pack(protocol.LARGEST_FRAME_BYTES) + b"{",
             b"\0\0\0\0",
             b"\0\0",
             _frame(b"[" * 200_000 + b"]" * 200_000),
@@ -295,12 +293,12 @@ class FakeProcess:
 
     def _serve(self) -> None:
         with contextlib.suppress(OSError, TorchmarkError), self._socket:
-            (size,) = frames.HEADER.unpack(frames.read_exactly(self._socket, frames.HEADER.size))
-            frames.read_exactly(self._socket, size)
-            hello = frames.receive(self._socket)
+            (size,) = protocol.HEADER.unpack(protocol.read_exactly(self._socket, protocol.HEADER.size))
+            protocol.read_exactly(self._socket, size)
+            hello = protocol.receive(self._socket)
             assert hello is not None
             self._socket.sendall(self._script.greeting)
-            while (received := frames.receive(self._socket)) is not None:
+            while (received := protocol.receive(self._socket)) is not None:
                 if received[0].get("kind") == "go":
                     self._answer(received[1], Path(hello[0]["scratch"]))
 
@@ -330,8 +328,8 @@ class FakeProcess:
 def _read_job(descriptor: int) -> str:
     """What kind of job it is, from the file that came with it."""
     content = os.pread(descriptor, 1 << 16, 0)
-    (size,) = frames.HEADER.unpack_from(content)
-    return str(json.loads(content[frames.HEADER.size : frames.HEADER.size + size])["kind"])
+    (size,) = protocol.HEADER.unpack_from(content)
+    return str(json.loads(content[protocol.HEADER.size : protocol.HEADER.size + size])["kind"])
 
 
 def run_script(script: Script, store: Path) -> None:
@@ -438,7 +436,7 @@ _JOBS: Mapping[str, Callable[[], Result | None]] = {
     "compile": _compile,
     "script": _script,
     "gauge": lambda: _fight(lambda arena, bout: arena.gauge(bout)),
-    "duel": lambda: _fight(lambda arena, bout: arena.visit(0, bout, BlockPlan(10, 1, 2))),
+    "pair": lambda: _fight(lambda arena, bout: arena.visit(0, bout, BlockPlan(10, 1, 2))),
 }
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.compiled_cases import make_case
-from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Counts
 from torchmark.model.job import Place
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.outcome import CompileCosts, Failure, FailureKind
 from torchmark.report.text.run_table import describe_compile_costs
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
 from torchmark.runner.spec import other_worker, own_worker
@@ -217,7 +216,7 @@ for name in ("grad", "backward"):
         runs.append(1)
         return real(*args, **kwargs)
     setattr(torch.autograd, name, note)
-from torchmark.worker.rehearsal import prepare
+from torchmark.worker.zygote import prepare
 prepare(None, compiling=True)
 from torch._dynamo.utils import counters
 print(counters["stats"]["unique_graphs"] > 0, len(runs))

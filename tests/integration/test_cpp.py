@@ -21,13 +21,12 @@ from tests.stub_torch import make_stub_torch
 from torchmark import CallgrindStats, Compare, Language, Measurement, SnippetError, Timer
 from torchmark.api.timer_engines import CppTimer, _locks
 from torchmark.measure.compiled import CompiledTimer
-from torchmark.measure.sdk import read_sdk
-from torchmark.model.caveat import OptimisedAway
+from torchmark.measure.torch_files import read_sdk
+from torchmark.model.caveats import OptimisedAway
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.snippet import Compiled, Snippet
-from torchmark.model.times import Times
+from torchmark.model.task import Compiled, Snippet, Times
 from torchmark.runner.jobs import count
 from torchmark.runner.prepare import build_snippets, inspect_cache
 from torchmark.runner.worker import Worker, measure_time

@@ -16,7 +16,7 @@ import pytest
 from tests.sample_runs import ADD, COUNT, RESULTS, make_run, sample_run, tally
 from torchmark.cli.main import main
 from torchmark.model.plan import Target
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.documents import import_run
 from torchmark.store.runs import open_store
 

@@ -14,7 +14,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from tests.browser import Browser
 from tests.made_flames import HOSTILE, compared_flame, hostile_flame, large_flame, plain_flame
-from torchmark.model.flame import Flame
+from torchmark.model.costs import Flame
 from torchmark.report.flame.page import NameTable, pack_flame, render_html, render_svg
 from torchmark.report.html.templates import load_asset, script_json
 

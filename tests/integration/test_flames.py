@@ -16,7 +16,7 @@ from tests.shared_workers import DEBIAN
 from torchmark.analysis.flames import grow
 from torchmark.analysis.stacks import AROUND, STATEMENT, leave_out_native, read_stacks
 from torchmark.callgrind.command import FRAMES, build_library
-from torchmark.model.flame import FlameNode, FrameKind, Stacks, Trace
+from torchmark.model.costs import FlameNode, FrameKind, Stacks, Trace
 from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure
 from torchmark.runner.lab import trace
@@ -112,7 +112,7 @@ def test_a_trace_of_a_statement_that_fails_is_a_failure(tracing_worker: Worker) 
 SHOW = """
 import sys
 sys.path.insert(0, {source!r})
-from torchmark.worker.calls import Calls
+from torchmark.worker.count_job import Calls
 calls = Calls({library!r})
 def inner(n): return n + 1
 class Outer:

@@ -24,15 +24,14 @@ import torch
 from tests.stub_torch import make_stub_torch
 from torchmark.errors import SetupError, SnippetError
 from torchmark.measure.compiled import MOST_RUNS, CompiledTimer
-from torchmark.measure.procedures import blocked_within
-from torchmark.measure.steps import Steps, carry_out
+from torchmark.measure.steps import Steps, blocked_within, carry_out
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.snippet import Compiled, Snippet
+from torchmark.model.task import Compiled, Snippet
 from torchmark.native.build import Result, build, name_prelude, precompile
 from torchmark.native.cache import Cache
 from torchmark.native.render import LIGHT_HEADERS
 from torchmark.native.toolchain import Compiler, ProgramResult, Stopped, Toolchain, make_toolchain
-from torchmark.worker.checking import OTHER, read_results
+from torchmark.worker.check_job import OTHER, read_results
 
 
 class Shop:
@@ -543,8 +542,8 @@ BUILT = [*HEALTHY, *VERBATIM[:10]]
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
-from torchmark.model.sdk import Sdk
-from torchmark.model.snippet import Compiled, Snippet
+from torchmark.model.environment import Sdk
+from torchmark.model.task import Compiled, Snippet
 from torchmark.native.build import build
 from torchmark.native.cache import Cache
 from torchmark.native.toolchain import make_toolchain

@@ -17,12 +17,12 @@ from torchmark.errors import SetupError
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure
-from torchmark.model.snippet import Compiled, Snippet
+from torchmark.model.task import Compiled, Snippet
 from torchmark.runner.jobs import count
 from torchmark.runner.prepare import build_snippets
 from torchmark.runner.spec import other_worker
 from torchmark.runner.worker import Reply, Worker
-from torchmark.wire.messages import Timed
+from torchmark.worker.protocol import Timed
 
 
 def expect(worker: Worker, setup: str, cwd: Path | str = "/") -> None:

@@ -13,8 +13,7 @@ import pytest
 
 from tests.shared_workers import DEBIAN
 from torchmark.errors import SetupError
-from torchmark.model.bout import BlockPlan, PairedCase, PairedSide, RunTime, Visit
-from torchmark.model.job import Place
+from torchmark.model.job import BlockPlan, PairedCase, PairedSide, Place, RunTime, Visit
 from torchmark.model.judgement import Side
 from torchmark.model.outcome import FailureKind
 from torchmark.runner.machine import choose_cores

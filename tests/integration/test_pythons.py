@@ -11,8 +11,7 @@ import pytest
 
 from tests.stub_python import find_pythons, make_stub_python
 from torchmark.errors import SetupError
-from torchmark.model.costs import Counts
-from torchmark.model.flame import Trace
+from torchmark.model.costs import Counts, Trace
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.jobs import count

@@ -24,7 +24,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.outcome import ActivityKind, Failure, FailureKind
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.runs import open_store
 
 SUITE = """

@@ -18,8 +18,7 @@ from torchmark.model.case import Case, RuntimeMode
 from torchmark.model.costs import Counts
 from torchmark.model.job import BARE_LAYOUT, CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.task import Language, Times
 from torchmark.report.text.failures import describe_failure
 from torchmark.runner.jobs import count
 from torchmark.runner.lab import CheckWorkers, Prepared

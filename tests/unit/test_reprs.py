@@ -18,8 +18,8 @@ from tests.unit.report.html.test_templates import EVIL, Outline
 from torchmark.api.ab import from_judgement
 from torchmark.define.expand import expand
 from torchmark.fuzz.fuzzer import outline
-from torchmark.model.line import LONGEST, fit_line
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.task import LONGEST, fit_line
 from torchmark.report.text.terminal import measure
 
 LONG = "torch.add(\n    some_tensor, another_tensor)\n" * 9

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array  # type: ignore[import-untyped]
 
-from torchmark.model.rule import Condition, Feature, Relation, Value
+from torchmark.model.inputs import Condition, Feature, Relation, Value
 
 # Digits that tell any two floats apart.
 MOST_DIGITS = 17

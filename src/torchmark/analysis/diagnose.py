@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from torchmark.model.machine import Finding, FindingStatus, Machine, Tool
+from torchmark.model.environment import Finding, FindingStatus, Machine, Tool
 
 # Above this many runnable processes for each core we may use, something else competes with the measurement.
 BUSY_LOAD_PER_CORE = 0.3

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from torchmark.model.case import AutogradMode, Case, Label, RuntimeMode
 from torchmark.model.outcome import Activity, ActivityKind, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.shard import Shard
+from torchmark.model.run import Shard
 from torchmark.model.task import Language
 
 # Seconds by suite, key of the case and metric.

@@ -9,10 +9,22 @@ from typing import NamedTuple, TypeVar
 
 from torchmark.analysis.stacks import align
 from torchmark.analysis.verdict.explain import NAMELESS, explain, is_nameless, library
-from torchmark.model.costs import INSTRUCTIONS, Function, Profile, Tally
-from torchmark.model.dossier import Breakdown
-from torchmark.model.flame import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
+from torchmark.model.costs import (
+    INSTRUCTIONS,
+    Flame,
+    FlameNode,
+    FlameUnit,
+    Frame,
+    FrameKind,
+    Function,
+    Method,
+    Profile,
+    Stack,
+    Stacks,
+    Tally,
+)
 from torchmark.model.judgement import Explanation, FunctionChange, Side
+from torchmark.model.report_data import Breakdown
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,7 +35,7 @@ ALL = Frame("all", FrameKind.OTHER)
 def grow(stacks: Stacks) -> FlameNode:
     """The tree of all stacks.
 
-    >>> from torchmark.model.flame import Method, Stack, FlameUnit
+    >>> from torchmark.model.costs import Method, Stack, FlameUnit
     >>> f, g = Frame("f"), Frame("g")
     >>> root = grow(Stacks((Stack((f,), 2), Stack((f, g), 3)), Unit.INSTRUCTIONS, Method.CALLERS))
     >>> root.value, root.children[0].own, root.children[0].children[0].value

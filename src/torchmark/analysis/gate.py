@@ -16,10 +16,12 @@ from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.gate import (
+    Dependencies,
     FailOn,
     GateResult,
     Growth,
     Improvement,
+    LedgerEntry,
     LedgerStanding,
     Limit,
     Policy,
@@ -28,7 +30,6 @@ from torchmark.model.gate import (
     Witness,
 )
 from torchmark.model.judgement import CaseJudgement, Side, Verdict
-from torchmark.model.ledger import Dependencies, LedgerEntry
 
 _LIMIT = re.compile(
     r"(?P<witness>\w+):(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<percent>\s*%)?(?:@(?P<pattern>.+))?", re.ASCII

@@ -6,8 +6,7 @@ import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from torchmark.model.summary import Summary
-from torchmark.model.task import TaskSpec
+from torchmark.model.task import Summary, TaskSpec
 
 UNSPECIFIED_ENV = "Unspecified env"
 UNKNOWN_ROW = "[Unknown]"

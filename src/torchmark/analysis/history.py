@@ -10,17 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from torchmark.analysis.results import choose_rounds, find_cpu, steady_times
 from torchmark.analysis.verdict.comparable import PLACES, find_case_obstacles
 from torchmark.model.case import Case
-from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.history import Difference, Ground, History, Point, Shift, ShiftStanding
 from torchmark.model.judgement import Spread
-from torchmark.model.outcome import Outcome
+from torchmark.model.outcome import CompileCosts, Outcome
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Host, Run, RunInfo
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.stats.changes import CountRange, find_changes, is_other_count
-from torchmark.stats.order import middle, quantile
+from torchmark.stats.distribution import middle, quantile
 
 # A case in a target, over all runs: suite, key, name of the target.
 Subject = tuple[str, str, str]

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Sequence
 
 from torchmark.model.inputs import FuzzedInput
-from torchmark.model.times import Times
-from torchmark.stats import order
+from torchmark.model.task import Times
+from torchmark.stats import distribution
 from torchmark.stats.intervals import PairedRatio, compare_paired
 
 # What is not worth speaking of, and may be an accident of where things lie in memory.
@@ -56,7 +56,7 @@ class InputComparison:
 
     def quantile(self, q: float) -> float:
         """Of ratios."""
-        return math.exp(order.quantile(self.effects, q))
+        return math.exp(distribution.quantile(self.effects, q))
 
     def count_notable(self) -> tuple[int, int]:
         """On how many inputs it is faster, and on how many slower, by so much that it is worth speaking of, surely."""
@@ -91,7 +91,7 @@ def _per_element(one: FuzzedInput, times: Times) -> InputRatio:
 
 
 def _median(times: Times) -> float:
-    return order.quantile(sorted(times.per_run), 0.5)
+    return distribution.quantile(sorted(times.per_run), 0.5)
 
 
 def _sorted(entries: list[InputRatio]) -> tuple[InputRatio, ...]:

@@ -11,7 +11,7 @@ from torchmark.analysis.verdict.explain import OVERRIDES, explain
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.judgement import Explanation
-from torchmark.model.summary import CaseSummary
+from torchmark.model.run import CaseSummary
 
 PLAIN, SUBCLASS, TENSOR_LIKE, CLASSIC = "plain", "subclass", "tensor-like", "classic"
 # A type of the user's, of which nothing is expected.

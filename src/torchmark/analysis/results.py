@@ -7,17 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from torchmark.analysis.summarise import doubt_count, find_caveats_of_rounds, find_median_interval, spread, summarise
 from torchmark.model.case import Case
-from torchmark.model.caveat import Caveat, OtherPlaces
-from torchmark.model.compiling import CompileCosts
+from torchmark.model.caveats import Caveat, OtherPlaces
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
-from torchmark.model.node import Node, NodeKind
-from torchmark.model.outcome import Failure, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Target
-from torchmark.model.run import Host, Run
-from torchmark.model.summary import CaseSummary, CountSummary, Interval, WallSummary
-from torchmark.model.times import Times
-from torchmark.stats.order import middle, quantile
+from torchmark.model.outcome import CompileCosts, Failure, Outcome
+from torchmark.model.plan import Metric, Node, NodeKind, Order, Plan, Target
+from torchmark.model.run import CaseSummary, CountSummary, Host, Run, WallSummary
+from torchmark.model.task import Interval, Times
+from torchmark.stats.distribution import middle, quantile
 
 Kind = tuple[tuple[str, "str | None"], ...]
 """What the results of a place depend on, by the words that caveats tell it with."""

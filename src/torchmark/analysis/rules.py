@@ -21,7 +21,7 @@ from torchmark.analysis.conditions import (
     widen_gaps,
 )
 from torchmark.analysis.input_comparisons import NOTABLE
-from torchmark.model.rule import Condition, Feature, Relation, Rule, RuleSearch
+from torchmark.model.inputs import Condition, Feature, Relation, Rule, RuleSearch
 
 # Differences below 3 % are left alone: a choice of what is worth a sentence, not a measured limit.
 FLOOR = NOTABLE

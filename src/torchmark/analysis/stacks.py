@@ -9,8 +9,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from torchmark.analysis.verdict.explain import NAMELESS, is_nameless, library, plain_name
-from torchmark.model.costs import INSTRUCTIONS, PythonFunction
-from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack, Stacks, Trace
+from torchmark.model.costs import (
+    INSTRUCTIONS,
+    FlameUnit,
+    Frame,
+    FrameKind,
+    Method,
+    PythonFunction,
+    Stack,
+    Stacks,
+    Trace,
+)
 
 # The names of the instrument in `callgrind/frames.c`: what finds the number of a Python function, what stands for it.
 _FINDER = "torchmark_eval"

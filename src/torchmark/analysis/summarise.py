@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from torchmark.errors import UsageError
-from torchmark.model.caveat import (
+from torchmark.model.caveats import (
     Caveat,
     Drift,
     FewSamples,
@@ -22,12 +22,10 @@ from torchmark.model.caveat import (
 )
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Failure
-from torchmark.model.summary import Interval, Summary
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
-from torchmark.stats import order, shape
+from torchmark.model.task import Interval, Summary, TaskSpec, Times
+from torchmark.stats import distribution
+from torchmark.stats.distribution import middle
 from torchmark.stats.intervals import PairedRatio, compare_paired
-from torchmark.stats.order import middle
 
 # More digits than this are never shown.
 MOST_FIGURES = 4
@@ -46,16 +44,16 @@ def summarise(times: Sequence[float]) -> Summary:
     if not times:
         raise UsageError("A measurement without samples has no statistics.")
     ordered = sorted(times)
-    median = order.quantile(ordered, 0.5)
+    median = distribution.quantile(ordered, 0.5)
     return Summary(
         samples=len(ordered),
         median=median,
-        mean=order.mean(ordered),
-        p25=order.quantile(ordered, 0.25),
-        p75=order.quantile(ordered, 0.75),
+        mean=distribution.mean(ordered),
+        p25=distribution.quantile(ordered, 0.25),
+        p75=distribution.quantile(ordered, 0.75),
         minimum=ordered[0],
         maximum=ordered[-1],
-        std=order.sample_std(ordered),
+        std=distribution.sample_std(ordered),
         significant_figures=count_significant_figures(ordered, median),
     )
 
@@ -64,7 +62,7 @@ def count_significant_figures(ordered: Sequence[float], median: float) -> int:
     """How many figures of the median the middle half of the samples supports."""
     n = len(ordered)
     middle = ordered[n // 4 : math.ceil(3 * n / 4)]
-    half_width = NORMAL_90 * order.population_std(middle) / math.sqrt(len(middle))
+    half_width = NORMAL_90 * distribution.population_std(middle) / math.sqrt(len(middle))
     ratio = median / max(half_width, SMALLEST_HALF_WIDTH_S)
     # One figure is the least, also where there is no logarithm: of zero, which dividing may give, too.
     return min(max(math.floor(math.log10(max(ratio, 1))), 1), MOST_FIGURES)
@@ -77,7 +75,7 @@ def find_median_interval(times: Sequence[float], confidence: float) -> Interval 
     """
     if not 0 < confidence < 1:
         raise UsageError(f"A confidence lies between 0 and 1, not at {confidence!r}.")
-    ranks = order.median_ranks(len(times), confidence)
+    ranks = distribution.median_ranks(len(times), confidence)
     if ranks is None:
         return None
     ordered = sorted(times)
@@ -126,9 +124,9 @@ def _caveats(*rounds: Times) -> Iterator[Caveat]:
     if is_suspect(summary):
         yield Variation(summary.iqr_share)
     for times in rounds:
-        if trend := shape.find_trend(times.per_run):
+        if trend := distribution.find_trend(times.per_run):
             yield Drift(trend.change)
-    if modes := shape.find_modes(samples):
+    if modes := distribution.find_modes(samples):
         yield TwoModes(modes.fast, modes.slow, modes.slow_share)
     for times in rounds:
         yield from _doubt_blocks(times)
@@ -137,7 +135,7 @@ def _caveats(*rounds: Times) -> Iterator[Caveat]:
 def _doubt_blocks(times: Times) -> Iterator[Caveat]:
     if times.overhead_s is None or not times.raw_times:
         return
-    block = order.quantile(sorted(times.raw_times), 0.5)
+    block = distribution.quantile(sorted(times.raw_times), 0.5)
     if block > 0 and times.overhead_s / block >= VISIBLE_OVERHEAD:
         yield HighOverhead(min(times.overhead_s / block, 1.0))
 
@@ -236,7 +234,7 @@ def rank(series: Sequence[Sequence[float]], *, in_turns: bool = True) -> Standin
     """
     series = [[max(t, SHORTEST_S) for t in times] for times in series]
     if not in_turns:
-        medians = [order.quantile(sorted(times), 0.5) for times in series]
+        medians = [distribution.quantile(sorted(times), 0.5) for times in series]
         fastest = medians.index(min(medians))
         logs = [math.log(median) - math.log(medians[fastest]) for median in medians]
         return Standings(fastest, tuple(PairedRatio(log, None, None, 0.0) for log in logs))

@@ -41,8 +41,8 @@ from torchmark.model.costs import Tally
 from torchmark.model.gate import GateResult
 from torchmark.model.judgement import CaseJudgement as Value
 from torchmark.model.judgement import Verdict
-from torchmark.model.line import name_value
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
+from torchmark.model.task import name_value
 from torchmark.report.as_json import plain_comparison, plain_judgement
 from torchmark.report.html.fragments import render_judgement
 from torchmark.report.text.gate import list_sentences, render_comparison, summarise_markdown

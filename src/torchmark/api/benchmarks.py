@@ -23,13 +23,10 @@ from torchmark.define.selection import CaseOptions, Selection, parse
 from torchmark.define.selection import select as select_cases
 from torchmark.errors import DefinitionError, UsageError
 from torchmark.model.case import Case
-from torchmark.model.compiling import CompileCosts
-from torchmark.model.line import name_value
-from torchmark.model.outcome import Failure, Outcome
+from torchmark.model.outcome import CompileCosts, Failure, Outcome
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
-from torchmark.model.shard import SHARD
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.run import SHARD
+from torchmark.model.task import TaskSpec, Times, name_value
 from torchmark.report.caveats import state_fact
 from torchmark.report.html.fragments import NotebookPanel, render_panel
 from torchmark.report.text.counts import DEFAULT_LINE_WIDTH

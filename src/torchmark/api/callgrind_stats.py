@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, overload
 from torchmark.analysis.summarise import doubt_count, estimate_cycles, spread
 from torchmark.callgrind.profiles import is_known_for_noise, standardise
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.caveat import Caveat
+from torchmark.model.caveats import Caveat
 from torchmark.model.costs import Profile, Tally
 from torchmark.model.environment import Environment
-from torchmark.model.line import name_value
-from torchmark.model.task import TaskSpec
+from torchmark.model.task import TaskSpec, name_value
 from torchmark.report.caveats import word_caveat
 from torchmark.report.html.fragments import NotebookPanel, render_panel, show_counts, show_functions
 from torchmark.report.text.counts import (

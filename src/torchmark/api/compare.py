@@ -10,7 +10,7 @@ from typing import Any
 from torchmark.analysis.grid import Grid, GridEntry, arrange, ordered_unique
 from torchmark.api.measurement import Measurement
 from torchmark.errors import UsageError
-from torchmark.model.line import name_value
+from torchmark.model.task import name_value
 from torchmark.report.html.templates import render_grids
 from torchmark.report.text.grid import Colorize, Style, export_csv, export_dict, export_markdown, render_table
 from torchmark.report.text.terminal import count, printable_lines

@@ -15,13 +15,12 @@ from typing import NamedTuple, TypeAlias
 from torchmark.analysis.stacks import read_samples, read_stacks
 from torchmark.api.statements import STARTING, try_to_start
 from torchmark.errors import SetupError
-from torchmark.measure.script import write_script
+from torchmark.measure.snippet import write_script
 from torchmark.measure.source import user_traceback
-from torchmark.model.bout import PairedSide
 from torchmark.model.case import Case
+from torchmark.model.costs import Stacks
 from torchmark.model.environment import Environment
-from torchmark.model.flame import Stacks
-from torchmark.model.job import CountJob
+from torchmark.model.job import CountJob, PairedSide
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Target
 from torchmark.model.task import Language

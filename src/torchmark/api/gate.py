@@ -11,9 +11,8 @@ from torchmark.analysis.gate import INCOMPLETE, describe_dependencies, hold_agai
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, identify
 from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case
-from torchmark.model.gate import GateResult, LedgerStanding, Policy, StaleEntry
+from torchmark.model.gate import GateResult, LedgerEntry, LedgerStanding, Policy, StaleEntry
 from torchmark.model.judgement import CaseJudgement
-from torchmark.model.ledger import LedgerEntry
 from torchmark.store.ledger import read_entry
 from torchmark.store.plain import content_hash
 

@@ -33,11 +33,9 @@ from torchmark.fuzz.operators import (
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob
-from torchmark.model.line import name_value
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Plan, Sampling, Target
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import TaskSpec, Times, name_value
 from torchmark.report.html.fragments import render_panel, show_input
 from torchmark.report.text.failures import describe_failure, sum_up_failure
 from torchmark.report.text.inputs import word_input

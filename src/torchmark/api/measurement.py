@@ -9,16 +9,14 @@ from typing import Any
 from torchmark.analysis.grid import name_env, name_row
 from torchmark.analysis.summarise import SUSPECT_IQR, find_caveats, find_median_interval, is_suspect, summarise
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.caveat import Caveat, OptimisedAway
-from torchmark.model.summary import Interval, Summary
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.caveats import Caveat, OptimisedAway
+from torchmark.model.task import Interval, Summary, TaskSpec, Times
 from torchmark.report.caveats import word_caveat
 from torchmark.report.html.templates import render_measurement
 from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
 from torchmark.report.text.measurement import describe_measurement
 from torchmark.report.text.terminal import wrap
-from torchmark.stats import order, shape
+from torchmark.stats import distribution
 from torchmark.store.plain import check_schema, take, take_task, take_times
 
 SCHEMA = "torchmark.measurement"
@@ -152,7 +150,7 @@ class Measurement:
     @property
     def outliers(self) -> list[float]:
         """Samples beyond Tukey's fences, in the order they were taken."""
-        return shape.find_outliers(self.times) if self.raw_times else []
+        return distribution.find_outliers(self.times) if self.raw_times else []
 
     def quantile(self, q: float) -> float:
         """The q-quantile of the samples, linear between neighbours.
@@ -164,7 +162,7 @@ class Measurement:
             raise UsageError(f"A quantile lies between 0 and 1, not at {q!r}.")
         if not self.raw_times:
             raise UsageError("A measurement without samples has no quantiles.")
-        return order.quantile(sorted(self.times), q)
+        return distribution.quantile(sorted(self.times), q)
 
     def median_interval(self, confidence: float = 0.95) -> Interval | None:
         """An interval that encloses the true median, whatever the distribution; None for too few samples.

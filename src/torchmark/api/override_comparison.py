@@ -27,13 +27,12 @@ from torchmark.compare.session import INTERRUPTED, SIGNALLED, ComparisonResult, 
 from torchmark.define.expand import expand
 from torchmark.errors import InterpreterError, SetupError, TorchmarkError, UsageError
 from torchmark.model.case import Case, TimerArgs
-from torchmark.model.costs import Tally
-from torchmark.model.dossier import Command, ReportData, Section
+from torchmark.model.costs import Flame, Stacks, Tally
 from torchmark.model.environment import Environment
-from torchmark.model.flame import Flame, Stacks
 from torchmark.model.judgement import Verdict
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+from torchmark.model.report_data import Command, ReportData, Section
 from torchmark.model.run import Run, RunInfo
 from torchmark.report.flame.page import render_svg
 from torchmark.report.flame.picture import Renderer, open_renderer, render_png

@@ -30,17 +30,15 @@ from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.session import ComparisonResult
 from torchmark.define.discovery import DEFAULT_SUITES
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, And, Expression, Not, Word
-from torchmark.model import dossier as pages
+from torchmark.model import report_data as pages
 from torchmark.model.case import Case
-from torchmark.model.comparison import Incomparable
-from torchmark.model.costs import Tally
-from torchmark.model.dossier import Command, ReportData, ReportEntry, ReportSide
-from torchmark.model.flame import Flame, Stacks
+from torchmark.model.caveats import Incomparable
+from torchmark.model.costs import Flame, Stacks, Tally
 from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Order, Target
-from torchmark.model.run import Run
-from torchmark.model.summary import CaseSummary, WallSummary
+from torchmark.model.report_data import Command, ReportData, ReportEntry, ReportSide
+from torchmark.model.run import CaseSummary, Run, WallSummary
 from torchmark.report.html.report_page import word_method
 from torchmark.report.plots.comparison import draw_differences
 from torchmark.report.text.gate import list_obstacles

@@ -29,8 +29,7 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, Outcome, may_pass_later
 from torchmark.model.plan import Plan, Target
-from torchmark.model.run import RunInfo
-from torchmark.model.shard import SHARD, read_shard
+from torchmark.model.run import SHARD, RunInfo, read_shard
 from torchmark.report.text.run_summary import SHORT_ID
 from torchmark.report.text.terminal import printable
 from torchmark.runner.machine import read_cpu_model

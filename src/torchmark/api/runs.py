@@ -24,8 +24,7 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.outcome import Begun, Event, Failure, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.run import Run, RunInfo
-from torchmark.model.shard import SHARD, Shard
+from torchmark.model.run import SHARD, Run, RunInfo, Shard
 from torchmark.report.progress import Advance, NoProgress, PairedAdvance, Progress, make_progress
 from torchmark.runner.backend import Backend, StopRequest, Terminated, interrupts_stop
 from torchmark.runner.machine import describe_host, describe_sources

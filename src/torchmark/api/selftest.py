@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, reduce_visit
 from torchmark.compare.experiment import DEFAULTS, PairSite, SequentialComparison, Settings
 from torchmark.errors import WorkerError
-from torchmark.model.bout import PairedCase, PairedSide, RunTime, Visit
+from torchmark.model.gate import Trial
+from torchmark.model.job import PairedCase, PairedSide, RunTime, Visit
 from torchmark.model.job import Place as JobPlace
-from torchmark.model.selftest import Trial
 from torchmark.report.text.failures import describe_failure
 from torchmark.runner.paired_workers import Failures
-from torchmark.stats.order import quantile
+from torchmark.stats.distribution import quantile
 
 # What people compare most: a small operator, about a microsecond.
 STMT = "torch.add(x, y)"

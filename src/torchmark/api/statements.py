@@ -19,17 +19,15 @@ from torchmark.api.measurement import make_measurement
 from torchmark.callgrind.command import find_valgrind
 from torchmark.callgrind.profiles import tally
 from torchmark.errors import SetupError, TorchmarkError, UsageError
-from torchmark.measure.parsing import warned_already
-from torchmark.measure.procedures import BLOCKS_OF_FIXED_SIZE
+from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
+from torchmark.measure.steps import BLOCKS_OF_FIXED_SIZE
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.model.environment import Sdk
+from torchmark.model.inputs import Feature, RuleSearch
 from torchmark.model.job import CountJob, Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure
-from torchmark.model.rule import Feature, RuleSearch
-from torchmark.model.sdk import Sdk
-from torchmark.model.snippet import Compiled, Snippet
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import Compiled, Snippet, TaskSpec, Times
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
 from torchmark.runner.first_runs import check_syntax, run_once
 from torchmark.runner.jobs import count
@@ -57,7 +55,7 @@ def look_for_rules(
 def load_sdk() -> Sdk:
     """What the torch of this process needs for compiling C++."""
     with _explaining():
-        from torchmark.measure.sdk import read_sdk
+        from torchmark.measure.torch_files import read_sdk
     return read_sdk()
 
 

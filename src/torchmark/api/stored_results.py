@@ -35,7 +35,7 @@ from torchmark.report.text.counts import FunctionRow, FunctionTable
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.run_summary import SHORT_ID, name_run
 from torchmark.report.text.terminal import count, printable
-from torchmark.stats.order import middle
+from torchmark.stats.distribution import middle
 from torchmark.store.runs import Store, make_unmistakable
 
 SEPARATOR = ":"

@@ -18,17 +18,15 @@ from torchmark.api.callgrind_stats import CallgrindStats
 from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.api.timer_engines import CopyIfCallgrind, CppTimer, collect, pack_globals
 from torchmark.errors import UsageError
-from torchmark.measure import blocks, procedures
-from torchmark.measure.clock import choose_clock
+from torchmark.measure import steps
+from torchmark.measure.clock import choose_clock, set_torch_threads
 from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.compiled import MOST_RUNS
-from torchmark.measure.naming import name_callable
 from torchmark.measure.snippet import SnippetTimer, Statement
+from torchmark.measure.source import name_callable
 from torchmark.measure.steps import Engine, R, Steps, carry_out, share_setup
-from torchmark.measure.threads import set_torch_threads
 from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
-from torchmark.model.task import Language, TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import Language, TaskSpec, Times
 from torchmark.runner.spec import choose_layouts, visible_path
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
@@ -152,25 +150,25 @@ class Timer:
 
         `repeat` and the autoranges give the scatter too.
         """
-        return self._measure(procedures.one_block(self._check_count("number", number)))
+        return self._measure(steps.one_block(self._check_count("number", number)))
 
-    def repeat(self, repeat: int = procedures.REPEATS, number: int = 1_000_000) -> Measurement:
+    def repeat(self, repeat: int = steps.REPEATS, number: int = 1_000_000) -> Measurement:
         """Warm up, then time `repeat` blocks of `number` runs and keep each: `repeat(100, 1)` times single runs."""
-        repeats = procedures.repeated(self._check_count("repeat", repeat), self._check_count("number", number))
+        repeats = steps.repeated(self._check_count("repeat", repeat), self._check_count("number", number))
         return self._measure(repeats)
 
-    def autorange(self, callback: blocks.Callback | None = None) -> Measurement:
+    def autorange(self, callback: steps.Callback | None = None) -> Measurement:
         """As `python -m timeit` does, find a block that takes 0.2 s; then time five of them and keep all five.
 
         The search goes 1, 2, 5, 10, 20, ... runs, and its last block is the first of the five.
         `callback(number, seconds)` sees every block of the search.
         """
-        return self._measure(procedures.preferred(callback))
+        return self._measure(steps.preferred(callback))
 
     def blocked_autorange(
         self,
-        callback: blocks.Callback | None = None,
-        min_run_time: float = procedures.RUN_TIME_S,
+        callback: steps.Callback | None = None,
+        min_run_time: float = steps.RUN_TIME_S,
         *,
         max_run_time: float | None = None,
     ) -> Measurement:
@@ -188,9 +186,9 @@ class Timer:
         """
         self._check_seconds("min_run_time", min_run_time)
         if max_run_time is None:
-            return self._measure(procedures.blocked(min_run_time, callback))
+            return self._measure(steps.blocked(min_run_time, callback))
         self._check_seconds("max_run_time", max_run_time)
-        return self._measure(procedures.blocked_within(min_run_time, max_run_time, callback, self._now))
+        return self._measure(steps.blocked_within(min_run_time, max_run_time, callback, self._now))
 
     def adaptive_autorange(
         self,
@@ -198,14 +196,14 @@ class Timer:
         *,
         min_run_time: float = 0.01,
         max_run_time: float = 10.0,
-        callback: blocks.Callback | None = None,
+        callback: steps.Callback | None = None,
     ) -> Measurement:
         """Time blocks until the interquartile range is below `threshold` of the median.
 
         At least `min_run_time` seconds and four blocks, and not much more than `max_run_time` seconds.
         """
         self._check_seconds("min_run_time", min_run_time)
-        return self._measure(procedures.adaptive(threshold, min_run_time, max_run_time, callback))
+        return self._measure(steps.adaptive(threshold, min_run_time, max_run_time, callback))
 
     @overload
     def collect_callgrind(
@@ -277,7 +275,7 @@ class Timer:
             compiled = self._engine.compile()
         else:
             # A faulty statement is told at once, as the exception it raises.
-            self._carry_out(blocks.time_block(1))
+            self._carry_out(steps.time_block(1))
         spec = self._task_spec
         job = CountJob(
             stmt=spec.stmt,

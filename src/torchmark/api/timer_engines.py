@@ -22,12 +22,11 @@ from torchmark.errors import SnippetError, UsageError, WorkerError
 from torchmark.measure.clock import choose_native_clock
 from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.compiled import CompiledTimer
-from torchmark.measure.sdk import read_sdk
 from torchmark.measure.steps import R, Steps
+from torchmark.measure.torch_files import read_sdk
 from torchmark.model.job import CountJob, Given
 from torchmark.model.outcome import Failure
-from torchmark.model.snippet import Compiled, Snippet
-from torchmark.model.task import TaskSpec
+from torchmark.model.task import Compiled, Snippet, TaskSpec
 from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
 from torchmark.runner.jobs import count

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torchmark.errors import StoreError
 from torchmark.model.costs import Call, Costs, Counts, Function, Profile, Tally, add_calls
-from torchmark.stats.order import middle
+from torchmark.stats.distribution import middle
 
 NEWEST_VERSION = 1
 # Counts are kept as 64 bits with a sign.

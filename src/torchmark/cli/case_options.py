@@ -29,11 +29,9 @@ from torchmark.define.selection import (
     select,
 )
 from torchmark.errors import UsageError
-from torchmark.model.case import Case, TimerArgs
-from torchmark.model.fault import Fault
+from torchmark.model.case import Case, Fault, TimerArgs
 from torchmark.model.plan import Plan
-from torchmark.model.run import Run, RunInfo
-from torchmark.model.shard import Shard, parse_shard, read_shard
+from torchmark.model.run import Run, RunInfo, Shard, parse_shard, read_shard
 from torchmark.report.text.failures import describe_fault
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count

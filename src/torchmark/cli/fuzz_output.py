@@ -17,10 +17,9 @@ from torchmark.api.statements import look_for_rules
 from torchmark.cli.options import is_standard_output, write_json
 from torchmark.cli.output import echo
 from torchmark.model.environment import Environment
-from torchmark.model.inputs import gather_features
+from torchmark.model.inputs import RuleSearch, gather_features
 from torchmark.model.outcome import Failure
-from torchmark.model.rule import RuleSearch
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.report.progress import make_progress
 from torchmark.report.text.failures import describe_failure, is_hopeless, word_input_failures
 from torchmark.report.text.inputs import (

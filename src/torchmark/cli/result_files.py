@@ -22,8 +22,7 @@ from torchmark.model.costs import INSTRUCTIONS, Costs, Function, Profile, Tally
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Host, Run, RunInfo
-from torchmark.model.task import Language, TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import Language, TaskSpec, Times
 from torchmark.report.text.terminal import count
 from torchmark.runner.spec import choose_layouts
 from torchmark.store.documents import export_run, import_run, parse_document

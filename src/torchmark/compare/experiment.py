@@ -23,15 +23,15 @@ from torchmark.analysis.verdict.sequential import (
     to_evidence,
 )
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, doubt_visits, find_far_off, reduce_visit
-from torchmark.model.bout import BlockPlan, PairedCase, RunTime, Visit
-from torchmark.model.comparison import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
+from torchmark.model.caveats import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
+from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.judgement import LayoutVisits, SideFailure, TimeEvidence, Verdict
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
+from torchmark.stats.distribution import quantile
 from torchmark.stats.intervals import benjamini_hochberg
 from torchmark.stats.layered import ENOUGH_FOR_MEDIAN, Layered, find_centre, more_visits_help
-from torchmark.stats.order import quantile
 
 Note: TypeAlias = Callable[[str, int, int], None]
 """Hears what is being done, how much of it is done, and of how much."""

@@ -28,8 +28,8 @@ from torchmark.compare.experiment import (
 )
 from torchmark.compare.session import runs_together
 from torchmark.errors import PlaceLost
-from torchmark.model.bout import BlockPlan, PairedCase, RunTime, Visit
-from torchmark.model.comparison import NotTimed
+from torchmark.model.caveats import NotTimed
+from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric

@@ -20,9 +20,9 @@ from torchmark.compare.comparison import (
     try_sides,
 )
 from torchmark.compare.experiment import Note, PairSite, SequentialComparison, Timing, ignore_progress
-from torchmark.model.bout import PairedCase, PairedSide
 from torchmark.model.case import Case
-from torchmark.model.comparison import NotTimed
+from torchmark.model.caveats import NotTimed
+from torchmark.model.job import PairedCase, PairedSide
 from torchmark.model.judgement import CaseJudgement, Side, SideFailure
 from torchmark.model.outcome import Event, Failure
 from torchmark.model.plan import Metric

@@ -26,8 +26,7 @@ from torchmark.define.options import (
 from torchmark.define.signature import LanguagePair, Signature, pair_up, parse_block, parse_signature
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode, RuntimeMode
-from torchmark.model.line import show_fields
-from torchmark.model.task import Language
+from torchmark.model.task import Language, show_fields
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

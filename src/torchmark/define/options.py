@@ -17,7 +17,7 @@ from typing import NoReturn, ParamSpec, TypeAlias, TypeVar, cast
 
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode
-from torchmark.model.line import show_fields
+from torchmark.model.task import show_fields
 
 
 @dataclasses.dataclass(frozen=True)

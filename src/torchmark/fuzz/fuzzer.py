@@ -19,9 +19,8 @@ from torchmark.fuzz import tensors
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
 from torchmark.fuzz.sparse import FuzzedSparseTensor
 from torchmark.fuzz.tensors import Entropy, FuzzedTensor, Params, is_overridden
-from torchmark.model.inputs import FuzzedInput
-from torchmark.model.line import name_value
-from torchmark.model.rule import Value
+from torchmark.model.inputs import FuzzedInput, Value
+from torchmark.model.task import name_value
 
 Predicate = Callable[[dict[str, Any]], object]
 

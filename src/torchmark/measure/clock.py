@@ -1,12 +1,10 @@
-"""The clock, and how to wait for an accelerator before reading it.
-
-Work on an accelerator goes on after the call returns; a clock read without a synchronise measures the launch.
-"""
+"""The clock, how to wait for an accelerator before reading it, and torch's thread count for a measurement."""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -58,3 +56,22 @@ def timer() -> float:
     if synchronise is not None:
         synchronise()
     return time.perf_counter()
+
+
+@contextlib.contextmanager
+def set_torch_threads(n: int) -> Iterator[None]:
+    """Run the body with `n` torch threads and put the old number back, whatever happens.
+
+    Nothing is set when `n` is the current number: some thread pools can be sized only once.
+    """
+    before = torch.get_num_threads()
+    _ensure(n)
+    try:
+        yield
+    finally:
+        _ensure(before)
+
+
+def _ensure(n: int) -> None:
+    if torch.get_num_threads() != n:
+        torch.set_num_threads(n)

@@ -13,7 +13,7 @@ from typing import Any
 from torchmark.errors import SnippetError, UsageError
 from torchmark.measure.snippet import Clock
 from torchmark.measure.steps import R, Steps
-from torchmark.model.snippet import Compiled
+from torchmark.model.task import Compiled
 
 # What a 64-bit counter of the loop can hold.
 MOST_RUNS = 2**63 - 1

@@ -1,8 +1,4 @@
-"""From a statement and its setup to a loop that can be timed.
-
-The statement runs inside one function, so that what the setup assigns are fast local variables. That function
-is a generator: its frame, and with it everything the setup made, can outlive a block.
-"""
+"""From a statement and its setup to a loop that can be timed, or to a program that runs it over and over."""
 
 from __future__ import annotations
 
@@ -12,13 +8,52 @@ import gc
 import itertools
 import linecache
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from types import CodeType
 from typing import Any, NamedTuple, Optional, Union
 
-from torchmark.measure.parsing import parse_text, warned_already
-from torchmark.measure.source import LOOP_NAME, STMT_NAME, SourceFile, has_user_frames, open_source
+from torchmark.measure.source import LOOP_NAME, STMT_NAME, SourceFile, has_user_frames, open_source, source_lines
 from torchmark.measure.steps import R, Steps, carry_out
+
+
+def parse_text(text: str, name: str) -> ast.Module:
+    """The tree of a text that is a complete module by itself; errors and warnings call it by this name."""
+    try:
+        compile(text, name, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        # Found after parsing (`return` outside a function, say), when Python no longer has the text at hand.
+        if error.text is None and error.lineno is not None:
+            error.text = source_lines(text)[error.lineno - 1]
+        raise
+    except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+        # Null bytes, lone surrogates, nesting without end: not a text that Python can compile either.
+        raise SyntaxError(f"{name} cannot be compiled: {error}") from None
+    with warned_already():
+        return ast.parse(text, name)
+
+
+def run_setup(setup: str, namespace: dict[str, Any], name: str = "<setup>") -> SourceFile:
+    """Run a setup at the top level of a module: what it assigns is in `namespace` afterwards; errors call it `name`.
+
+    What is given must live as long as what the setup defines, or tracebacks lose their lines. It is known to them from
+    before the setup runs, so that they have the lines of a setup that fails, too.
+    """
+    tree = parse_text(setup, name)
+    source = open_source("", setup, name)
+    with warned_already():
+        code = compile(tree, source.name, "exec", dont_inherit=True)
+    exec(code, namespace)
+    return source
+
+
+@contextlib.contextmanager
+def warned_already() -> Iterator[None]:
+    """For compiling a text once more: its warnings have been given with the user's own line numbers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
 
 Clock = Callable[[], float]
 Loop = Generator[float, Iterator[Any], None]
@@ -175,3 +210,53 @@ class Fill(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id in self._parts:
             return self._parts[node.value.id].body or [ast.Pass()]
         return node
+
+
+# Blocks grow until one takes ten milliseconds, so that reading the clock does not show. The setup runs before
+# `_torchmark_measure`, and is known by that.
+_SCRIPT = """
+import sys
+import time
+
+import torch
+
+
+def _torchmark_loop(_torchmark_clock, _torchmark_seconds):
+    _SETUP_GOES_HERE_
+    yield
+    _torchmark_number = 1
+    _torchmark_end = _torchmark_clock() + _torchmark_seconds
+    while True:
+        _torchmark_start = _torchmark_clock()
+        if _torchmark_start > _torchmark_end:
+            break
+        for _torchmark_run in range(_torchmark_number):
+            _STMT_GOES_HERE_
+        if _torchmark_clock() - _torchmark_start < 0.01:
+            _torchmark_number *= 2
+
+
+def _torchmark_measure(loop):
+    next(loop, None)
+
+
+sys.path[0] = sys.argv[1]
+torch.set_num_threads(int(sys.argv[2]))
+prepared = _torchmark_loop(time.perf_counter, float(sys.argv[3]))
+next(prepared)
+_torchmark_measure(prepared)
+"""
+
+
+def write_script(stmt: str, setup: str) -> str:
+    """The program. Its arguments are the working folder, the number of threads, and for how many seconds to run.
+
+    The texts are joined as syntax trees, so strings stay whole.
+
+    >>> print(*write_script("x + 1", "x = 'a'").splitlines()[4:7], sep="\\n")
+    def _torchmark_loop(_torchmark_clock, _torchmark_seconds):
+        x = 'a'
+        yield
+    """
+    parts = {"_SETUP_GOES_HERE_": parse_text(setup, "<setup>"), "_STMT_GOES_HERE_": parse_text(stmt, STMT_NAME)}
+    return ast.unparse(ast.fix_missing_locations(Fill(parts).visit(ast.parse(_SCRIPT))))

@@ -1,7 +1,4 @@
-"""A benchmark case: one statement to measure, and which variant of what it is.
-
-The labels are its identity: `Case.key` stays the same when the text of a benchmark is improved.
-"""
+"""A benchmark case: one statement to measure, which variant it is, and what is wrong with a definition."""
 
 from __future__ import annotations
 
@@ -9,8 +6,7 @@ import dataclasses
 import enum
 import json
 
-from torchmark.model.line import name_value, show_fields
-from torchmark.model.task import Language
+from torchmark.model.task import Language, name_value, show_fields
 
 Label = tuple[str, ...]
 
@@ -164,3 +160,14 @@ class Case:
             "num_threads": self.args.num_threads,
         }
         return json.dumps(fields)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Something wrong with a definition: where, what, and what to try."""
+
+    file: str
+    label: Label
+    message: str
+    advice: str | None = None
+    line: int | None = None

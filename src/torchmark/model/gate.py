@@ -1,4 +1,4 @@
-"""What a gate lets through, and what it says of those that it stops. Every number is of one run of the statement."""
+"""What a gate lets through and what it stops, accepted counts, and what a self-test has shown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import dataclasses
 import enum
 
 from torchmark.model.case import Case
+from torchmark.model.judgement import Verdict
 
 
 class Witness(enum.Enum):
@@ -131,3 +132,65 @@ class GateResult:
     """Those that head failed, or has no result of, where base has one. Only a gate that is asked for looks for them."""
     idle_limits: tuple[Limit, ...] = ()
     """Limits of such a gate that no case could be held to, because nothing has evidence of that kind."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dependencies:
+    """All that a count depends on besides the code: a count under other conditions is another count."""
+
+    definition: str
+    """The hash of what is measured."""
+    python: str
+    torch: str
+    cpu_capability: str | None
+    valgrind: str | None
+    hash_seed: str | None
+    layouts: tuple[int, ...]
+    number: int
+    """How many runs were counted in each layout."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LedgerEntry:
+    """What was accepted of one case. Counts are of all runs together, so that they are whole numbers."""
+
+    suite: str
+    key: str
+    depends_on: Dependencies
+    total: int
+    """Instructions of the layout that stands for all."""
+    totals: tuple[int, ...]
+    """Instructions in each layout."""
+    allocations: int
+    tensor_allocations: int
+    functions: tuple[tuple[str, int], ...]
+    """Instructions by function, in alphabetical order: those with most of them."""
+    rest: int
+    """Instructions of all other functions."""
+    why: str
+    date: str
+    """The day on which it was accepted, as 2001-12-31."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One comparison whose true answer is known: head takes so much longer."""
+
+    injected_s: float
+    """What was put in; 0 for nothing."""
+    verdict: Verdict
+    log_ratio: float
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfTest:
+    """What is remembered of a self-test, for the floor below which nothing is called a change."""
+
+    cpu_model: str | None
+    date: str
+    trials: int
+    """Comparisons of a build with itself."""
+    false_alarms: int
+    sd: float
+    """How far their log-ratios spread."""

@@ -1,11 +1,11 @@
-"""What a worker is asked to do: one statement, measured one way, in one place."""
+"""What a worker is asked to do: one statement measured in one way, or a pair timed in turns."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Union
 
-from torchmark.model.snippet import Compiled
+from torchmark.model.task import Compiled
 
 # Seeds of the memory layouts that a count is taken in. An odd number of them makes the median a count that was seen.
 DEFAULT_LAYOUTS = (1, 2, 3, 4, 5)
@@ -114,7 +114,7 @@ class GaugeJob:
 
 
 @dataclasses.dataclass(frozen=True)
-class DuelJob:
+class PairJob:
     """Time blocks of a statement in turns with another process, or with a second statement in this one.
 
     There are as many pairs of blocks as `firsts`, which tells for each which side begins: 0 is base, 1 is head. Each
@@ -129,7 +129,7 @@ class DuelJob:
     warm: int
     firsts: tuple[int, ...]
     side: int = 0
-    rival: str | None = None
+    partner: str | None = None
     """The other side's statement, where both run in this process, after one setup, on the same variables."""
     threads: int = 1
     givens: tuple[Given, ...] = ()
@@ -188,4 +188,62 @@ class CompileJob:
     givens: tuple[Given, ...] = ()
 
 
-Job = Union[CountJob, TimeJob, RaceJob, GaugeJob, DuelJob, ScriptJob, CheckJob, CompileJob]
+Job = Union[CountJob, TimeJob, RaceJob, GaugeJob, PairJob, ScriptJob, CheckJob, CompileJob]
+
+
+@dataclasses.dataclass(frozen=True)
+class PairedSide:
+    """One side's statement as its process runs it."""
+
+    stmt: str
+    setup: str
+    place: Place
+    threads: int = 1
+    compiled: Compiled | None = None
+    """Where to find it if it is C++; the texts are then not looked at."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PairedCase:
+    """The two sides of a comparison."""
+
+    base: PairedSide
+    head: PairedSide
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockPlan:
+    """How blocks are cut, the same for both sides and in all layouts."""
+
+    number: int
+    """Runs of a timed block."""
+    warm: int
+    """Runs before it, which are not timed."""
+    pairs: int
+    """Blocks of each side in one visit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SideBlocks:
+    """One side's blocks of a visit, in the order of the pairs: seconds, page faults, interruptions."""
+
+    times: tuple[float, ...]
+    faults: tuple[int, ...]
+    switches: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Visit:
+    """What both sides did in one layout, in turns; each block is `number` runs."""
+
+    number: int
+    base: SideBlocks
+    head: SideBlocks
+
+
+@dataclasses.dataclass(frozen=True)
+class RunTime:
+    """Seconds of one run on each side, at best."""
+
+    base_s: float
+    head_s: float

@@ -9,7 +9,7 @@ import dataclasses
 import enum
 
 from torchmark.model.case import Case
-from torchmark.model.comparison import ComparisonCaveat
+from torchmark.model.caveats import ComparisonCaveat
 from torchmark.model.outcome import Failure
 
 # A change as large as half of the interval is found every other time. With 80 % it is found if it is larger by the 0.8

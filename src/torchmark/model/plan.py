@@ -1,4 +1,4 @@
-"""What is to be measured: every case in every target by every metric, in the order in which results are listed."""
+"""What is to be measured, in the order in which results are listed; and the machines that took part."""
 
 from __future__ import annotations
 
@@ -7,6 +7,25 @@ import enum
 
 from torchmark.model.case import Case
 from torchmark.model.job import DEFAULT_LAYOUTS
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """One machine by the name that its cluster has for it, and what its times depend on."""
+
+    name: str
+    cpu_model: str | None = None
+    """None where the machine does not tell."""
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeKind:
+    """Nodes whose results may be taken together, and what tells them from the others of a run."""
+
+    traits: tuple[tuple[str, str | None], ...]
+    """Such as `("capability", "AVX2")`; the words are those of `OtherPlaces`."""
+    nodes: tuple[Node, ...]
+
 
 # How many memory layouts the cases of a suite are counted in unless somebody says otherwise. Enough for a median and a
 # spread, and fewer than for a single statement: each adds more than half of what the first takes.

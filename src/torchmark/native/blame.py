@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.snippet import Snippet
+from torchmark.model.task import Snippet
 from torchmark.native import toolchain
 from torchmark.native.render import PART, SYMBOL, CompileUnit, Problem, scan
 from torchmark.native.toolchain import ProgramResult

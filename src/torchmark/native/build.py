@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from torchmark.errors import SetupError
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.snippet import Compiled, Snippet
+from torchmark.model.task import Compiled, Snippet
 from torchmark.native.blame import (
     Attempt,
     Blame,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchmark.model.snippet import Snippet
+from torchmark.model.task import Snippet
 
 _TOKEN = re.compile(
     r"""

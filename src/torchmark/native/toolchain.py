@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchmark.errors import SetupError, UsageError
-from torchmark.model.sdk import Sdk
-from torchmark.model.snippet import Snippet
+from torchmark.model.environment import Sdk
+from torchmark.model.task import Snippet
 from torchmark.native.cache import Prelude, note_headers
 from torchmark.native.render import CompileUnit, KeyedSnippet, Rendered, render, scan
 from torchmark.processes import run_guarded

@@ -7,23 +7,14 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from torchmark.analysis.summarise import UNRELIABLE_IQR
-from torchmark.model.caveat import (
+from torchmark.model.caveats import (
     Caveat,
-    Drift,
-    FewSamples,
-    HighOverhead,
-    OptimisedAway,
-    OtherInstructionSet,
-    OtherPlaces,
-    SeveralThreads,
-    TwoModes,
-    UnstableCount,
-    Variation,
-)
-from torchmark.model.comparison import (
     ComparisonCaveat,
+    Drift,
     FewLayouts,
     FewRounds,
+    FewSamples,
+    HighOverhead,
     Incomparable,
     Interrupted,
     LayoutSensitive,
@@ -31,16 +22,23 @@ from torchmark.model.comparison import (
     ManyThreads,
     NotInTurns,
     NotTimed,
+    OptimisedAway,
+    OtherInstructionSet,
+    OtherPlaces,
     PageFaults,
+    SeveralThreads,
     SlowSpells,
     TooLong,
     TooShort,
+    TwoModes,
     Unmatched,
+    UnstableCount,
+    Variation,
     WildPairs,
 )
 from torchmark.model.judgement import CaseJudgement, Verdict
 from torchmark.model.plan import Metric, Target
-from torchmark.model.summary import CaseSummary
+from torchmark.model.run import CaseSummary
 from torchmark.report.text.names import name_target
 from torchmark.report.text.run_summary import list_names
 from torchmark.report.text.terminal import count, cut, printable, wrap

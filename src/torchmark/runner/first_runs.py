@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from torchmark.measure.script import write_script
+from torchmark.measure.snippet import write_script
 from torchmark.measure.source import user_traceback
-from torchmark.model.bout import PairedSide
 from torchmark.model.case import Case
-from torchmark.model.job import Place, TimeJob
+from torchmark.model.job import PairedSide, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Target
-from torchmark.model.snippet import Compiled
-from torchmark.model.task import Language
+from torchmark.model.task import Compiled, Language
 from torchmark.runner.lab import Lab
 from torchmark.runner.prepare import Models, make_parts
 from torchmark.runner.worker import Worker, measure_time

@@ -13,8 +13,7 @@ from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction
 from torchmark.model.job import BARE_LAYOUT, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind, was_killed
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
-from torchmark.wire.messages import Counted, Separate
-from torchmark.wire.profiles import name_layout
+from torchmark.worker.protocol import Counted, Separate, name_layout
 
 T = TypeVar("T")
 

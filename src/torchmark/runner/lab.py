@@ -13,21 +13,17 @@ from typing import Protocol, TypeVar
 from torchmark.callgrind.profiles import tally
 from torchmark.errors import SetupError
 from torchmark.model.case import Case
-from torchmark.model.compiling import CompileCosts
-from torchmark.model.costs import Tally
+from torchmark.model.costs import Tally, Trace
 from torchmark.model.environment import Environment
-from torchmark.model.flame import Trace
 from torchmark.model.job import BARE_LAYOUT, CheckJob, CountJob, Place, TimeJob, Way
-from torchmark.model.outcome import Failure, FailureKind, Result
+from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Result
 from torchmark.model.plan import Sampling, Target
-from torchmark.model.snippet import Compiled
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.task import Compiled, Language, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
 from torchmark.runner.jobs import count, retry_if_killed
 from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, measure_time
-from torchmark.wire.messages import Checked
+from torchmark.worker.protocol import Checked
 
 
 @dataclasses.dataclass(frozen=True)

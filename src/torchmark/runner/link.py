@@ -24,8 +24,8 @@ from torchmark.errors import UsageError, WorkerError
 from torchmark.model.job import Job, Place
 from torchmark.model.outcome import FailureKind
 from torchmark.processes import guarded
-from torchmark.wire import frames
-from torchmark.wire.messages import (
+from torchmark.worker import protocol
+from torchmark.worker.protocol import (
     PROTOCOL,
     Ended,
     Failed,
@@ -43,7 +43,7 @@ from torchmark.wire.messages import (
 SOURCE = Path(__file__).parents[1]
 
 # The modules that may run in a foreign interpreter.
-PORTABLE = ("errors.py", "model", "measure", "stats/order.py", "wire", "worker")
+PORTABLE = ("errors.py", "model", "measure", "stats/distribution.py", "worker")
 
 # The whole of what stands on a worker's command line. Python 2 and old Python 3 must be able to read it, so that they
 # can say that they are too old.
@@ -198,8 +198,8 @@ class Link:
     def _greet(self, hello: Hello) -> Ready | Refused:
         with contextlib.suppress(OSError):  # it may be gone already; then its log tells why
             bundle = make_bundle()
-            self._control.sendall(frames.HEADER.pack(len(bundle)) + bundle)
-            frames.send(self._control, encode(hello))
+            self._control.sendall(protocol.HEADER.pack(len(bundle)) + bundle)
+            protocol.send(self._control, encode(hello))
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             if not selector.select(START_TIMEOUT_S):
@@ -218,16 +218,16 @@ class Link:
     def _log_size(self) -> int:
         return os.fstat(self._log.fileno()).st_size
 
-    def carry_out(self, job: Job, payload: bytes, timeout_s: float, rival: int | None = None) -> Ending:
+    def carry_out(self, job: Job, payload: bytes, timeout_s: float, partner: int | None = None) -> Ending:
         """Have a job done; LinkLost if that took the zygote down, or it was down already.
 
-        `rival` is a descriptor for the job, which leads to that of another zygote. Such a job has ended when it has
+        `partner` is a descriptor for the job, which leads to that of another zygote. Such a job has ended when it has
         answered: its process may take some milliseconds more to go, during which other zygotes have work to do.
         """
         self._await_rest()
         with contextlib.ExitStack() as readers, contextlib.ExitStack() as writers:
             file = readers.enter_context(tempfile.TemporaryFile())
-            file.write(frames.pack(encode(_without_folder(job))) + payload)
+            file.write(protocol.pack(encode(_without_folder(job))) + payload)
             file.flush()
             folder = _open_folder(job.place.cwd)
             readers.callback(os.close, folder)
@@ -240,14 +240,14 @@ class Link:
                 raise LinkLost("has not come to rest after the last job")
             self._busy = True
             logged = self._log_size()
-            more = () if rival is None else (rival,)
+            more = () if partner is None else (partner,)
             try:
-                frames.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder, *more))
+                protocol.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder, *more))
             except OSError as error:
                 raise LinkLost(str(error)) from error
             writers.close()
             talk = _Talk(self._control, self._process.pid, *ours)
-            ending = talk.listen(timeout_s, until_answer=rival is not None)
+            ending = talk.listen(timeout_s, until_answer=partner is not None)
             self._busy = self._leaving = not talk.has_ended
             if ending.answer is None:
                 # A child that dies before its streams are its own has written to those of its zygote.
@@ -288,7 +288,7 @@ class Link:
             return True
         self._leaving = False
         try:
-            frames.send(self._control, encode(Stop()))
+            protocol.send(self._control, encode(Stop()))
             await_end(self._control)
         except (OSError, LinkLost):
             return False
@@ -314,7 +314,7 @@ def _open_folder(path: str) -> int:
 def receive(control: socket.socket) -> Message:
     """The zygote's next message."""
     try:
-        received = frames.receive(control)
+        received = protocol.receive(control)
         if received is None:
             raise LinkLost("ended")
         return decode(received[0])
@@ -354,7 +354,7 @@ class _Talk:
         self._control, self._zygote, self._answer_pipe = control, zygote, answer
         self._streams = (stdout, stderr)
         self._tails = dict.fromkeys(self._streams, b"")
-        self._unpacker = frames.Unpacker()
+        self._unpacker = protocol.Unpacker()
         self._answer: Message | None = None
         self._is_garbled = False
         self._started: int | None = None
@@ -451,7 +451,7 @@ class _Talk:
 
     def _tell_to_stop(self) -> None:
         try:
-            frames.send(self._control, encode(Stop()))
+            protocol.send(self._control, encode(Stop()))
         except OSError as error:
             raise LinkLost(str(error)) from error
 

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from torchmark.errors import UsageError, WorkerError
-from torchmark.model.machine import Machine, Tool, TorchBuild
+from torchmark.model.environment import Machine, Tool, TorchBuild
 from torchmark.model.run import Host, Source
 from torchmark.processes import run_guarded
-from torchmark.wire.messages import revive
+from torchmark.worker.protocol import revive
 
 # A tool that does not tell its version within this time is as good as none. Importing torch from a cold disk
 # can take most of a minute.

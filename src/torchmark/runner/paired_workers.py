@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchmark.errors import UsageError, WorkerError
-from torchmark.model.bout import BlockPlan, PairedCase, PairedSide, RunTime, SideBlocks, Visit
-from torchmark.model.job import DuelJob, GaugeJob
+from torchmark.model.job import BlockPlan, GaugeJob, PairedCase, PairedSide, PairJob, RunTime, SideBlocks, Visit
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind, was_killed
 from torchmark.model.plan import Target
@@ -36,7 +35,7 @@ from torchmark.runner.spec import (
     read_map,
 )
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
-from torchmark.wire.messages import Dueled, Gauged
+from torchmark.worker.protocol import Gauged, PairTimed
 
 # Of one length.
 BASE, HEAD = "base", "head"
@@ -231,7 +230,7 @@ class PairedWorkers:
         if self._together:
             return self._visit_one(pair.base, paired_case, pace, firsts, cores)
         jobs = [
-            _make_job(part, pace, firsts, side, cores, rival=None)
+            _make_job(part, pace, firsts, side, cores, partner=None)
             for side, part in enumerate((paired_case.base, paired_case.head))
         ]
         results = self._run_both(pair, jobs)
@@ -244,14 +243,14 @@ class PairedWorkers:
     def _visit_one(
         self, worker: Worker, paired_case: PairedCase, pace: BlockPlan, firsts: tuple[int, ...], cores: tuple[int, ...]
     ) -> Visit | Failures:
-        job = _make_job(paired_case.base, pace, firsts, 0, cores, rival=paired_case.head.stmt)
+        job = _make_job(paired_case.base, pace, firsts, 0, cores, partner=paired_case.head.stmt)
         reply = _run(worker, job, self._timeout_s)
         if isinstance(reply, Failure):
             # Both run there, so it cannot be told by this whose fault it is.
             return tuple(SideFailure(side, reply) for side in Side)
         return Visit(pace.number, *_read_blocks(reply))
 
-    def _run_both(self, pair: WorkerPair, jobs: Sequence[DuelJob]) -> list[Reply | Failure]:
+    def _run_both(self, pair: WorkerPair, jobs: Sequence[PairJob]) -> list[Reply | Failure]:
         """Both jobs at once, connected. When one of them has ended, the other must not wait for it."""
         ends = socket.socketpair()
         results: dict[int, Reply | Failure] = {}
@@ -312,9 +311,15 @@ def _lay_out(spec: WorkerSpec, layout: Layout) -> WorkerSpec:
 
 
 def _make_job(
-    part: PairedSide, pace: BlockPlan, firsts: tuple[int, ...], side: int, cores: tuple[int, ...], *, rival: str | None
-) -> DuelJob:
-    return DuelJob(
+    part: PairedSide,
+    pace: BlockPlan,
+    firsts: tuple[int, ...],
+    side: int,
+    cores: tuple[int, ...],
+    *,
+    partner: str | None,
+) -> PairJob:
+    return PairJob(
         stmt=part.stmt,
         setup=part.setup,
         place=part.place,
@@ -322,17 +327,17 @@ def _make_job(
         warm=pace.warm,
         firsts=firsts,
         side=side,
-        rival=rival,
+        partner=partner,
         threads=part.threads,
         compiled=part.compiled,
         cores=cores,
     )
 
 
-def _run(worker: Worker, job: DuelJob | GaugeJob, timeout_s: float, rival: int | None = None) -> Reply | Failure:
+def _run(worker: Worker, job: PairJob | GaugeJob, timeout_s: float, partner: int | None = None) -> Reply | Failure:
     """A worker that cannot be had any more is a failure of the job, and so is a machine that lacks something."""
     try:
-        return worker.run(job, timeout_s=timeout_s, rival=rival)
+        return worker.run(job, timeout_s=timeout_s, partner=partner)
     except WorkerError as error:
         return Failure(FailureKind.WORKER_DIED, str(error))
     except (OSError, UsageError) as error:
@@ -341,7 +346,7 @@ def _run(worker: Worker, job: DuelJob | GaugeJob, timeout_s: float, rival: int |
 
 def _read_blocks(reply: Reply) -> list[SideBlocks]:
     message = reply.message
-    assert isinstance(message, Dueled)
+    assert isinstance(message, PairTimed)
     return [SideBlocks(*series) for series in zip(message.times, message.faults, message.switches, strict=True)]
 
 

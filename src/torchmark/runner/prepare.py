@@ -16,13 +16,11 @@ from pathlib import Path
 
 from torchmark.errors import SetupError, UsageError
 from torchmark.files import Hold, is_ours, list_holders, open_lock, try_lock
-from torchmark.model.bout import PairedSide
 from torchmark.model.case import Artefact, Case, Check
-from torchmark.model.job import Place, ScriptJob, Way
+from torchmark.model.environment import Sdk
+from torchmark.model.job import PairedSide, Place, ScriptJob, Way
 from torchmark.model.outcome import ActivityKind, Failure, FailureKind
-from torchmark.model.sdk import Sdk
-from torchmark.model.snippet import Compiled, Snippet
-from torchmark.model.task import Language
+from torchmark.model.task import Compiled, Language, Snippet
 from torchmark.native.build import build, precompile
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
 from torchmark.native.toolchain import find_compiler, make_toolchain

@@ -17,24 +17,21 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
 from torchmark.callgrind.profiles import HEADER_LENGTH, read_trigger
 from torchmark.errors import SetupError, WorkerError
-from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import Profile
-from torchmark.model.environment import Environment
+from torchmark.model.environment import Environment, Sdk, TorchBuild
 from torchmark.model.job import (
     CheckJob,
     CompileJob,
     CountJob,
-    DuelJob,
     GaugeJob,
     Job,
+    PairJob,
     RaceJob,
     ScriptJob,
     TimeJob,
 )
-from torchmark.model.machine import TorchBuild
-from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.sdk import Sdk
-from torchmark.model.times import Times
+from torchmark.model.outcome import Failure, FailureKind, FirstCall
+from torchmark.model.task import Times
 from torchmark.runner.folders import cache_folder, make_scratch, read_plain_file
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
@@ -44,24 +41,24 @@ from torchmark.runner.spec import (
     layout_command,
     select_telling,
 )
-from torchmark.wire.messages import (
+from torchmark.worker.protocol import (
+    DISCARDED,
     PROTOCOL,
     Checked,
     Counted,
-    Dueled,
     Failed,
     Gauged,
     Hello,
     Message,
+    PairTimed,
     Raced,
     Ready,
     Refused,
     Scripted,
     Separate,
     Timed,
+    describe_status,
 )
-from torchmark.wire.profiles import DISCARDED
-from torchmark.wire.status import describe_status
 
 # Python has a ready-made object for each number up to this one.
 LARGEST_KEPT = 256
@@ -95,7 +92,7 @@ _ANSWERS: dict[type[Job], tuple[type[Message], ...]] = {
     TimeJob: (Timed,),
     RaceJob: (Raced,),
     GaugeJob: (Gauged,),
-    DuelJob: (Dueled,),
+    PairJob: (PairTimed,),
     CompileJob: (FirstCall,),
     ScriptJob: (Scripted,),
     CheckJob: (Checked,),
@@ -122,16 +119,16 @@ def _fits(job: Job, answer: Message) -> bool:
         return (job.number is None or answer.number == job.number) and len(answer.raw_times) == blocks
     if isinstance(job, RaceJob) and isinstance(answer, Raced):
         return len(answer.numbers) == len(job.stmts)
-    if isinstance(job, DuelJob) and isinstance(answer, Dueled):
-        sides = 1 if job.rival is None else 2
+    if isinstance(job, PairJob) and isinstance(answer, PairTimed):
+        sides = 1 if job.partner is None else 2
         return len(answer.times) == sides and all(len(side) == len(job.firsts) for side in answer.times)
     return True
 
 
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
-Answer: TypeAlias = Counted | Separate | Timed | Raced | Gauged | Dueled | FirstCall | Scripted | Checked
-ANSWERS = (Counted, Separate, Timed, Raced, Gauged, Dueled, FirstCall, Scripted, Checked)
+Answer: TypeAlias = Counted | Separate | Timed | Raced | Gauged | PairTimed | FirstCall | Scripted | Checked
+ANSWERS = (Counted, Separate, Timed, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -201,11 +198,11 @@ class Worker:
                 raise _explain_loss(self.spec.python, problem, counting=self.spec.counting)
 
     def run(
-        self, job: Job, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S, rival: int | None = None
+        self, job: Job, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S, partner: int | None = None
     ) -> Reply | Failure:
         """Have one job done. Only a worker that cannot be had at all is an error; all else is a value.
 
-        `rival` is a descriptor that leads to the job of another worker.
+        `partner` is a descriptor that leads to the job of another worker.
         """
         with self._lock:
             for _ in range(ATTEMPTS):
@@ -213,7 +210,7 @@ class Worker:
                 link = self._link
                 assert link is not None
                 try:
-                    ending = link.carry_out(job, payload, timeout_s, rival)
+                    ending = link.carry_out(job, payload, timeout_s, partner)
                 except LinkLost as lost:
                     log = self._lose(lost)
                     if lost.started is not None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from torchmark.stats import order
+from torchmark.stats import distribution
 from torchmark.stats.intervals import two_sided_p
 
 # Up to so many points on the smaller side chances are counted exactly; above, the normal distribution has heavier tails
@@ -204,7 +204,7 @@ def _place_best(values: Sequence[float], places: Iterable[int]) -> int:
 
 
 def _scatter(values: Sequence[float]) -> float:
-    centre = order.quantile(sorted(values), 0.5)
+    centre = distribution.quantile(sorted(values), 0.5)
     return math.fsum(abs(value - centre) for value in values)
 
 
@@ -269,4 +269,4 @@ def _trim(values: Sequence[float]) -> tuple[float, float, int]:
     cut = int(TRIM * len(ordered))
     kept = ordered[cut : len(ordered) - cut]
     pulled = [kept[0]] * cut + kept + [kept[-1]] * cut
-    return order.mean(kept), (order.sample_std(pulled) or 0.0) ** 2 * (len(pulled) - 1), len(kept)
+    return distribution.mean(kept), (distribution.sample_std(pulled) or 0.0) ** 2 * (len(pulled) - 1), len(kept)

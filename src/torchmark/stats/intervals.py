@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from torchmark.stats import order
-from torchmark.stats.order import mean, sample_std
+from torchmark.stats import distribution
+from torchmark.stats.distribution import mean, sample_std
 
 
 def quantile(p: float, df: float) -> float:
@@ -135,8 +135,8 @@ def compare_paired(base: Sequence[float], other: Sequence[float], confidence: fl
         raise ValueError("There are no pairs to compare.")
     # A difference, not the logarithm of a ratio: the other way round it is the same number with the other sign.
     ordered = sorted(math.log(theirs) - math.log(ours) for ours, theirs in zip(base, other, strict=True))
-    middle = order.quantile(ordered, 0.5)
-    ranks = order.median_ranks(len(ordered), confidence)
+    middle = distribution.quantile(ordered, 0.5)
+    ranks = distribution.median_ranks(len(ordered), confidence)
     if ranks is None:
         return PairedRatio(middle, None, None, 0.0)
     return PairedRatio(middle, ordered[ranks.low], ordered[ranks.high], ranks.confidence)

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from torchmark.stats import intervals, order
+from torchmark.stats import distribution, intervals
 
 # A visit can be far off (kurtosis 20 to 60 was measured), so the median stands for a layout, from three visits on.
 ENOUGH_FOR_MEDIAN = 3
@@ -64,8 +64,8 @@ def combine_layouts(visits: Sequence[Sequence[float]], confidence: float) -> Lay
         return None
     raw = [find_centre(layout) for layout in visited]
     centres = draw_in(raw)
-    estimate = order.mean(centres)
-    spread, raw_spread = order.sample_std(centres), order.sample_std(raw)
+    estimate = distribution.mean(centres)
+    spread, raw_spread = distribution.sample_std(centres), distribution.sample_std(raw)
     assert spread is not None
     assert raw_spread is not None
     se = spread / math.sqrt(len(centres))
@@ -104,7 +104,7 @@ def find_centre(visits: Sequence[float]) -> float:
     >>> find_centre([0.01, 0.03]), find_centre([0.01, 0.02, 0.09])
     (0.02, 0.02)
     """
-    return statistics.median(visits) if len(visits) >= ENOUGH_FOR_MEDIAN else order.mean(visits)
+    return statistics.median(visits) if len(visits) >= ENOUGH_FOR_MEDIAN else distribution.mean(visits)
 
 
 def standardise(estimate: float, se: float) -> float:
@@ -138,7 +138,7 @@ def _find_components(visited: Sequence[Sequence[float]], spread: float) -> tuple
     freedom = sum(len(layout) - 1 for layout in visited)
     if not freedom:
         return None, None
-    squares = math.fsum((order.sample_std(layout) or 0.0) ** 2 * (len(layout) - 1) for layout in visited)
+    squares = math.fsum((distribution.sample_std(layout) or 0.0) ** 2 * (len(layout) - 1) for layout in visited)
     visit_variance = squares / freedom
-    by_chance = visit_variance * order.mean([variance_of_centre(len(layout)) for layout in visited])
+    by_chance = visit_variance * distribution.mean([variance_of_centre(len(layout)) for layout in visited])
     return math.sqrt(max(0.0, spread**2 - by_chance)), math.sqrt(visit_variance)

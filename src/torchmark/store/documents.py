@@ -9,14 +9,12 @@ from typing import IO, Any, TypeVar
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
-from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import INSTRUCTIONS, Call, Costs, Function, Profile, Tally, add_calls
 from torchmark.model.environment import Environment
-from torchmark.model.node import Node
-from torchmark.model.outcome import Activity, Failure, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Result
+from torchmark.model.plan import Metric, Node, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.plain import (
     check_kind,
     check_moment,

@@ -15,8 +15,7 @@ from typing import Any
 from torchmark.errors import StoreError
 from torchmark.files import open_plain
 from torchmark.model.case import Case
-from torchmark.model.ledger import LedgerEntry
-from torchmark.model.selftest import SelfTest
+from torchmark.model.gate import LedgerEntry, SelfTest
 from torchmark.store.plain import check_schema, from_plain, parse, take, to_plain
 
 SCHEMA = "torchmark.ledger"

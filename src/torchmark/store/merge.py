@@ -13,8 +13,7 @@ from pathlib import Path
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.outcome import Activity, Outcome
 from torchmark.model.plan import Metric, Plan, Target
-from torchmark.model.run import Run, RunInfo
-from torchmark.model.shard import ShardPart
+from torchmark.model.run import Run, RunInfo, ShardPart
 from torchmark.store.database import BESIDE, Database, check_row, clear_beside, explaining
 from torchmark.store.documents import LIGHT_ROLES, unpack
 from torchmark.store.merge_rules import (

@@ -10,11 +10,9 @@ from pathlib import Path
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.costs import Tally
-from torchmark.model.node import Node
 from torchmark.model.outcome import Failure, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Target
-from torchmark.model.run import RunInfo
-from torchmark.model.shard import MERGED, SHARD, Shard, ShardPart, read_parts, write_parts
+from torchmark.model.plan import Metric, Node, Order, Plan, Target
+from torchmark.model.run import MERGED, SHARD, RunInfo, Shard, ShardPart, read_parts, write_parts
 from torchmark.store.plain import content_hash
 
 # Options that do not tell what was asked for: which part of it a run is, and where its files lie.

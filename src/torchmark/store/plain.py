@@ -14,14 +14,12 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from torchmark.errors import StoreError
 from torchmark.model.case import Case
-from torchmark.model.compiling import FirstCall
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.environment import Environment
-from torchmark.model.outcome import Activity
+from torchmark.model.outcome import Activity, FirstCall
 from torchmark.model.plan import Sampling
 from torchmark.model.run import RunInfo
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import TaskSpec, Times
 
 # What SQLite, compiled programs and floats can hold. No count comes near it: a processor takes decades to get there.
 MOST = 2**63 - 1

@@ -2,7 +2,7 @@
 
 from torchmark.analysis.grid import ordered_unique
 from torchmark.api.measurement import Measurement
-from torchmark.measure.threads import set_torch_threads
+from torchmark.measure.clock import set_torch_threads
 from torchmark.model.task import TaskSpec
 from torchmark.report.text.units import select_unit, trim_sigfig, unit_to_english
 

@@ -15,33 +15,30 @@ from typing import IO, Any
 
 import torch
 
-from torchmark.measure.scripting import SEED, script_model
+from torchmark.measure.torch_files import SEED, script_model
 from torchmark.model.job import (
     CheckJob,
     CompileJob,
     CountJob,
-    DuelJob,
     GaugeJob,
     Given,
     Job,
+    PairJob,
     RaceJob,
     ScriptJob,
     TimeJob,
 )
-from torchmark.wire.frames import HEADER, pack
-from torchmark.wire.messages import Message, Scripted, decode, encode
-from torchmark.worker.checking import check
-from torchmark.worker.compiling import explain_absence, time_first_call
-from torchmark.worker.counting import count
-from torchmark.worker.dueling import duel, gauge
-from torchmark.worker.marks import Marks
+from torchmark.worker.check_job import check
+from torchmark.worker.compile_job import explain_absence, time_first_call
+from torchmark.worker.count_job import Marks, count
+from torchmark.worker.pair_job import gauge, time_pair
 from torchmark.worker.process import die_with_parent, failure_of, volunteer_for_oom
-from torchmark.worker.racing import race
-from torchmark.worker.timing import measure_time
+from torchmark.worker.protocol import HEADER, Message, Scripted, decode, encode, pack
+from torchmark.worker.time_jobs import measure_time, race
 
 # What the descriptors of a job are for. The last of all is the one to ring with; the one before it, if there is one
 # more, is a socket that leads to the other side of a comparison.
-ANSWER, OUTPUT, ERRORS, JOB, FOLDER, RIVAL = range(6)
+ANSWER, OUTPUT, ERRORS, JOB, FOLDER, PARTNER = range(6)
 ROPE = -1
 
 # How long to wait for the end, in case that nobody brings it.
@@ -53,7 +50,7 @@ def run_child(descriptors: tuple[int, ...], marks: Marks | None, parent: int) ->
     try:
         settle_in(descriptors, parent)
         with open(descriptors[JOB], "rb") as file:
-            answer = do_job(file, marks, descriptors[RIVAL] if len(descriptors) > RIVAL + 1 else None)
+            answer = do_job(file, marks, descriptors[PARTNER] if len(descriptors) > PARTNER + 1 else None)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
@@ -65,13 +62,13 @@ def run_child(descriptors: tuple[int, ...], marks: Marks | None, parent: int) ->
         os._exit(0)
 
 
-def do_job(file: IO[bytes], marks: Marks | None, rival: int | None = None) -> Message:
-    """Read the job and do it; whatever it raises is an answer too. `rival` is the way to the other side, if any."""
+def do_job(file: IO[bytes], marks: Marks | None, partner: int | None = None) -> Message:
+    """Read the job and do it; whatever it raises is an answer too. `partner` is the way to the other side, if any."""
     try:
         file.seek(0)
         (size,) = HEADER.unpack(file.read(HEADER.size))
         job = decode(json.loads(file.read(size)))
-        assert isinstance(job, (CountJob, TimeJob, RaceJob, GaugeJob, DuelJob, CompileJob, ScriptJob, CheckJob))
+        assert isinstance(job, (CountJob, TimeJob, RaceJob, GaugeJob, PairJob, CompileJob, ScriptJob, CheckJob))
         absence = explain_absence(job)
         if absence is not None:
             return absence
@@ -80,12 +77,12 @@ def do_job(file: IO[bytes], marks: Marks | None, rival: int | None = None) -> Me
         torch.set_num_threads(job.threads)
         sys.modules["__main__"].__dict__["torch"] = torch
         namespace = {"torch": torch, **read_givens(job.givens, file)}
-        return _do_as_asked(job, namespace, marks, rival)
+        return _do_as_asked(job, namespace, marks, partner)
     except BaseException as error:
         return failure_of(error)
 
 
-def _do_as_asked(job: Job, namespace: dict[str, Any], marks: Marks | None, rival: int | None) -> Message:
+def _do_as_asked(job: Job, namespace: dict[str, Any], marks: Marks | None, partner: int | None) -> Message:
     if isinstance(job, CountJob):
         assert marks is not None
         return count(job, namespace, marks)
@@ -101,8 +98,8 @@ def _do_as_asked(job: Job, namespace: dict[str, Any], marks: Marks | None, rival
         return race(job, namespace)
     if isinstance(job, GaugeJob):
         return gauge(job, namespace)
-    if isinstance(job, DuelJob):
-        return duel(job, namespace, None if rival is None else socket.socket(fileno=rival))
+    if isinstance(job, PairJob):
+        return time_pair(job, namespace, None if partner is None else socket.socket(fileno=partner))
     return measure_time(job, namespace)
 
 

@@ -14,7 +14,7 @@ import traceback
 from torchmark.errors import SnippetError
 from torchmark.measure.source import user_traceback
 from torchmark.model.outcome import FailureKind
-from torchmark.wire.messages import Failed
+from torchmark.worker.protocol import Failed
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36

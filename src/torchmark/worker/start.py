@@ -9,8 +9,8 @@ import socket
 import sys
 import traceback
 
-from torchmark.wire import frames
-from torchmark.wire.messages import PROTOCOL, Hello, Refused, decode, encode
+from torchmark.worker import protocol
+from torchmark.worker.protocol import PROTOCOL, Hello, Refused, decode, encode
 
 
 def main(control: socket.socket) -> None:
@@ -32,14 +32,14 @@ def main(control: socket.socket) -> None:
 
 
 def _greet(control: socket.socket) -> Hello | None:
-    received = frames.receive(control)
+    received = protocol.receive(control)
     if received is None:
         return None
     hello = decode(received[0])
     if isinstance(hello, Hello) and hello.protocol == PROTOCOL:
         return hello
     message = f"This worker speaks protocol {PROTOCOL}, and was greeted with {hello!r:.60}."
-    frames.send(control, encode(Refused("protocol", message)))
+    protocol.send(control, encode(Refused("protocol", message)))
     return None
 
 
@@ -60,7 +60,7 @@ def explain_unsupported(hello: Hello) -> str | None:
 def _work(control: socket.socket, hello: Hello) -> None:
     unsupported = explain_unsupported(hello)
     if unsupported is not None:
-        frames.send(control, encode(Refused("unsupported", unsupported)))
+        protocol.send(control, encode(Refused("unsupported", unsupported)))
         return
     if hello.sys_path is not None:
         sys.path[:] = hello.sys_path
@@ -69,7 +69,7 @@ def _work(control: socket.socket, hello: Hello) -> None:
     except BaseException as error:
         reason = "no_torch" if isinstance(error, ModuleNotFoundError) and error.name == "torch" else "broken_torch"
         text = "".join(traceback.format_exception_only(type(error), error)).strip()
-        frames.send(control, encode(Refused(reason, text, traceback.format_exc())))
+        protocol.send(control, encode(Refused(reason, text, traceback.format_exc())))
         return
     # Needs torch, so not before.
     from torchmark.worker import zygote

@@ -15,7 +15,7 @@ from torchmark.analysis.conditions import (
     sharpen,
     widen_gaps,
 )
-from torchmark.model.rule import Condition, Feature, Relation
+from torchmark.model.inputs import Condition, Feature, Relation
 
 FEATURES = [
     Feature("x is contiguous", (True, False, True, False, None, True)),

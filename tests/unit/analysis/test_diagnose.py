@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from torchmark.analysis.diagnose import diagnose
-from torchmark.model.machine import Finding, FindingStatus, Machine, Tool, TorchBuild
+from torchmark.model.environment import Finding, FindingStatus, Machine, Tool, TorchBuild
 
 GOOD = Machine(
     system="Linux",

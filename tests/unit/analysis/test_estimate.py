@@ -29,7 +29,7 @@ from torchmark.analysis.estimate import (
 from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.outcome import Activity, ActivityKind, Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.shard import Shard
+from torchmark.model.run import Shard
 from torchmark.model.task import Language
 
 HERE = Target()

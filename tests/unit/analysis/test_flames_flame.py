@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.made_flames import DEEP, make_deep_stacks
 from torchmark.analysis.flames import ALL, count_frames, grow, grow_difference, prune
-from torchmark.model.flame import FlameNode, FlameUnit, Frame, Method, Stack, Stacks
+from torchmark.model.costs import FlameNode, FlameUnit, Frame, Method, Stack, Stacks
 
 F, G, H = Frame("f"), Frame("g"), Frame("h")
 

@@ -21,7 +21,7 @@ from torchmark.analysis.flames import (
     picture,
     share_out_frames,
 )
-from torchmark.model.flame import FlameNode, Frame
+from torchmark.model.costs import FlameNode, Frame
 
 
 def grow_star(widths: list[int]) -> FlameNode:

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.analysis.flames import DEEPEST, grow, unfold
-from torchmark.model.costs import Call, Costs, Function, Profile
-from torchmark.model.flame import FlameNode, Method
+from torchmark.model.costs import Call, Costs, FlameNode, Function, Method, Profile
 
 
 def make_profile(own: dict[str, int], calls: dict[tuple[str, str], int]) -> Profile:

@@ -30,6 +30,7 @@ from torchmark.model.gate import (
     FailOn,
     GateResult,
     Growth,
+    LedgerEntry,
     LedgerStanding,
     Limit,
     Policy,
@@ -38,7 +39,6 @@ from torchmark.model.gate import (
     Witness,
 )
 from torchmark.model.judgement import CaseJudgement, Side, SideFailure, Verdict
-from torchmark.model.ledger import LedgerEntry
 from torchmark.report.text.gate import spell_limit
 
 TALLY = count_functions(400, 1000)

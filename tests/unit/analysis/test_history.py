@@ -15,10 +15,9 @@ from torchmark.analysis.results import narrow_run
 from torchmark.model.case import TimerArgs
 from torchmark.model.history import Difference, Ground, History, Shift, ShiftStanding
 from torchmark.model.judgement import Spread
-from torchmark.model.node import Node
-from torchmark.model.plan import Target
+from torchmark.model.plan import Node, Target
 from torchmark.model.run import Run
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 
 SLOWER = [1.0] * 10 + [1.1] * 10
 NEW_TORCH = dataclasses.replace(TIMED, torch_version="2.14.0", python="/new/python")

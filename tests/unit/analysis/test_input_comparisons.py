@@ -8,7 +8,7 @@ import pytest
 
 from torchmark.analysis.input_comparisons import UNKNOWN_NOISE, compare_on_inputs
 from torchmark.model.inputs import FuzzedInput
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 
 
 def make_input(index: int, elements: int = 1000) -> FuzzedInput:

@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from tests.made_contrasts import COUNTED
 from tests.sample_runs import ADD, COUNT, FAILING, FAILURE, HOST, ODD, WALL, only, sample_run, tally, times
 from torchmark.analysis.results import OWN_MACHINE, choose_rounds, list_kinds, list_nodes, narrow_run, summarise_run
-from torchmark.model.caveat import FewSamples, OtherPlaces, TwoModes
-from torchmark.model.node import Node, NodeKind
+from torchmark.model.caveats import FewSamples, OtherPlaces, TwoModes
 from torchmark.model.outcome import Outcome, Result
-from torchmark.model.plan import Metric, Order, Target
-from torchmark.model.run import Run
-from torchmark.model.summary import CaseSummary
-from torchmark.model.times import Times
+from torchmark.model.plan import Metric, Node, NodeKind, Order, Target
+from torchmark.model.run import CaseSummary, Run
+from torchmark.model.task import Times
 
 
 def test_nothing_given_is_all_of_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.made_inputs import Input, make_study
 from torchmark.analysis.rules import FLOOR, LEAST_HELD_BACK, find_rules, split
-from torchmark.model.rule import Condition, Feature, Relation, RuleSearch
+from torchmark.model.inputs import Condition, Feature, Relation, RuleSearch
 
 NOT_CONTIGUOUS = Condition("x is contiguous", Relation.IS, False)
 

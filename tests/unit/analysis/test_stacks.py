@@ -3,8 +3,19 @@ from __future__ import annotations
 import pytest
 
 from torchmark.analysis.stacks import AROUND, DEEPER, FURTHER, STATEMENT, leave_out_native, read_stacks
-from torchmark.model.costs import Costs, Function, Profile, PythonFunction
-from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack, Stacks, Trace
+from torchmark.model.costs import (
+    Costs,
+    FlameUnit,
+    Frame,
+    FrameKind,
+    Function,
+    Method,
+    Profile,
+    PythonFunction,
+    Stack,
+    Stacks,
+    Trace,
+)
 
 LOOP = PythonFunction("_torchmark_loop", "<stmt>", 1)
 HOOK = PythonFunction("Tensor.__torch_function__", "/some/lib/python3.11/site-packages/torch/_tensor.py", 1508)

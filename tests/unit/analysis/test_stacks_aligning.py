@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from torchmark.analysis.stacks import INTERPRETER, STATEMENT, align
 from torchmark.analysis.verdict.explain import NAMELESS
-from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack, Stacks
+from torchmark.model.costs import FlameUnit, Frame, FrameKind, Method, Stack, Stacks
 
 PYTHON = Frame("f", FrameKind.PYTHON, "torch/_tensor.py:12")
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from torchmark.analysis.stacks import STATEMENT, read_samples
-from torchmark.model.flame import FlameUnit, Frame, FrameKind, Method, Stack
+from torchmark.model.costs import FlameUnit, Frame, FrameKind, Method, Stack
 
 OUTER = "<module> (torchmark_statement.py:24);_torchmark_measure (torchmark_statement.py:20);"
 LOOP = f"{OUTER}_torchmark_loop (torchmark_statement.py:5)"

@@ -20,7 +20,7 @@ from torchmark.analysis.summarise import (
     summarise,
 )
 from torchmark.errors import UsageError
-from torchmark.model.caveat import (
+from torchmark.model.caveats import (
     Caveat,
     Drift,
     FewSamples,
@@ -32,8 +32,7 @@ from torchmark.model.caveat import (
     Variation,
 )
 from torchmark.model.environment import Environment
-from torchmark.model.summary import Interval
-from torchmark.model.times import Times
+from torchmark.model.task import Interval, Times
 
 
 @pytest.mark.parametrize(("totals", "expected"), [([100], 0), ([100, 101, 99], 0.02), ([0, 0], 0), ([100, 110], 0.1)])

@@ -15,7 +15,7 @@ from torchmark.model.case import Case
 from torchmark.model.outcome import Event, Failure, FailureKind, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Target
 from torchmark.model.run import Run
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.runner.backend import StopRequest
 from torchmark.store.runs import open_store
 

@@ -12,8 +12,7 @@ from tests.processes import is_alive, wait_until
 from torchmark.api import flames
 from torchmark.api.flames import Sampled, find_py_spy, sample
 from torchmark.errors import SetupError
-from torchmark.model.bout import PairedSide
-from torchmark.model.job import Place
+from torchmark.model.job import PairedSide, Place
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.processes import _SCRATCH
 
@@ -87,7 +86,7 @@ START = 'sleep 1000 & echo $$ $! > "{pids}"; wait'
 PROGRAM = """
 import sys
 from pathlib import Path
-from torchmark.model.bout import PairedSide
+from torchmark.model.job import PairedSide
 from torchmark.model.job import Place
 from torchmark.api import flames
 folder = sys.argv[1]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark import Interval, Measurement, StoreError, TaskSpec, UsageError
-from torchmark.model.caveat import FewSamples
+from torchmark.model.caveats import FewSamples
 
 SPEC = TaskSpec("x + y", "x = 1", label="L", sub_label="S", description="D", env="E", num_threads=4)
 

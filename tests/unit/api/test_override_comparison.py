@@ -22,7 +22,7 @@ from torchmark.compare.session import ComparisonResult
 from torchmark.define.selection import Selection
 from torchmark.errors import SetupError, StoreError, WorkerError
 from torchmark.model.case import Case
-from torchmark.model.flame import Frame, Stacks
+from torchmark.model.costs import Frame, Stacks
 from torchmark.model.judgement import Side
 from torchmark.report.flame.picture import WIDTH
 

@@ -28,12 +28,10 @@ from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.session import ComparisonResult
 from torchmark.define.selection import Selection, Word, parse, select
 from torchmark.model.case import AutogradMode, Case, RuntimeMode
-from torchmark.model.comparison import Incomparable
-from torchmark.model.costs import Tally
-from torchmark.model.flame import Frame, Method
-from torchmark.model.node import Node
+from torchmark.model.caveats import Incomparable
+from torchmark.model.costs import Frame, Method, Tally
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.plan import Metric, Node, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.task import Language
 from torchmark.report.html.report_page import render_report

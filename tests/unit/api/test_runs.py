@@ -11,7 +11,7 @@ from torchmark.api.runs import RunRequest, RunTask, check_name
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.outcome import Begun, Outcome
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.runner.backend import StopRequest
 from torchmark.store.runs import open_store
 

@@ -8,7 +8,7 @@ import pytest
 
 from torchmark.api.selftest import SLOWING, choose_slowings, gauge_slowing, gauge_statement, make_part, run_trials
 from torchmark.errors import WorkerError
-from torchmark.model.bout import BlockPlan, PairedCase, RunTime, SideBlocks, Visit
+from torchmark.model.job import BlockPlan, PairedCase, RunTime, SideBlocks, Visit
 from torchmark.model.judgement import Side, SideFailure, Verdict
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.paired_workers import Failures

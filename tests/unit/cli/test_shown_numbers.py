@@ -33,8 +33,7 @@ from torchmark.api.report_data import ReportOptions, load_report_data
 from torchmark.api.stored_results import StoredSide
 from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case, TimerArgs
-from torchmark.model.costs import Function, Profile, Tally
-from torchmark.model.flame import Flame
+from torchmark.model.costs import Flame, Function, Profile, Tally
 from torchmark.model.judgement import CaseJudgement
 from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric

@@ -13,8 +13,8 @@ from tests.sampling import allowed_error
 from torchmark.analysis.verdict.sequential import StoppingRule
 from torchmark.compare.experiment import FEWEST_LAYOUTS, SequentialComparison, Settings, Timing, ignore_progress
 from torchmark.errors import PlaceLost
-from torchmark.model.bout import BlockPlan, PairedCase, Visit
-from torchmark.model.comparison import FewLayouts, LayoutSensitive, Unmatched
+from torchmark.model.caveats import FewLayouts, LayoutSensitive, Unmatched
+from torchmark.model.job import BlockPlan, PairedCase, Visit
 from torchmark.model.judgement import TimeEvidence, Verdict
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.paired_workers import Failures

@@ -23,7 +23,7 @@ from torchmark.compare.experiment import (
 )
 from torchmark.compare.joint_timing import JointProgress, SiteCases, Stage, confirm_jointly, run_concurrently
 from torchmark.errors import PlaceLost, SetupError
-from torchmark.model.bout import BlockPlan, PairedCase, Visit
+from torchmark.model.job import BlockPlan, PairedCase, Visit
 from torchmark.model.judgement import Verdict
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.paired_workers import Failures

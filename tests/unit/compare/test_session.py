@@ -16,9 +16,9 @@ from torchmark.compare.experiment import Note, Timing
 from torchmark.compare.joint_timing import TimingSite, time_and_close
 from torchmark.compare.session import LocalSite, SilentObserver, ThisMachine, run_comparison
 from torchmark.errors import SetupError
-from torchmark.model.bout import PairedCase
 from torchmark.model.case import Case, TimerArgs
-from torchmark.model.comparison import NotTimed
+from torchmark.model.caveats import NotTimed
+from torchmark.model.job import PairedCase
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.outcome import FailureKind
 from torchmark.model.plan import Metric, Target

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from torchmark.model.outcome import FailureKind
-from torchmark.model.snippet import Snippet
+from torchmark.model.task import Snippet
 from torchmark.native.blame import (
     LONGEST_MESSAGE_LINES,
     Attempt,

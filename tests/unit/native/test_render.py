@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.model.snippet import Snippet
+from torchmark.model.task import Snippet
 from torchmark.native.build import SNIPPETS_PER_UNIT, plan
 from torchmark.native.render import (
     FULL_HEADERS,

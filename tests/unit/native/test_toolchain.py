@@ -7,7 +7,7 @@ import pytest
 
 from tests.stub_torch import make_stub_torch
 from torchmark.errors import SetupError
-from torchmark.model.snippet import Snippet
+from torchmark.model.task import Snippet
 from torchmark.native.toolchain import Toolchain, find_compiler, make_toolchain
 
 SNIPPET = Snippet("f();")

@@ -5,8 +5,18 @@ import typing
 import pytest
 
 from tests.made_judgements import DOUBTS
-from torchmark.model.caveat import Caveat, Drift, FewSamples, HighOverhead, OtherPlaces, TwoModes, Variation
-from torchmark.model.comparison import ComparisonCaveat, Incomparable, Unmatched
+from torchmark.model.caveats import (
+    Caveat,
+    ComparisonCaveat,
+    Drift,
+    FewSamples,
+    HighOverhead,
+    Incomparable,
+    OtherPlaces,
+    TwoModes,
+    Unmatched,
+    Variation,
+)
 from torchmark.report.caveats import advise, state_doubt, word_caveat, word_doubt
 
 FACTS = [

@@ -12,7 +12,7 @@ from tests.made_summaries import make_case
 from torchmark.analysis.estimate import Estimator
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.report.progress import (
     Advance,
     LiveProgress,

@@ -10,7 +10,7 @@ from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.runner.jobs import count, retry_if_killed
 from torchmark.runner.worker import Reply
-from torchmark.wire.messages import Counted
+from torchmark.worker.protocol import Counted
 
 JOB = CountJob("x", "", Place("/"), layouts=(0,))
 PROFILE = """version: 1

@@ -8,11 +8,10 @@ import pytest
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
-from torchmark.model.snippet import Compiled
-from torchmark.model.task import Language
+from torchmark.model.task import Compiled, Language
 from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.worker import Reply
-from torchmark.wire.messages import Checked
+from torchmark.worker.protocol import Checked
 
 PLACE = Place("/")
 Answer = Callable[[CheckJob], "Checked | Failure"]

@@ -15,8 +15,8 @@ import pytest
 from tests.processes import is_alive, wait_until
 from torchmark.model.outcome import FailureKind
 from torchmark.runner.link import BOOTSTRAP, Ending, Link, LinkLost, _Talk, await_end, make_bundle
-from torchmark.wire import frames
-from torchmark.wire.messages import Counted, Ended, Failed, Message, Started, Timed, encode
+from torchmark.worker import protocol
+from torchmark.worker.protocol import Counted, Ended, Failed, Message, Started, Timed, encode
 
 
 def test_the_bundle_is_complete_and_has_nothing_else() -> None:
@@ -66,7 +66,7 @@ def listen(zygote: int, said: list[Message], written: bytes = b"") -> Ending:
     with contextlib.ExitStack() as stack:
         stack.enter_context(ours)
         for message in said:
-            frames.send(theirs, encode(message))
+            protocol.send(theirs, encode(message))
         theirs.close()
         ends = []
         for data in (written, b"", b""):
@@ -99,7 +99,7 @@ def test_a_zygote_that_says_something_else_is_lost(message: Message) -> None:
         listen(os.getsid(0), [message])
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        frames.send(theirs, encode(message))
+        protocol.send(theirs, encode(message))
         with pytest.raises(LinkLost, match="while a job ran"):
             await_end(ours)
 
@@ -107,25 +107,25 @@ def test_a_zygote_that_says_something_else_is_lost(message: Message) -> None:
 def test_a_zygote_that_says_nothing_readable_is_lost() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        theirs.sendall(frames.HEADER.pack(8) + b'{"a": 1}')
+        theirs.sendall(protocol.HEADER.pack(8) + b'{"a": 1}')
         with pytest.raises(LinkLost, match="unknown kind"):
             await_end(ours)
 
 
 def test_one_answer_of_a_process_that_waits_for_its_end_is_believed() -> None:
-    ending = listen(os.getsid(0), [Started(os.getpid()), Ended(9)], frames.pack(encode(TIMED)))
+    ending = listen(os.getsid(0), [Started(os.getpid()), Ended(9)], protocol.pack(encode(TIMED)))
     assert ending.answer == TIMED
 
 
 @pytest.mark.parametrize(
     "written",
     [
-        frames.pack(encode(TIMED)) * 2,
-        frames.pack(encode(TIMED)) + b"xxxxxxxx",
-        frames.pack(encode(TIMED)) + b"xx",
-        b"xxxxxxxx" + frames.pack(encode(TIMED)),
-        frames.pack({"kind": "unheard of"}) + frames.pack(encode(TIMED)),
-        frames.pack({"a": 1})[:4] + b"[" * 7 + frames.pack(encode(TIMED)),
+        protocol.pack(encode(TIMED)) * 2,
+        protocol.pack(encode(TIMED)) + b"xxxxxxxx",
+        protocol.pack(encode(TIMED)) + b"xx",
+        b"xxxxxxxx" + protocol.pack(encode(TIMED)),
+        protocol.pack({"kind": "unheard of"}) + protocol.pack(encode(TIMED)),
+        protocol.pack({"a": 1})[:4] + b"[" * 7 + protocol.pack(encode(TIMED)),
     ],
 )
 def test_anything_beside_an_answer_makes_it_unbelievable(written: bytes) -> None:
@@ -136,16 +136,16 @@ def test_anything_beside_an_answer_makes_it_unbelievable(written: bytes) -> None
 
 @pytest.mark.parametrize("status", [0, 1 << 8, signal.SIGSEGV])
 def test_an_answer_of_a_process_that_then_ends_by_itself_is_none(status: int) -> None:
-    assert listen(os.getsid(0), [Ended(status)], frames.pack(encode(TIMED))).answer is None
+    assert listen(os.getsid(0), [Ended(status)], protocol.pack(encode(TIMED))).answer is None
     failed = Failed("raised", "ValueError", None)
-    assert listen(os.getsid(0), [Ended(status)], frames.pack(encode(failed))).answer == failed
+    assert listen(os.getsid(0), [Ended(status)], protocol.pack(encode(failed))).answer == failed
 
 
 # Has a worker that never comes up, and tells its number.
 PROGRAM = """
 import os, sys, threading
 from torchmark.runner.link import Link
-from torchmark.wire.messages import PROTOCOL, Hello
+from torchmark.worker.protocol import PROTOCOL, Hello
 def tell(process):
     print(process.pid, flush=True)
 command = ["sh", "-c", "sleep 1000", "sh"]

@@ -28,8 +28,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.task import Language, Times
 from torchmark.runner import local
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.folders import MachineLock

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchmark.errors import UsageError
-from torchmark.model.machine import Tool, TorchBuild
+from torchmark.model.environment import Tool, TorchBuild
 from torchmark.runner import machine
 from torchmark.runner.machine import choose_cores, describe_cores, describe_host, describe_sources
 

@@ -12,8 +12,8 @@ import pytest
 from tests.strangers import give_away
 from torchmark.errors import SetupError, UsageError
 from torchmark.model.case import Artefact, AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
+from torchmark.model.environment import Sdk
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
-from torchmark.model.sdk import Sdk
 from torchmark.model.task import Language
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES
 from torchmark.runner import prepare

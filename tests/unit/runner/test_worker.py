@@ -8,22 +8,32 @@ from pathlib import Path
 import pytest
 
 from torchmark.errors import SetupError
-from torchmark.model.compiling import FirstCall
-from torchmark.model.job import CheckJob, CompileJob, CountJob, DuelJob, GaugeJob, Job, Place, RaceJob, TimeJob, Way
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.job import CheckJob, CompileJob, CountJob, GaugeJob, Job, PairJob, Place, RaceJob, TimeJob, Way
+from torchmark.model.outcome import Failure, FailureKind, FirstCall
 from torchmark.runner.link import Ending, LinkLost
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import LARGEST_KEPT, Worker, _judge, check_answer, skip_small_pids
-from torchmark.wire.messages import Checked, Counted, Dueled, Failed, Gauged, Message, Raced, Separate, Started, Timed
+from torchmark.worker.protocol import (
+    Checked,
+    Counted,
+    Failed,
+    Gauged,
+    Message,
+    PairTimed,
+    Raced,
+    Separate,
+    Started,
+    Timed,
+)
 
 HERE = Place("/")
 COUNT = CountJob("x", "", HERE, layouts=(1, 2))
 TIME = TimeJob("x", "", HERE)
 RACE = RaceJob(("x", "y"), "", HERE)
-DUEL = DuelJob(stmt="x", setup="", place=HERE, number=5, warm=1, firsts=(0, 1))
-TOGETHER = DuelJob(stmt="x", setup="", place=HERE, number=5, warm=1, firsts=(0, 1), rival="y")
-ONE_SIDE = Dueled(((1.0, 2.0),), ((0, 0),), ((0, 0),))
-TWO_SIDES = Dueled(((1.0, 2.0), (1.0, 2.0)), ((0, 0), (0, 0)), ((0, 0), (0, 0)))
+PAIR = PairJob(stmt="x", setup="", place=HERE, number=5, warm=1, firsts=(0, 1))
+TOGETHER = PairJob(stmt="x", setup="", place=HERE, number=5, warm=1, firsts=(0, 1), partner="y")
+ONE_SIDE = PairTimed(((1.0, 2.0),), ((0, 0),), ((0, 0),))
+TWO_SIDES = PairTimed(((1.0, 2.0), (1.0, 2.0)), ((0, 0), (0, 0)), ((0, 0), (0, 0)))
 
 
 @pytest.mark.parametrize(
@@ -36,7 +46,7 @@ TWO_SIDES = Dueled(((1.0, 2.0), (1.0, 2.0)), ((0, 0), (0, 0)), ((0, 0), (0, 0)))
         (TimeJob("x", "", HERE, number=7, blocks=2), Timed(7, (1.0, 2.0), 0.0)),
         (RACE, Raced((1, 2), ((1.0,), (2.0,)))),
         (GaugeJob("x", "", HERE), Gauged(1.0, 2.0)),
-        (DUEL, ONE_SIDE),
+        (PAIR, ONE_SIDE),
         (TOGETHER, TWO_SIDES),
         (CompileJob("x", "", HERE), FirstCall(2.0, 1.0, 1, 0)),
         (CheckJob(Way("x", ""), Way("y", ""), HERE), Checked(None)),
@@ -59,9 +69,9 @@ def test_what_a_job_asks_for_is_believed(job: Job, answer: Message | None) -> No
         (TimeJob("x", "", HERE, number=7), Timed(8, (1.0,), None)),
         (TimeJob("x", "", HERE, number=7, blocks=2), Timed(7, (1.0,), None)),
         (RACE, Raced((1,), ((1.0,),))),
-        (DUEL, TWO_SIDES),
+        (PAIR, TWO_SIDES),
         (TOGETHER, ONE_SIDE),
-        (DUEL, Dueled(((1.0,),), ((0,),), ((0,),))),
+        (PAIR, PairTimed(((1.0,),), ((0,),), ((0,),))),
     ],
 )
 def test_an_answer_to_another_question_is_a_failure(job: Job, answer: Message) -> None:

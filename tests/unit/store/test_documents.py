@@ -17,7 +17,7 @@ from tests.stored_runs import GOLDEN, PROFILE, make_run
 from torchmark.callgrind.profiles import parse_profile
 from torchmark.errors import StoreError
 from torchmark.model.costs import Profile
-from torchmark.model.node import Node
+from torchmark.model.plan import Node
 from torchmark.store import documents
 from torchmark.store import documents as module
 from torchmark.store.documents import export_run, import_run, pack, parse_document, plain_profile, read_profile, unpack

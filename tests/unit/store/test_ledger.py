@@ -20,7 +20,7 @@ from torchmark.analysis.gate import describe_dependencies, make_entry
 from torchmark.callgrind.profiles import standardise
 from torchmark.errors import StoreError
 from torchmark.model.case import Case
-from torchmark.model.selftest import SelfTest
+from torchmark.model.gate import SelfTest
 from torchmark.store.ledger import (
     FILE,
     MOST_BYTES,

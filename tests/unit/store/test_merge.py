@@ -28,10 +28,9 @@ from tests.store_writer import check_integrity
 from tests.stored_runs import BEGAN, ENVIRONMENT, HOST, INFO, make_run
 from torchmark.analysis.estimate import pick_orders
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.node import Node
 from torchmark.model.outcome import Failure, Outcome
-from torchmark.model.plan import Metric, Plan, Target
-from torchmark.model.shard import Shard, ShardPart, read_parts
+from torchmark.model.plan import Metric, Node, Plan, Target
+from torchmark.model.run import Shard, ShardPart, read_parts
 from torchmark.store.merge import Merged, merge, new_store, refuse_same
 from torchmark.store.runs import Store, open_store
 

@@ -10,7 +10,7 @@ from tests.stored_runs import ADD_CASE, COMPILED_CASE, CPP_CASE
 from torchmark.errors import StoreError
 from torchmark.model.case import Artefact, Case, Check, CompileMode, CompileParts, RuntimeMode
 from torchmark.model.plan import Metric, Sampling
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.plain import (
     check_schema,
     content_hash,

@@ -30,7 +30,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric, Order
 from torchmark.model.run import Run, RunEntry
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.documents import export_run, import_run
 from torchmark.store.runs import Store, open_store
 from torchmark.store.store_file import STEPS, expect_objects

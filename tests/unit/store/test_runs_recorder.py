@@ -26,7 +26,7 @@ from tests.stored_runs import (
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.outcome import Failure, FailureKind, Outcome
 from torchmark.model.plan import Metric, Order, Plan
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.processes import this_process
 from torchmark.store import store_file
 from torchmark.store.plain import to_plain

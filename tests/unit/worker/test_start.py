@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from torchmark.wire.messages import PROTOCOL, Hello
+from torchmark.worker.protocol import PROTOCOL, Hello
 from torchmark.worker.start import explain_unsupported
 
 COUNTING = Hello(PROTOCOL, "/nowhere", "/nowhere/library.so")

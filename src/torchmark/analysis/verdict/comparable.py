@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from torchmark.analysis.results import find_cpu
 from torchmark.model.case import Case
-from torchmark.model.comparison import Incomparable
+from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from torchmark.model.case import Case
-from torchmark.model.comparison import ComparisonCaveat
+from torchmark.model.caveats import ComparisonCaveat
 from torchmark.model.judgement import (
     CaseJudgement,
     Cause,

@@ -6,12 +6,12 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from torchmark.model.gate import Trial
 from torchmark.model.judgement import LayoutVisits, TimeEvidence, Verdict
-from torchmark.model.selftest import Trial
 from torchmark.stats import intervals
+from torchmark.stats.distribution import quantile
 from torchmark.stats.intervals import binomial_bounds
 from torchmark.stats.layered import MEDIAN_FACTOR, Layered, combine_layouts, standardise, variance_of_centre
-from torchmark.stats.order import quantile
 
 # False discoveries among changes that were seen again. Fresh layouts know nothing of why a case was chosen, so the p
 # values of the chosen ones alone may be given to `benjamini_hochberg`. It accepts none above this rate: a case that

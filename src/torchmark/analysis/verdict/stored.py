@@ -12,19 +12,24 @@ from torchmark.analysis.verdict.comparable import RunTarget, find_case_obstacles
 from torchmark.analysis.verdict.explain import explain
 from torchmark.analysis.verdict.judge import judge
 from torchmark.model.case import Case
-from torchmark.model.caveat import OtherPlaces
-from torchmark.model.comparison import ComparisonCaveat, FewRounds, Incomparable, LeftOut, ManyThreads, NotInTurns
-from torchmark.model.compiling import CompileCosts
+from torchmark.model.caveats import (
+    ComparisonCaveat,
+    FewRounds,
+    Incomparable,
+    LeftOut,
+    ManyThreads,
+    NotInTurns,
+    OtherPlaces,
+)
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Side, SideFailure, Spread, TimeEvidence, Verdict
-from torchmark.model.outcome import Failure, Outcome
+from torchmark.model.outcome import CompileCosts, Failure, Outcome
 from torchmark.model.plan import Metric, Target
-from torchmark.model.run import Run
-from torchmark.model.summary import CaseSummary, CountSummary, Interval
-from torchmark.model.times import Times
+from torchmark.model.run import CaseSummary, CountSummary, Run
+from torchmark.model.task import Interval, Times
+from torchmark.stats.distribution import middle, quantile
 from torchmark.stats.intervals import contrast_means
-from torchmark.stats.order import middle, quantile
 
 # A spread takes three processes: of two, Student's interval is as wide as no change is.
 FEWEST_ROUNDS = 3

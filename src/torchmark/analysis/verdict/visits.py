@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from torchmark.model.bout import BlockPlan, Visit
-from torchmark.model.comparison import (
+from torchmark.model.caveats import (
     ComparisonCaveat,
     Interrupted,
     ManyThreads,
@@ -17,7 +16,8 @@ from torchmark.model.comparison import (
     TooShort,
     WildPairs,
 )
-from torchmark.stats.order import quantile
+from torchmark.model.job import BlockPlan, Visit
+from torchmark.stats.distribution import quantile
 
 # A machine that is shared flips between a fast and a slow spell, and stays in the fast one for a millisecond or so; and
 # it takes 20 us away now and then. The shorter a block, the fewer pairs straddle either: of 80 us blocks 27 % of pairs

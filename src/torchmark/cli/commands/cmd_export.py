@@ -12,12 +12,11 @@ from torchmark.cli.options import Metrics, complete_run, store_option
 from torchmark.cli.output import echo, write_text
 from torchmark.define.selection import Selection, nearest
 from torchmark.errors import UsageError
-from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
-from torchmark.model.outcome import Outcome
+from torchmark.model.outcome import CompileCosts, Outcome
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import Run
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.report.formats.entries import dump_json
 from torchmark.report.formats.registry import FORMATS, Format
 from torchmark.report.text.terminal import count

@@ -10,8 +10,7 @@ import click
 from torchmark.analysis.estimate import deal
 from torchmark.api.resuming import spell_resume
 from torchmark.cli.output import echo
-from torchmark.model.run import RunInfo
-from torchmark.model.shard import Shard
+from torchmark.model.run import RunInfo, Shard
 from torchmark.report.text.run_summary import SHORT_ID, word_sources
 from torchmark.report.text.terminal import count, printable
 from torchmark.store.merge import Merged, merge

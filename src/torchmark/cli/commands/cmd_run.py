@@ -23,7 +23,7 @@ from torchmark.cli.run_output import measure_run, preview_run
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.plan import SUITE_LAYOUTS, Metric
-from torchmark.model.shard import Shard
+from torchmark.model.run import Shard
 from torchmark.runner.machine import choose_cores
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 

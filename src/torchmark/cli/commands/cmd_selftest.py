@@ -21,7 +21,7 @@ from torchmark.cli.output import echo
 from torchmark.compare.experiment import FEWEST_LAYOUTS, LAYOUTS, Settings
 from torchmark.compare.session import claim_machine
 from torchmark.errors import SetupError
-from torchmark.model.selftest import SelfTest, Trial
+from torchmark.model.gate import SelfTest, Trial
 from torchmark.report.progress import PairedAdvance, make_progress
 from torchmark.report.text.machine import plain_selftest, render_selftest
 from torchmark.report.text.terminal import show_waiting

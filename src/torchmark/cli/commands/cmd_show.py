@@ -35,8 +35,7 @@ from torchmark.define.selection import Selection
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric
-from torchmark.model.run import Run
-from torchmark.model.summary import CaseSummary
+from torchmark.model.run import CaseSummary, Run
 from torchmark.report.as_json import plain_results
 from torchmark.report.text.counts import render_functions
 from torchmark.report.text.failures import tell_failures

@@ -25,7 +25,7 @@ from torchmark.cli.options import (
 )
 from torchmark.cli.output import echo
 from torchmark.errors import UsageError
-from torchmark.measure.blocks import LARGEST_NUMBER
+from torchmark.measure.steps import LARGEST_NUMBER
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import plain_times
 from torchmark.report.text.failures import tell_statements

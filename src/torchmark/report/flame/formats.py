@@ -7,7 +7,7 @@ from typing import Any
 
 from torchmark.analysis.flames import ALL, draw_difference, draw_one
 from torchmark.analysis.stacks import align, leave_out_native
-from torchmark.model.flame import Flame, Frame, FrameKind, Stacks
+from torchmark.model.costs import Flame, Frame, FrameKind, Stacks
 from torchmark.report.flame.labels import full_name, origin_of
 from torchmark.report.flame.page import render_html, render_svg
 from torchmark.report.formats.entries import dump_json
@@ -22,7 +22,7 @@ def as_collapsed(head: Stacks, base: Stacks | None = None) -> str:
 
     With a base, there are two numbers, base's first, as `difffolded.pl` writes them; both are of equally many runs.
 
-    >>> from torchmark.model.flame import Method, Stack, FlameUnit
+    >>> from torchmark.model.costs import Method, Stack, FlameUnit
     >>> f, g = Frame("f"), Frame("std::g(int; char)")
     >>> print(as_collapsed(Stacks((Stack((f, g), 3), Stack((f,), 2)), Unit.INSTRUCTIONS, Method.CALLERS)), end="")
     f 2

@@ -9,8 +9,7 @@ import re
 import zlib
 
 from torchmark.analysis.verdict.explain import NAMELESS, STAGES, is_nameless, plain_name, split_name, stage_of
-from torchmark.model.costs import Function
-from torchmark.model.flame import Flame, FlameNode, FlameUnit, Frame, FrameKind
+from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Function
 from torchmark.report.text.counts import fit_name
 from torchmark.report.text.terminal import ELLIPSIS, cut, measure, printable
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from torchmark.analysis.flames import build_up, list_callers_first, prune
-from torchmark.model.flame import Flame, FlameNode, Frame
+from torchmark.model.costs import Flame, FlameNode, Frame
 from torchmark.report.flame.labels import (
     FAMILIES,
     colour_of,

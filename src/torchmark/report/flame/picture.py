@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 from torchmark.analysis.flames import build_up
 from torchmark.errors import SetupError
-from torchmark.model.flame import Flame, FlameNode, Method
+from torchmark.model.costs import Flame, FlameNode, Method
 from torchmark.report.flame.labels import (
     ARROW,
     FAMILIES,

@@ -14,14 +14,11 @@ from typing import Any
 from torchmark.analysis.results import choose_rounds, steady_times, summarise_run
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.case import Case
-from torchmark.model.compiling import CompileCosts
 from torchmark.model.costs import Tally
-from torchmark.model.node import Node
-from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Metric, Target
-from torchmark.model.run import Host, Run
-from torchmark.model.summary import CaseSummary
-from torchmark.model.times import Times
+from torchmark.model.outcome import CompileCosts, Outcome
+from torchmark.model.plan import Metric, Node, Target
+from torchmark.model.run import CaseSummary, Host, Run
+from torchmark.model.task import Times
 from torchmark.report.text.terminal import count, escape_json, printable
 
 

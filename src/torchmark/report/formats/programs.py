@@ -12,8 +12,8 @@ from torchmark.errors import UsageError
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric
-from torchmark.model.run import Run
-from torchmark.model.summary import CountSummary, Summary, WallSummary
+from torchmark.model.run import CountSummary, Run, WallSummary
+from torchmark.model.task import Summary
 from torchmark.report.formats.entries import (
     NS_PER_S,
     ExportEntry,

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torchmark.model.plan import Metric
-from torchmark.model.run import Run
-from torchmark.model.summary import CaseSummary
+from torchmark.model.run import CaseSummary, Run
 from torchmark.report.formats.entries import list_entries, plain_compiling, plain_counts, plain_nodes
 from torchmark.report.text.grid import escape_markdown, guard, markdown_row
 from torchmark.report.text.terminal import one_line, printable

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import TaskSpec, Times
 from torchmark.report.caveats import Face
 from torchmark.report.html.templates import load_templates
 from torchmark.report.plots.comparison import draw_differences, draw_stages, stack_sides

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from torchmark.model.case import Case
-from torchmark.model.compiling import CompileCosts
-from torchmark.model.dossier import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
-from torchmark.model.flame import Flame
+from torchmark.model.costs import Flame
 from torchmark.model.judgement import FunctionChange, Side, StageChange
-from torchmark.model.summary import CaseSummary, CountSummary, WallSummary
+from torchmark.model.outcome import CompileCosts
+from torchmark.model.report_data import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
+from torchmark.model.run import CaseSummary, CountSummary, WallSummary
 from torchmark.report.caveats import word_doubt
 from torchmark.report.flame.page import NameTable, pack_flame
 from torchmark.report.html.report_rows import CaseTable, Texts, find_facets, pack_samples, shorten_number
@@ -31,7 +31,7 @@ from torchmark.report.text.units import (
     show_share,
 )
 from torchmark.report.text.verdict_reasons import say_verdict, tell_facts
-from torchmark.stats.order import quantile
+from torchmark.stats.distribution import quantile
 
 NOTHING = "–"
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from torchmark.model.dossier import Command, Drawing, ReportData, ReportEntry, Section
 from torchmark.model.judgement import CaseJudgement, Verdict
 from torchmark.model.plan import Metric, Sampling
+from torchmark.model.report_data import Command, Drawing, ReportData, ReportEntry, Section
 from torchmark.report.html.report_details import pack_flames, pack_page
 from torchmark.report.html.report_rows import arrange, identify_row, make_table
 from torchmark.report.html.report_story import (

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from torchmark.model.case import Case
-from torchmark.model.dossier import ReportData, ReportEntry
 from torchmark.model.judgement import StageChange
-from torchmark.model.summary import CaseSummary
+from torchmark.model.report_data import ReportData, ReportEntry
+from torchmark.model.run import CaseSummary
 from torchmark.report.html.report_story import SIGNS, Doubt, EntryStatus, find_status, is_compared
 from torchmark.report.text.judgements import find_magnitude
 from torchmark.report.text.names import Variants
@@ -28,7 +28,7 @@ from torchmark.report.text.units import (
     show_share,
     to_share,
 )
-from torchmark.stats.order import quantile
+from torchmark.stats.distribution import quantile
 
 # As many as can be told apart in a drawing of half a screen.
 MOST_SAMPLES = 48

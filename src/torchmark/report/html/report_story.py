@@ -9,13 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchmark.analysis.gate import hold_gate
-from torchmark.model.caveat import Caveat, OtherInstructionSet
-from torchmark.model.comparison import ComparisonCaveat
-from torchmark.model.dossier import ReportData, ReportEntry, ReportSide
+from torchmark.model.caveats import Caveat, ComparisonCaveat, OtherInstructionSet
 from torchmark.model.environment import Environment
 from torchmark.model.gate import FailOn, GateResult, Policy
 from torchmark.model.judgement import CaseJudgement, Verdict
-from torchmark.model.summary import CaseSummary
+from torchmark.model.report_data import ReportData, ReportEntry, ReportSide
+from torchmark.model.run import CaseSummary
 from torchmark.report.caveats import (
     MARKS,
     NOT_OFFERED,

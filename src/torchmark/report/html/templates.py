@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 
 from torchmark.analysis.grid import Grid, has_several_envs, name_env
 from torchmark.analysis.summarise import find_caveats, find_median_interval, summarise
-from torchmark.model.summary import Summary
-from torchmark.model.task import TaskSpec
-from torchmark.model.times import Times
+from torchmark.model.task import Summary, TaskSpec, Times
 from torchmark.report.caveats import word_caveat
 from torchmark.report.text.grid import Style, explain, format_columns, rank_cells
 from torchmark.report.text.terminal import count, show_lines
 from torchmark.report.text.units import choose_scale, format_deviation, format_range, select_unit
-from torchmark.stats.shape import histogram
+from torchmark.stats.distribution import histogram
 
 # What would end a script in HTML or in XML, or a line in JavaScript of before 2019.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}

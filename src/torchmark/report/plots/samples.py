@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from torchmark.analysis.summarise import find_median_interval
 from torchmark.model.judgement import Side
-from torchmark.model.summary import Interval
+from torchmark.model.task import Interval
 from torchmark.report.plots.svg import (
     AXIS_HEIGHT,
     MARK,
@@ -38,7 +38,7 @@ from torchmark.report.plots.svg import (
 )
 from torchmark.report.text.terminal import count
 from torchmark.report.text.units import format_edges, format_range, format_time, word_level
-from torchmark.stats.order import quantile
+from torchmark.stats.distribution import quantile
 
 # Fewer samples than this are shown one by one: their histogram would look like more than is known.
 FEW = 13

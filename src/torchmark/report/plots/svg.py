@@ -13,7 +13,7 @@ from torchmark.analysis.verdict.explain import STAGES
 from torchmark.model.judgement import Side, Verdict
 from torchmark.report.text.terminal import ELLIPSIS, printable
 from torchmark.report.text.units import Scale, select_unit
-from torchmark.stats.order import quantile
+from torchmark.stats.distribution import quantile
 
 PREFIX = "--tm-"
 

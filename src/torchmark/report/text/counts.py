@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from torchmark.analysis.verdict.explain import NAMELESS, OTHER, split_name
 from torchmark.model.case import Case
-from torchmark.model.caveat import Caveat
+from torchmark.model.caveats import Caveat
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
 from torchmark.model.plan import Target

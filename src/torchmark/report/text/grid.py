@@ -13,8 +13,8 @@ from typing import Any
 
 from torchmark.analysis.grid import Grid, GridRow, has_several_envs, name_env
 from torchmark.analysis.summarise import is_suspect
-from torchmark.model.caveat import Caveat
-from torchmark.model.summary import Summary
+from torchmark.model.caveats import Caveat
+from torchmark.model.task import Summary
 from torchmark.report.text.terminal import one_line, printable
 from torchmark.report.text.units import count_integer_digits, select_unit, trim_sigfig, unit_to_english
 

@@ -14,7 +14,7 @@ from torchmark.model.run import RunInfo
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.terminal import count, cut, printable, wrap
 from torchmark.stats.changes import LEAST_INSTRUCTIONS_SHARE, LEAST_SHIFT
-from torchmark.stats.order import quantile
+from torchmark.stats.distribution import quantile
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 # For terminals without them, from low to high.

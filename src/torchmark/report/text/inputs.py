@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torchmark.analysis.input_comparisons import NOTABLE, InputComparison, InputRatio
-from torchmark.model.inputs import FuzzedInput
-from torchmark.model.rule import Condition, Relation, Rule, RuleSearch
+from torchmark.model.inputs import Condition, FuzzedInput, Relation, Rule, RuleSearch
 from torchmark.report.progress import Tried, draw_bar, word_rate
 from torchmark.report.text.failures import sort_of, sum_up_failure
 from torchmark.report.text.terminal import count, cut, measure, one_line, pad, wrap

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from torchmark.analysis.verdict.sequential import CONFIDENCE, SELF_TEST_FACTOR, Power, Trust, floor_for
-from torchmark.model.machine import Finding, FindingStatus, Machine
+from torchmark.model.environment import Finding, FindingStatus, Machine
 from torchmark.report.text.terminal import count, wrap
 from torchmark.report.text.units import format_time, word_share
 

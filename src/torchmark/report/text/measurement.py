@@ -18,9 +18,8 @@ from torchmark.analysis.summarise import (
     find_caveats,
     is_suspect,
 )
-from torchmark.model.caveat import Variation
-from torchmark.model.summary import Interval, Summary
-from torchmark.model.task import TaskSpec
+from torchmark.model.caveats import Variation
+from torchmark.model.task import Interval, Summary, TaskSpec
 from torchmark.report.caveats import give_advice, state_fact
 from torchmark.report.text.terminal import count, cut_middle, measure, one_line, pad, wrap
 from torchmark.report.text.units import choose_scale, format_edges, format_range, format_time, show_ratio

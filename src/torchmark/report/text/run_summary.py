@@ -9,11 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from torchmark.analysis.results import list_kinds, list_nodes
 from torchmark.model.environment import Environment
-from torchmark.model.node import Node, NodeKind
-from torchmark.model.plan import Metric, Plan, Target
-from torchmark.model.run import Host, Run, RunEntry, RunInfo, Source
-from torchmark.model.shard import name_shard
-from torchmark.model.summary import CaseSummary
+from torchmark.model.plan import Metric, Node, NodeKind, Plan, Target
+from torchmark.model.run import CaseSummary, Host, Run, RunEntry, RunInfo, Source, name_shard
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.terminal import ELLIPSIS, count, cut, measure, pad, printable, wrap
 

@@ -8,18 +8,17 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from torchmark.model.case import AutogradMode
-from torchmark.model.compiling import CompileCosts
+from torchmark.model.outcome import CompileCosts
 from torchmark.model.plan import Metric, Plan, Target
-from torchmark.model.run import RunInfo
-from torchmark.model.summary import CaseSummary, WallSummary
-from torchmark.model.times import Times
+from torchmark.model.run import CaseSummary, RunInfo, WallSummary
+from torchmark.model.task import Times
 from torchmark.report.caveats import explain_environments, explain_marks, find_marks
 from torchmark.report.text.failures import join_reason, list_failures
 from torchmark.report.text.names import Variants, explain_short_words, name_target
 from torchmark.report.text.run_summary import render_footer
 from torchmark.report.text.terminal import count, cut, cut_middle, measure, one_line, pad, printable, wrap
 from torchmark.report.text.units import format_time, show_allocations, show_share, show_time
-from torchmark.stats.order import quantile
+from torchmark.stats.distribution import quantile
 
 HEADS = ("guards, call", "first compile", "from cache", "graphs", "breaks")
 # Heads for terminals without much room.

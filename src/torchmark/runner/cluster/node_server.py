@@ -16,14 +16,13 @@ from torchmark import __version__
 from torchmark.callgrind.command import find_valgrind
 from torchmark.errors import WorkerError
 from torchmark.files import Hold, open_lock, try_lock
-from torchmark.model.bout import PairedCase, PairedSide, RunTime
 from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
+from torchmark.model.job import PairedCase, PairedSide, RunTime
 from torchmark.model.judgement import Side, SideFailure
-from torchmark.model.node import Node
 from torchmark.model.outcome import ActivityKind, Failure, Outcome, Result
-from torchmark.model.plan import Metric, Order, Sampling, Target
+from torchmark.model.plan import Metric, Node, Order, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.runner.cluster.libraries import FOLDER, LibraryBuilder, LibraryFolder, PackedLibraries, pack_libraries
 from torchmark.runner.cluster.protocol import (

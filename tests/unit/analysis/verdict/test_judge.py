@@ -14,7 +14,7 @@ from torchmark.analysis.verdict.judge import (
     is_instruction_change,
     judge,
 )
-from torchmark.model.comparison import FewLayouts
+from torchmark.model.caveats import FewLayouts
 from torchmark.model.judgement import (
     Cause,
     CountEvidence,

@@ -23,8 +23,8 @@ from torchmark.analysis.verdict.sequential import (
     sum_up,
     to_evidence,
 )
+from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
-from torchmark.model.selftest import Trial
 from torchmark.stats import intervals
 from torchmark.stats.layered import Layered, variance_of_centre
 

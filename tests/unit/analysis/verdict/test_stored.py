@@ -22,11 +22,10 @@ from torchmark.analysis.verdict.stored import (
 )
 from torchmark.callgrind.profiles import standardise
 from torchmark.model.case import Case
-from torchmark.model.comparison import FewRounds, Incomparable, LeftOut, ManyThreads, NotInTurns
+from torchmark.model.caveats import FewRounds, Incomparable, LeftOut, ManyThreads, NotInTurns
 from torchmark.model.judgement import CaseJudgement, Cause, Side, SideFailure, Spread, Verdict
-from torchmark.model.node import Node
 from torchmark.model.outcome import Result
-from torchmark.model.plan import Metric, Order, Sampling, Target
+from torchmark.model.plan import Metric, Node, Order, Sampling, Target
 from torchmark.model.run import Run
 
 OWN = Target()

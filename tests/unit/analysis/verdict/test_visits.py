@@ -18,16 +18,8 @@ from torchmark.analysis.verdict.visits import (
     doubt_visits,
     reduce_visit,
 )
-from torchmark.model.bout import SideBlocks, Visit
-from torchmark.model.comparison import (
-    Interrupted,
-    ManyThreads,
-    PageFaults,
-    SlowSpells,
-    TooLong,
-    TooShort,
-    WildPairs,
-)
+from torchmark.model.caveats import Interrupted, ManyThreads, PageFaults, SlowSpells, TooLong, TooShort, WildPairs
+from torchmark.model.job import SideBlocks, Visit
 
 seconds = st.floats(1e-8, 10.0)
 

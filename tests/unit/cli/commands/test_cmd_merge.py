@@ -9,8 +9,7 @@ from tests.in_process import Program
 from tests.made_shards import PLAN, carry_out, describe, load, run_shard, run_shards, run_whole, without_moments
 from tests.stored_runs import BEGAN, HOST
 from torchmark.analysis.estimate import pick_orders
-from torchmark.model.run import Source
-from torchmark.model.shard import Shard
+from torchmark.model.run import Shard, Source
 from torchmark.store.runs import open_store
 
 DIRTY = "its sources had changes that are in no commit: standard; bench_mine.py at 0000000000 with changes."

@@ -18,7 +18,7 @@ from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric, Order, Target
 from torchmark.model.run import Run
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.runs import open_store
 
 RAISED = Failure(FailureKind.RAISED, "AttributeError: 'Mine' object has no attribute 'add'")

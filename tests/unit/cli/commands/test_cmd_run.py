@@ -18,7 +18,7 @@ from tests.in_process import Program
 from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Order, Plan
 from torchmark.model.run import Run
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.store.runs import open_store
 
 SUITE = """

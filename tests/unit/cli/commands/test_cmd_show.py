@@ -10,9 +10,8 @@ from tests.made_contrasts import count_functions, run_of
 from tests.sample_runs import ADD
 from tests.stored_runs import BASELINE, TALLY, make_run
 from torchmark.cli.main import main
-from torchmark.model.node import Node
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Metric, Order
+from torchmark.model.plan import Metric, Node, Order
 from torchmark.store.runs import open_store
 
 

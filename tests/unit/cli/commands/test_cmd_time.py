@@ -17,8 +17,7 @@ from torchmark.cli.main import main
 from torchmark.cli.options import Seconds, ThreadCounts
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.snippet import Compiled
-from torchmark.model.times import Times
+from torchmark.model.task import Compiled, Times
 from torchmark.report.as_json import plain_times
 from torchmark.report.text.failures import tell_statements
 from torchmark.report.text.measurement import describe_groups

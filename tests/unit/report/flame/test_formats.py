@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from tests.checked_json import read_checked
 from tests.made_flames import BASE, HEAD, HOSTILE, MALLOC, RUN, make_stacks, stacks
-from torchmark.model.flame import Frame, FrameKind, Stacks
+from torchmark.model.costs import Frame, FrameKind, Stacks
 from torchmark.report.flame.formats import as_collapsed, as_speedscope
 
 WHOLE = {"type": "integer", "minimum": 0}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.made_flames import ADD, HOOK, LOOP, MALLOC, compared_flame, frames, plain_flame, texts
-from torchmark.model.flame import FlameUnit, Frame, FrameKind
+from torchmark.model.costs import FlameUnit, Frame, FrameKind
 from torchmark.report.flame.labels import (
     FAMILIES,
     LONGEST_LABEL,

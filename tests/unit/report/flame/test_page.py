@@ -31,7 +31,7 @@ from tests.made_flames import (
     unpack,
 )
 from torchmark.analysis.flames import grow, grow_difference, prune
-from torchmark.model.flame import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
+from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
 from torchmark.report.flame.labels import FAMILIES, SHADES, full_name, gauge_of, label_of, origin_of
 from torchmark.report.flame.page import (
     MOST_FUNCTIONS_ON_PAGE,

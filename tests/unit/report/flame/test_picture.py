@@ -12,7 +12,7 @@ from tests.made_flames import DEEP, compared_flame, flames, hostile_flame, make_
 from tests.pictures import Pixel, read_rows, read_size
 from torchmark.analysis.flames import count_frames, draw_one, grow
 from torchmark.errors import SetupError
-from torchmark.model.flame import Flame, Frame
+from torchmark.model.costs import Flame, Frame
 from torchmark.report.flame import picture
 from torchmark.report.flame.page import round_to_runs
 from torchmark.report.flame.picture import MOST_PIXELS, WIDTH, compose, lay_out, open_renderer, render_png

@@ -8,7 +8,7 @@ import io
 import json
 
 from tests.sample_runs import ADD, WALL, only, sample_run, times
-from torchmark.model.node import Node
+from torchmark.model.plan import Node
 from torchmark.model.run import Run
 from torchmark.report.formats.entries import list_entries
 from torchmark.report.formats.programs import write_google, write_pyperf, write_pytest_benchmark

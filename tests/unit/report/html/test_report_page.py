@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.made_dossiers import HOSTILE, make_dossier, make_entry, make_flame, make_hostile, make_many, make_small
 from tests.made_judgements import make_judgement, make_time, random_judgements
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.dossier import Drawing, ReportData, ReportEntry, Section
 from torchmark.model.judgement import CaseJudgement, LayoutVisits
+from torchmark.model.report_data import Drawing, ReportData, ReportEntry, Section
 from torchmark.report.html.report_page import render_report
 
 VOID = {"meta", "input", "br", "img", "link"}

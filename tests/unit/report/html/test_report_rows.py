@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.made_dossiers import make_entry, make_failed, make_small
 from tests.made_judgements import make_judgement, make_time
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.dossier import ReportEntry
 from torchmark.model.plan import Sampling
+from torchmark.model.report_data import ReportEntry
 from torchmark.report.html.report_details import list_numbers
 from torchmark.report.html.report_page import word_method
 from torchmark.report.html.report_rows import (

@@ -6,9 +6,8 @@ import dataclasses
 
 from tests.made_dossiers import BASE, HEAD, make_dossier, make_entry
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.caveat import Drift, OtherInstructionSet
-from torchmark.model.comparison import LayoutSensitive, NotInTurns
-from torchmark.model.dossier import ReportEntry
+from torchmark.model.caveats import Drift, LayoutSensitive, NotInTurns, OtherInstructionSet
+from torchmark.model.report_data import ReportEntry
 from torchmark.report.html.report_story import EntryStatus, find_common, find_status, list_doubts, sum_up_doubts
 
 A, B = make_case("a"), make_case("b")

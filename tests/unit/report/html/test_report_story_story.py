@@ -9,9 +9,9 @@ import pytest
 from tests.made_dossiers import make_dossier, make_entry, make_failed, make_small
 from tests.made_judgements import make_judgement, make_time
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.dossier import ReportEntry
 from torchmark.model.judgement import StageChange, Verdict
 from torchmark.model.plan import Metric
+from torchmark.model.report_data import ReportEntry
 from torchmark.report.html.report_story import (
     EntryStatus,
     find_status,

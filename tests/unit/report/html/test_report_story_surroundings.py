@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.made_dossiers import BASE
-from torchmark.model.dossier import ReportSide
-from torchmark.model.node import Node, NodeKind
+from torchmark.model.plan import Node, NodeKind
+from torchmark.model.report_data import ReportSide
 from torchmark.report.html.report_story import list_facts
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drawings import SVG, Drawing
-from torchmark.model.summary import Interval
+from torchmark.model.task import Interval
 from torchmark.report.plots.samples import FEW, Strip, draw_distribution_grid, draw_distributions
 
 MANY = [1e-6 * (1 + 0.001 * i) for i in range(40)]

@@ -6,7 +6,7 @@ import json
 from tests.made_contrasts import evidence, grown, judgement
 from tests.sample_runs import ADD, FAILING
 from torchmark.analysis.verdict.stored import Contrast
-from torchmark.model.comparison import Incomparable
+from torchmark.model.caveats import Incomparable
 from torchmark.model.judgement import Verdict
 from torchmark.report.as_json import plain_contrast
 from torchmark.report.text.gate import MOST_NAMES, explain_judgements, tell_refusal, tell_unpaired

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.made_judgements import fail, make_count, make_judgement, make_time, random_judgements
-from torchmark.model.comparison import LayoutSensitive
+from torchmark.model.caveats import LayoutSensitive
 from torchmark.model.judgement import CaseJudgement, Side
 from torchmark.report.text.gate import MOST_ROWS, summarise_markdown
 from torchmark.report.text.grid import escape_markdown

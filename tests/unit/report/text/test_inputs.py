@@ -8,9 +8,8 @@ import pytest
 
 from torchmark import UnaryOpSparseFuzzer
 from torchmark.fuzz.fuzzer import outline
-from torchmark.model.inputs import FuzzedInput
+from torchmark.model.inputs import Condition, FuzzedInput, Relation, Rule, RuleSearch, Value
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.rule import Condition, Relation, Rule, RuleSearch, Value
 from torchmark.report.text.inputs import (
     InputAdvance,
     name_statement,

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from tests.made_judgements import CRASHED, DOUBTS, fail, make_count, make_judgement, make_time, random_judgements
 from tests.made_summaries import make_case
 from torchmark.model.case import AutogradMode
-from torchmark.model.comparison import ComparisonCaveat, Incomparable, LayoutSensitive, SlowSpells, Unmatched
+from torchmark.model.caveats import ComparisonCaveat, Incomparable, LayoutSensitive, SlowSpells, Unmatched
 from torchmark.model.judgement import CaseJudgement, Cause, Side, Verdict
 from torchmark.report.text.judgements import (
     close,

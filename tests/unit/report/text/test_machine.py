@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from torchmark.analysis.verdict.sequential import sum_up
+from torchmark.model.environment import Finding, FindingStatus, Machine
+from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
-from torchmark.model.machine import Finding, FindingStatus, Machine
-from torchmark.model.selftest import Trial
 from torchmark.report.text.machine import plain_findings, plain_selftest, print_findings, render_selftest
 
 FINDINGS = (

@@ -8,7 +8,7 @@ import pytest
 
 from torchmark import Measurement, TaskSpec
 from torchmark.analysis.summarise import rank
-from torchmark.model.summary import Interval
+from torchmark.model.task import Interval
 from torchmark.report.text.measurement import TimedRow, conclude, name_rows, render_standings
 from torchmark.report.text.terminal import measure
 

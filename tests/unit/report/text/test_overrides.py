@@ -20,10 +20,10 @@ from tests.made_overrides import (
 from tests.made_summaries import make_case, make_summary, make_wall
 from torchmark.analysis.overrides import OverrideRow, find_overheads, hold_to_expectations
 from torchmark.callgrind.profiles import standardise
-from torchmark.model.caveat import FewSamples
+from torchmark.model.caveats import FewSamples
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric
-from torchmark.model.summary import CaseSummary
+from torchmark.model.run import CaseSummary
 from torchmark.report.text.overrides import (
     list_classic_lines,
     render_overrides,

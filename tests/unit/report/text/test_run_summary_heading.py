@@ -10,7 +10,7 @@ from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Plan
 from torchmark.model.run import Host, Run, RunInfo, Source
-from torchmark.model.times import Times
+from torchmark.model.task import Times
 from torchmark.report.text.run_summary import describe_run
 
 INFO = RunInfo(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.made_contrasts import COUNTED
 from tests.sample_runs import ADD, COUNT, only, tally
-from torchmark.model.node import Node, NodeKind
+from torchmark.model.plan import Node, NodeKind
 from torchmark.model.run import Run
 from torchmark.report.text.run_summary import describe_run, tell_nodes, word_kinds, word_nodes
 

@@ -10,13 +10,11 @@ from rich.cells import cell_len
 
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.case import AutogradMode, RuntimeMode
-from torchmark.model.caveat import Drift, FewSamples, OtherInstructionSet, OtherPlaces, SeveralThreads, Variation
-from torchmark.model.compiling import CompileCosts, FirstCall
-from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.caveats import Drift, FewSamples, OtherInstructionSet, OtherPlaces, SeveralThreads, Variation
+from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall
 from torchmark.model.plan import Metric, Plan, Sampling, Target
-from torchmark.model.summary import CaseSummary
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.run import CaseSummary
+from torchmark.model.task import Language, Times
 from torchmark.report.text.failures import list_failures
 from torchmark.report.text.run_table import describe_compile_costs, fill_cells, make_rows, render_results
 

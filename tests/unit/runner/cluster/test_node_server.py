@@ -17,15 +17,12 @@ from tests.strangers import give_away
 from torchmark import __version__
 from torchmark.errors import SetupError, WorkerError
 from torchmark.model.costs import Tally
-from torchmark.model.environment import Environment
+from torchmark.model.environment import Environment, Sdk
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.model.sdk import Sdk
-from torchmark.model.snippet import Compiled, Snippet
-from torchmark.model.task import Language
-from torchmark.model.times import Times
+from torchmark.model.task import Compiled, Language, Snippet, Times
 from torchmark.runner.cluster import libraries
 from torchmark.runner.cluster import node_server as node_server_module
 from torchmark.runner.cluster.backend import make_run_setup, open_ray
@@ -55,7 +52,7 @@ from torchmark.runner.cluster.protocol import (
     Surveyed,
 )
 from torchmark.runner.lab import Prepared
-from torchmark.wire import messages
+from torchmark.worker import protocol
 
 SDK = Sdk(
     python="python",
@@ -88,7 +85,7 @@ class PretendedWorker:
 
     def run(self, job: RaceJob, payload: bytes, timeout_s: float) -> Any:
         self.lab.log.append(f"race {job.stmts} {timeout_s}")
-        return SimpleNamespace(message=messages.Raced((1,) * len(job.stmts), ((0.5,),) * len(job.stmts)))
+        return SimpleNamespace(message=protocol.Raced((1,) * len(job.stmts), ((0.5,),) * len(job.stmts)))
 
 
 class PretendedLab:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.model.environment import Environment
-from torchmark.model.node import Node
+from torchmark.model.plan import Node
 from torchmark.runner.cluster.protocol import (
     PATIENCE_S,
     Admission,

@@ -1,0 +1,232 @@
+"""Times a pair of processes in turns, from inside one of them."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import resource
+import socket
+import time
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from torchmark.measure.clock import choose_clock, choose_native_clock
+from torchmark.measure.compiled import CompiledTimer
+from torchmark.measure.snippet import SnippetTimer, run_setup
+from torchmark.measure.steps import Steps
+from torchmark.model.job import GaugeJob, PairJob
+from torchmark.model.outcome import FailureKind
+from torchmark.worker.protocol import Failed, Gauged, PairTimed
+from torchmark.worker.time_jobs import make_timer
+
+# A block has to last that long for its length to be told from the clock's own steps and from interrupts.
+LONG_ENOUGH_S = 20e-6
+# The shortest of so many blocks: an interrupt makes a block longer, never shorter.
+ATTEMPTS = 5
+# After this the size of a block is looked for in steps; aimed a little above, to be reached in spite of noise.
+LARGEST_STEP = 10
+MARGIN = 1.2
+MOST_RUNS = 10_000_000
+# The first runs load, allocate and optimise what later ones find (TorchScript takes two runs for that).
+FIRST_RUNS = 3
+
+# After a fork the heap is full of holes and of pages that are still shared, and statements run slower until both are
+# used up. So blocks run until some in a row use no new page, for so long at most and so often at the most.
+CALM_BLOCKS = 3
+SETTLING_S = 0.01
+SETTLING_BLOCKS = 100
+
+TURN = b"."
+
+
+class PartnerGone(Exception):
+    """The other side has ended, for a reason that it will tell itself."""
+
+
+class PartnerConnection:
+    """This side's end of the connection to the other."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+
+    def meet(self) -> None:
+        """Wait until both are ready."""
+        self.hand_over()
+        self.wait()
+
+    def hand_over(self) -> None:
+        """It is the other side's turn."""
+        try:
+            self._end.sendall(TURN)
+        except OSError as error:
+            raise PartnerGone from error
+
+    def wait(self) -> None:
+        """Until it is this side's turn."""
+        try:
+            turn = self._end.recv(1)
+        except OSError as error:
+            # It had not read all that was sent to it.
+            raise PartnerGone from error
+        if not turn:
+            raise PartnerGone
+
+
+class TimedBlocks:
+    """What is known of each timed block of one side."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.faults: list[int] = []
+        self.switches: list[int] = []
+
+    def note(self, seconds: float, before: tuple[int, int], after: tuple[int, int]) -> None:
+        """One block."""
+        self.times.append(seconds)
+        self.faults.append(after[0] - before[0])
+        self.switches.append(after[1] - before[1])
+
+
+def gauge(job: GaugeJob, namespace: dict[str, Any]) -> Gauged:
+    """Carry the job out."""
+    pin(job.cores)
+    began = time.perf_counter()
+    return _make_engine(job, namespace).follow(_gauge(began))
+
+
+def _gauge(began: float) -> Steps[Gauged]:
+    yield 1
+    setup_s = time.perf_counter() - began
+    yield FIRST_RUNS
+    number = 1
+    while True:
+        shortest = float("inf")
+        for _ in range(ATTEMPTS):
+            shortest = min(shortest, (yield number))
+            if shortest > LONG_ENOUGH_S * LARGEST_STEP:
+                # Long enough by far; what takes seconds is not run five times.
+                break
+        if shortest >= LONG_ENOUGH_S or number >= MOST_RUNS:
+            return Gauged(shortest / number, setup_s)
+        fitting = int(MARGIN * number * LONG_ENOUGH_S / max(shortest, 1e-9))
+        number = max(number + 1, min(LARGEST_STEP * number, fitting))
+
+
+def time_pair(job: PairJob, namespace: dict[str, Any], end: socket.socket | None) -> PairTimed | Failed:
+    """Carry the job out; `end` is that of the connection to the other process, where there is one."""
+    allowed = list_allowed()
+    pin(job.cores)
+    try:
+        if job.partner is not None:
+            return _time_pair_here(job, job.partner, namespace)
+        assert end is not None
+        return _answer((_make_engine(job, namespace).follow(take_part(job, PartnerConnection(end))),))
+    except PartnerGone:
+        return Failed(FailureKind.NO_RESULT.value, "The other side ended before the comparison did.", None)
+    finally:
+        # Giving its memory back takes a process some milliseconds: both sides can do that at once, on different cores.
+        pin(allowed)
+
+
+def take_part(job: PairJob, turns: PartnerConnection) -> Steps[TimedBlocks]:
+    """One side's blocks, each when it is its turn."""
+    blocks = TimedBlocks()
+    yield FIRST_RUNS
+    yield from settle(job.number)
+    turns.meet()
+    sides = list_turns(job.firsts)
+    for i, side in enumerate(sides):
+        if side != job.side:
+            continue
+        if i and sides[i - 1] != side:
+            turns.wait()
+        # Another process has filled the caches meanwhile.
+        yield job.warm
+        before = read_disturbances()
+        seconds = yield job.number
+        blocks.note(seconds, before, read_disturbances())
+        if i + 1 < len(sides) and sides[i + 1] != side:
+            turns.hand_over()
+    return blocks
+
+
+def list_turns(firsts: Sequence[int]) -> list[int]:
+    """Whose turn it is, block after block.
+
+    >>> list_turns([0, 1])
+    [0, 1, 1, 0]
+    """
+    return [side for first in firsts for side in (first, 1 - first)]
+
+
+def settle(number: int) -> Steps[None]:
+    """Run blocks until the heap has come to rest."""
+    calm, end = 0, time.perf_counter() + SETTLING_S
+    for _ in range(SETTLING_BLOCKS):
+        faults, _ = read_disturbances()
+        yield number
+        calm = calm + 1 if read_disturbances()[0] == faults else 0
+        if calm == CALM_BLOCKS or time.perf_counter() > end:
+            return
+
+
+def _time_pair_here(job: PairJob, partner: str, namespace: dict[str, Any]) -> PairTimed:
+    """Both statements in this process, after one setup, on the same variables."""
+    with contextlib.ExitStack() as stack:
+        # As while a statement runs, and as there the setup may switch it on.
+        stack.callback(gc.enable if gc.isenabled() else gc.disable)
+        gc.disable()
+        # Functions of the setup need their source while statements call them.
+        _source = run_setup(job.setup, namespace)
+        clock, collecting = choose_clock(), gc.isenabled()
+        timers = []
+        for position, stmt in enumerate((job.stmt, partner), start=1):
+            timers.append(make_timer(stmt, f"<stmt {position}>", clock, namespace, collecting=collecting))
+            stack.enter_context(timers[-1].one_setup())
+        for timer in timers:
+            timer.follow(_warm_up(job.number))
+        sides = (TimedBlocks(), TimedBlocks())
+        for side in list_turns(job.firsts):
+            timers[side].timeit(job.warm)
+            before = read_disturbances()
+            seconds = timers[side].timeit(job.number)
+            sides[side].note(seconds, before, read_disturbances())
+    return _answer(sides)
+
+
+def _warm_up(number: int) -> Steps[None]:
+    yield FIRST_RUNS
+    yield from settle(number)
+
+
+def _answer(sides: Sequence[TimedBlocks]) -> PairTimed:
+    return PairTimed(
+        tuple(tuple(side.times) for side in sides),
+        tuple(tuple(side.faults) for side in sides),
+        tuple(tuple(side.switches) for side in sides),
+    )
+
+
+def _make_engine(job: GaugeJob | PairJob, namespace: dict[str, Any]) -> SnippetTimer | CompiledTimer:
+    if job.compiled is not None:
+        return CompiledTimer(job.compiled, choose_native_clock())
+    return SnippetTimer(job.stmt, job.setup, choose_clock(), namespace)
+
+
+def read_disturbances() -> tuple[int, int]:
+    """Pages that this thread was the first to use, and how often the core was taken from it."""
+    usage = resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF))
+    return usage.ru_minflt, usage.ru_nivcsw
+
+
+def pin(cores: Collection[int]) -> None:
+    """Run on these cores only, where the system allows that."""
+    if cores and hasattr(os, "sched_setaffinity"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cores)
+
+
+def list_allowed() -> Collection[int]:
+    """The cores that this process may run on; none where the system does not tell."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()

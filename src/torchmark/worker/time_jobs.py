@@ -1,0 +1,204 @@
+"""Times one statement, or several in turns, in a child of the zygote."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torchmark.measure import steps
+from torchmark.measure.clock import choose_clock, choose_native_clock
+from torchmark.measure.compiled import CompiledTimer
+from torchmark.measure.dynamo import Watch
+from torchmark.measure.snippet import Clock, SnippetTimer, run_setup, warned_already
+from torchmark.measure.source import STMT_NAME
+from torchmark.measure.steps import (
+    BLOCKS_OF_FIXED_SIZE,
+    Engine,
+    Steps,
+    adaptive,
+    blocked_within,
+    carry_out,
+    fixed,
+    flatten,
+    repeated,
+)
+from torchmark.model.job import RaceJob, TimeJob
+from torchmark.model.outcome import FailureKind
+from torchmark.model.task import Times
+from torchmark.worker.protocol import Failed, Raced, Timed
+
+# Before the compiler is watched. The first run compiles; the second may be the first with some inputs that are new.
+WATCHED_WARM_UP_RUNS = 3
+
+
+def measure_time(job: TimeJob, namespace: dict[str, Any]) -> Timed | Failed:
+    """Carry the job out."""
+    steps = choose_steps(job)
+    if job.compiled is None:
+        engine = SnippetTimer(job.stmt, job.setup, choose_clock(), namespace)
+        outcome = engine.follow(_watched(steps)) if job.watch_compiler else carry_out(engine, steps)
+        if isinstance(outcome, str):
+            return Failed(FailureKind.RECOMPILED.value, outcome, None)
+        return Timed(outcome.number_per_run, outcome.raw_times, outcome.overhead_s)
+    timer = CompiledTimer(job.compiled, choose_native_clock())
+    times = carry_out(timer, steps)
+    return Timed(times.number_per_run, times.raw_times, times.overhead_s, timer.optimised_away)
+
+
+def _watched(steps: Steps[Times]) -> Steps[Times | str]:
+    """The same after a warm-up and with one setup for all, or what `torch.compile` has compiled meanwhile."""
+    yield WATCHED_WARM_UP_RUNS
+    watch = Watch()
+    times = yield from flatten(steps)
+    return watch.find_compiling() or times
+
+
+def choose_steps(job: TimeJob) -> Steps[Times]:
+    """What to measure, as the job asks for it."""
+    if job.number is not None and job.blocks is not None:
+        return fixed(job.blocks, job.number)
+    if job.number is not None:
+        return repeated(BLOCKS_OF_FIXED_SIZE, job.number)
+    if job.threshold is not None:
+        return adaptive(job.threshold, job.min_run_time_s, job.max_run_time_s, None)
+    return blocked_within(job.min_run_time_s, job.max_run_time_s, None, time.perf_counter)
+
+
+# With fewer there is no interval of a median with a confidence of 95 %.
+FEWEST_ROUNDS = 6
+# Those are run even if there is no time left for them, unless they alone take this many times the time there is.
+TOO_SLOW = 3.0
+# As many blocks are to fit into the time that a statement is to run for: the fewest rounds, and some more, because
+# blocks become a little longer than they need to be.
+BLOCKS_TO_FIT = 8
+# The first run loads and allocates what later ones find, and the first two of TorchScript serve to optimise it.
+WARM_UP_RUNS = 3
+# The share of all time that warming up may take; then it ends after the run that it is at.
+WARM_UP_SHARE = 0.1
+# The order of statements is the same whenever a job is done again.
+ORDER_SEED = 0
+# What tracebacks call the code that makes an input.
+INPUT_NAME = "<input>"
+
+Now = Callable[[], float]
+
+
+@dataclasses.dataclass(frozen=True)
+class RaceBudget:
+    """How long each statement is to run, and how long all of it may take."""
+
+    min_run_time_s: float
+    max_run_time_s: float
+    threshold: float | None = None
+    number: int | None = None
+
+    def is_spent(
+        self, totals: Sequence[float], rounds: int, elapsed_s: float, round_s: float, *, steady: bool = True
+    ) -> bool:
+        """Whether to stop after so many rounds, with what each statement has run for, if a round takes `round_s`."""
+        if self.number is not None:
+            return rounds >= BLOCKS_OF_FIXED_SIZE
+        fits = elapsed_s + round_s <= self.max_run_time_s
+        if rounds < FEWEST_ROUNDS:
+            return not fits and FEWEST_ROUNDS * round_s > TOO_SLOW * self.max_run_time_s
+        return not fits or (steady and all(total >= self.min_run_time_s for total in totals))
+
+
+def race(job: RaceJob, namespace: dict[str, Any]) -> Raced:
+    """Carry the job out."""
+    with contextlib.ExitStack() as stack:
+        # As while a statement runs, and as there the setup may switch it on.
+        stack.callback(gc.enable if gc.isenabled() else gc.disable)
+        gc.disable()
+        # Functions of the setup need their source while statements call them.
+        _sources = run_setup(job.making, namespace, INPUT_NAME), run_setup(job.setup, namespace)
+        clock, collecting = choose_clock(), gc.isenabled()
+        timers = []
+        for position, stmt in enumerate(job.stmts, start=1):
+            name = f"<stmt {position}>" if len(job.stmts) > 1 else STMT_NAME
+            timers.append(make_timer(stmt, name, clock, namespace, collecting=collecting))
+            stack.enter_context(timers[-1].one_setup())
+        budget = RaceBudget(job.min_run_time_s, job.max_run_time_s, job.threshold, job.number)
+        return take_turns(timers, budget, time.perf_counter)
+
+
+def make_timer(stmt: str, name: str, clock: Clock, namespace: dict[str, Any], *, collecting: bool) -> SnippetTimer:
+    """A timer of a statement whose globals are `namespace`.
+
+    Globals that it assigns are locals of its own with the same values to begin with: `x += 1` finds an x, and what the
+    name stands for afterwards is no business of other statements.
+    """
+    timer = SnippetTimer(stmt, "pass", clock, namespace, name)
+    assigned = [local for local in (*timer.code.co_varnames, *timer.code.co_cellvars) if local in namespace]
+    # By way of the module: a name of the user's may be `globals`.
+    lines = [f"{local} = __import__('builtins').globals()[{local!r}]" for local in assigned]
+    if collecting:
+        lines.insert(0, "__import__('gc').enable()")
+    if not lines:
+        return timer
+    with warned_already():
+        return SnippetTimer(stmt, "\n".join(lines), clock, namespace, name)
+
+
+def take_turns(engines: Sequence[Engine], budget: RaceBudget, now: Now) -> Raced:
+    """Choose block sizes, then time one block of each in every round until the budget is spent by the clock `now`."""
+    start = now()
+    numbers = choose_numbers(engines, budget, now)
+    times: list[list[float]] = [[] for _ in engines]
+    totals = [0.0 for _ in engines]
+    watches = [steps.SteadyEnough(number, budget.threshold or math.inf) for number in numbers]
+    steady = [False for _ in engines]
+    order = list(range(len(engines)))
+    chance = random.Random(ORDER_SEED)
+    first_round, rounds, spent = now(), 0, False
+    while not spent:
+        chance.shuffle(order)
+        for i in order:
+            t = carry_out(engines[i], steps.time_block(numbers[i]))
+            times[i].append(t)
+            totals[i] += t
+            steady[i] = watches[i](t)
+        rounds += 1
+        end = now()
+        spent = budget.is_spent(totals, rounds, end - start, (end - first_round) / rounds, steady=all(steady))
+    return Raced(numbers, tuple(tuple(series) for series in times))
+
+
+def choose_numbers(engines: Sequence[Engine], budget: RaceBudget, now: Now) -> tuple[int, ...]:
+    """How many runs make a block of each.
+
+    For each there is an even part of half of the time. One that follows slow ones still has the time that it is to run
+    for: a block that is too short for the clock tells nothing.
+    """
+    share = budget.max_run_time_s / max(len(engines), 1)
+    search_s = max(share / 2, min(budget.min_run_time_s, budget.max_run_time_s))
+    numbers = []
+    for engine in engines:
+        _warm_up(engine, share * WARM_UP_SHARE, now)
+        if budget.number is not None:
+            numbers.append(budget.number)
+            continue
+        time_left = count_down(search_s, now)
+        search = steps.fitted_block_size(budget.min_run_time_s / BLOCKS_TO_FIT, time_left)
+        numbers.append(carry_out(engine, search).number)
+    return tuple(numbers)
+
+
+def count_down(seconds: float, now: Now) -> Now:
+    """What is left of so many seconds from now on."""
+    end = now() + seconds
+    return lambda: end - now()
+
+
+def _warm_up(engine: Engine, at_most_s: float, now: Now) -> None:
+    time_left = count_down(at_most_s, now)
+    for _ in range(WARM_UP_RUNS):
+        engine.timeit(1)
+        if time_left() <= 0:
+            break
