@@ -256,8 +256,8 @@ def make_machine(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(command, "_help_option", None)
     patch.setattr("torchmark.api.runs.describe_host", lambda environ: HOST)
     patch.setattr("torchmark.api.report_data.describe_host", lambda environ: HOST)
-    patch.setattr("torchmark.api.resuming.read_cpu_model", lambda root: HOST.cpu_model)
-    patch.setattr("torchmark.cli.commands.cmd_selftest.read_cpu_model", lambda root: HOST.cpu_model)
+    patch.setattr("torchmark.api.resume.read_cpu_model", lambda root: HOST.cpu_model)
+    patch.setattr("torchmark.api.selftest.read_cpu_model", lambda root: HOST.cpu_model)
     patch.setattr("torchmark.cli.ab_options.check_interpreters", lambda *pythons: None)
     patch.setattr("torchmark.cli.commands.cmd_run.choose_cores", lambda cores: [0, 1])
     patch.setattr("torchmark.cli.commands.cmd_ab.choose_cores", lambda cores: [0, 1])
@@ -1171,11 +1171,11 @@ def _selftest(stage: Stage) -> None:
         *[Trial(5e-8, Verdict.SLOWER, 0.05, 0.75)] * 4,
     ]
     for name, value in (
-        ("torchmark.cli.commands.cmd_selftest.PairedWorkers", lambda *_, **__: NoArena()),
+        ("torchmark.api.selftest.PairedWorkers", lambda *_, **__: NoArena()),
         ("torchmark.cli.commands.cmd_selftest.claim_machine", lambda *_: None),
-        ("torchmark.cli.commands.cmd_selftest.gauge_statement", lambda arena: 1e-6),
-        ("torchmark.cli.commands.cmd_selftest.choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),
-        ("torchmark.cli.commands.cmd_selftest.run_trials", lambda *_: iter(trials)),
+        ("torchmark.api.selftest.gauge_statement", lambda arena: 1e-6),
+        ("torchmark.api.selftest.choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),
+        ("torchmark.api.selftest.run_trials", lambda *_: iter(trials)),
     ):
         stage.patch.setattr(name, value)
     for columns in WIDTHS:

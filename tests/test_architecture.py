@@ -7,7 +7,8 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,19 @@ UNTELLING = {"util", "utils", "common", "helpers", "misc", "base", "manager", "d
 # Import paths of torch.utils.benchmark, kept for its users' scripts.
 KEPT_FOR_COMPATIBILITY = {"utils", "utils/common.py"}
 
+MOST_MODULES = 250
+MOST_MODULES_IN_A_FOLDER = 25
+MOST_LINES_OF_A_COMMAND = 150
+MOST_POSITIONAL = 4
+# What measures, judges or writes the store. A command calls one function of `api` or `compare` that does.
+NOT_FOR_COMMANDS = {
+    *(f"torchmark.runner.{name}" for name in ("jobs", "lab", "link", "local", "paired_workers", "worker.Worker")),
+    *(f"torchmark.analysis.verdict.{name}" for name in ("judge", "sequential", "visits")),
+    *(f"torchmark.store.{name}" for name in ("database", "ledger.write_entry", "rows", "store_file")),
+    "torchmark.compare.experiment",
+    "torchmark.worker",
+}
+
 
 @functools.cache
 def parse(path: Path) -> ast.Module:
@@ -127,11 +141,15 @@ def room(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(parse(path)):
+    return imported(parse(path))
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
+            assert node.level == 0, "relative import"
             assert node.module
             # `from torchmark.measure import blocks` names a module; `from torchmark import Timer` names the package.
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -274,3 +292,172 @@ def test_the_projects_files_speak_of_the_project_alone() -> None:
         text = (root / name).read_text(errors="replace").lower()
         for word in ("../shared", "defects.md", "reference.md", "measuring.md", "guide.md", "/work/"):
             assert word not in text, f"{name} mentions {word}"
+
+
+def list_too_many(names: Collection[str], most: int) -> list[str]:
+    return [f"{len(names)} modules, of {most}"] if len(names) > most else []
+
+
+def list_full_folders(paths: Iterable[Path], most: int) -> list[str]:
+    return [f"{folder}: {n} modules" for folder, n in Counter(path.parent for path in paths).items() if n > most]
+
+
+def list_gerunds(paths: Iterable[Path]) -> list[str]:
+    return [str(path) for path in paths if re.fullmatch(r"_*[a-z]+ing", path.stem)]
+
+
+def list_doubled_classes(trees: Mapping[Path, ast.Module]) -> list[str]:
+    homes = defaultdict(set)
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].add(str(path))
+    return [f"{name}: {sorted(paths)}" for name, paths in homes.items() if len(paths) > 1]
+
+
+def count_fields(trees: Mapping[Path, ast.Module]) -> dict[str, int]:
+    """Our dataclasses, and how many fields each has of its own."""
+    return {
+        node.name: sum(isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.dump(part) for part in node.body)
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(mark) for mark in node.decorator_list)
+    }
+
+
+def list_long_positional_calls(trees: Mapping[Path, ast.Module], most: int) -> list[str]:
+    """A starred argument stands for all fields there are: nobody sees how many it fills."""
+    ours = count_fields(trees)
+    return [
+        f"{path}:{node.lineno}: {node.func.id}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ours
+        if len(node.args) > most or (ours[node.func.id] > most and any(isinstance(a, ast.Starred) for a in node.args))
+    ]
+
+
+def list_long_commands(texts: Mapping[Path, str], most: int) -> list[str]:
+    return [str(path) for path, text in texts.items() if len(text.splitlines()) > most]
+
+
+def list_working_commands(trees: Mapping[Path, ast.Module]) -> list[str]:
+    """Commands that measure, judge or store by themselves."""
+    return [
+        f"{path}: {name}"
+        for path, tree in trees.items()
+        for name in imported(tree)
+        if any(name == module or name.startswith(f"{module}.") for module in NOT_FOR_COMMANDS)
+    ]
+
+
+def of_commands(path: Path) -> bool:
+    return path.parent == SOURCE / "cli" / "commands"
+
+
+TREES = {path.relative_to(SOURCE): parse(path) for path in FILES}
+COMMAND_TREES = {path.relative_to(SOURCE): parse(path) for path in FILES if of_commands(path)}
+COMMAND_TEXTS = {path.relative_to(SOURCE): path.read_text() for path in FILES if of_commands(path)}
+
+
+def test_there_are_not_too_many_modules() -> None:
+    assert not list_too_many([str(path) for path in FILES], MOST_MODULES)
+
+
+def test_no_folder_is_too_full() -> None:
+    assert not list_full_folders(TREES, MOST_MODULES_IN_A_FOLDER)
+
+
+def test_no_module_is_named_by_a_bare_gerund() -> None:
+    assert not list_gerunds(TREES)
+
+
+def test_no_class_name_is_in_two_modules() -> None:
+    assert not list_doubled_classes(TREES)
+
+
+def test_dataclasses_of_many_fields_are_built_with_keywords() -> None:
+    assert not list_long_positional_calls(TREES, MOST_POSITIONAL)
+
+
+def test_commands_fit_on_a_screen_or_two() -> None:
+    assert COMMAND_TEXTS
+    assert not list_long_commands(COMMAND_TEXTS, MOST_LINES_OF_A_COMMAND)
+
+
+def test_commands_neither_measure_nor_judge_nor_store() -> None:
+    assert not list_working_commands(COMMAND_TREES)
+
+
+A_VALUE = (
+    "@dataclasses.dataclass(frozen=True)\nclass Value:\n    a: int\n    b: int\n    c: int\n    d: int\n    e: int\n"
+)
+
+
+def plant(**sources: str) -> dict[Path, ast.Module]:
+    return {Path(f"room/{name}.py"): ast.parse(source) for name, source in sources.items()}
+
+
+@pytest.mark.parametrize(
+    ("innocent", "offender"),
+    [
+        pytest.param(
+            list_too_many([f"m{i}" for i in range(MOST_MODULES)], MOST_MODULES),
+            list_too_many([f"m{i}" for i in range(MOST_MODULES + 1)], MOST_MODULES),
+            id="too many modules",
+        ),
+        pytest.param(
+            list_full_folders([Path(f"room/m{i}.py") for i in range(25)] + [Path("room/family/m.py")], 25),
+            list_full_folders([Path(f"room/m{i}.py") for i in range(26)], 25),
+            id="a full folder",
+        ),
+        pytest.param(
+            list_gerunds([Path("room/timing_table.py"), Path("room/string_views.py"), Path("room/warm_up.py")]),
+            list_gerunds([Path("room/timing.py")]),
+            id="a gerund",
+        ),
+        pytest.param(
+            list_gerunds([Path("room/__init__.py")]),
+            list_gerunds([Path("room/_telling.py")]),
+            id="a private gerund",
+        ),
+        pytest.param(
+            list_doubled_classes(plant(one="class Entry: ...", two="class _Entry: ...")),
+            list_doubled_classes(plant(one="class Entry: ...", two="def f():\n    class Entry: ...")),
+            id="a class name twice",
+        ),
+        pytest.param(
+            list_long_positional_calls(plant(one=A_VALUE, two="Value(1, 2, 3, 4, e=5); other(1, 2, 3, 4, 5)"), 4),
+            list_long_positional_calls(plant(one=A_VALUE, two="Value(1, 2, 3, 4, 5)"), 4),
+            id="five fields by position",
+        ),
+        pytest.param(
+            list_long_positional_calls(plant(one=A_VALUE, two="Value(**fields)"), 4),
+            list_long_positional_calls(plant(one=A_VALUE, two="Value(*fields)"), 4),
+            id="fields that nobody sees",
+        ),
+        pytest.param(
+            list_long_commands({Path("cmd_a.py"): "x\n" * 150}, 150),
+            list_long_commands({Path("cmd_a.py"): "x\n" * 151}, 150),
+            id="a long command",
+        ),
+        pytest.param(
+            list_working_commands(plant(cmd_a="from torchmark.api.runs import RunTask, execute")),
+            list_working_commands(plant(cmd_a="from torchmark.runner.lab import Lab")),
+            id="a command that measures",
+        ),
+        pytest.param(
+            list_working_commands(plant(cmd_a="from torchmark.analysis.verdict.stored import compare_stored")),
+            list_working_commands(plant(cmd_a="from torchmark.analysis.verdict import judge")),
+            id="a command that judges",
+        ),
+        pytest.param(
+            list_working_commands(plant(cmd_a="from torchmark.store.runs import open_runs")),
+            list_working_commands(plant(cmd_a="import torchmark.store.rows")),
+            id="a command that stores",
+        ),
+    ],
+)
+def test_a_planted_offender_is_found(innocent: list[str], offender: list[str]) -> None:
+    assert not innocent
+    assert offender

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import signal
@@ -17,6 +18,7 @@ import torchmark
 from tests.in_process import Program
 from tests.shared_workers import DEBIAN
 from tests.victims import wait_for
+from torchmark.api import selftest
 from torchmark.cli.commands import cmd_selftest
 from torchmark.model.judgement import Verdict
 from torchmark.store.ledger import read_selftest
@@ -209,8 +211,8 @@ def test_the_self_test_is_kept_for_the_floor(
     program: Program, folder: Path, own_stub: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHMARK_CACHE", str(folder / "cache"))
-    for name, value in (("QUICK_NULLS", 2), ("QUICK_TRIALS", 1), ("QUICK_SIZES_S", (1e-6,)), ("QUICK_TRIALS_S", 0.0)):
-        monkeypatch.setattr(cmd_selftest, name, value)
+    short = dataclasses.replace(selftest.QUICK, nulls=2, trials=1, sizes_s=(1e-6,), at_most_s=0.0)
+    monkeypatch.setattr(cmd_selftest, "QUICK", short)
     done = program("selftest", "--quick", "-q", "--json", "out.json")
     assert done.returncode == 0, done.stderr
     assert "against itself: 0 false alarms" in done.stdout

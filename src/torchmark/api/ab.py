@@ -30,7 +30,7 @@ from torchmark.compare.session import (
     ComparisonResult,
     LocalSite,
     Observer,
-    Place,
+    ComparisonPlace,
     count_here,
     run_comparison,
     time_here,
@@ -279,7 +279,7 @@ def compare_with_gate(
     gate: GateOptions,
     store: str,
     tell: Callable[[str], None],
-    place: Place = HERE,
+    place: ComparisonPlace = HERE,
 ) -> GatedComparison:
     """Carry a comparison out, and hold it against the gate; `tell` hears what the user should know besides."""
     return hold_against_gate(comparison, run_comparison(comparison, cores, observer, place), gate, store, tell)

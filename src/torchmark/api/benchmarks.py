@@ -15,7 +15,7 @@ from typing import Any
 
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import Measurement, make_measurement
-from torchmark.api.resuming import find_resumable
+from torchmark.api.resume import find_resumable
 from torchmark.api.runs import DICTIONARY, NAMES, RunRequest, RunTask, check_name
 from torchmark.define.discovery import discover
 from torchmark.define.expand import expand, flatten
@@ -190,7 +190,14 @@ def run_benchmarks(
     if resumed is not None:
         request = resumed.request
     name = name or (DICTIONARY if is_dictionary else None)
-    return _run(RunTask(None, request.make_plan(cases), request, resumed.info if resumed else None, name), usable, path)
+    task = RunTask(
+        store=None,
+        plan=request.make_plan(cases),
+        request=request,
+        resumed=resumed.info if resumed else None,
+        name=name,
+    )
+    return _run(task, usable, path)
 
 
 def choose_cases(benchmarks: object, select: str, check: bool | None) -> list[Case]:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.analysis.gate import INCOMPLETE, describe_dependencies, hold_against, hold_gate, look_for_gaps
+from torchmark.analysis.gate import (
+    INCOMPLETE,
+    describe_dependencies,
+    hold_against,
+    hold_gate,
+    look_for_gaps,
+    make_entry,
+)
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, identify
 from torchmark.callgrind.profiles import standardise
+from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.gate import GateResult, LedgerEntry, LedgerStanding, Policy, StaleEntry
 from torchmark.model.judgement import CaseJudgement
-from torchmark.store.ledger import read_entry
+from torchmark.report.text.names import name_case
+from torchmark.store.ledger import read_entry, write_entry
 from torchmark.store.plain import content_hash
 
 # Exit codes besides 0 for clean and 2 for what cannot be meant; that of a regression is the gate's own.
@@ -79,6 +89,15 @@ def read_entries(cases: Sequence[Case], options: GateOptions) -> dict[Case, Ledg
         return {}
     found = {case: read_entry(options.ledger, case) for case in cases}
     return {case: entry for case, entry in found.items() if entry is not None}
+
+
+def accept_count(ledger: Path, case: Case, counted: CountedCase, why: str) -> Path:
+    """Put a count into the ledger, with the reason. Returns the file."""
+    if counted.environment is None:
+        raise UsageError(f"{name_case(case)}: it is not known what this count was taken in. Count it again.")
+    depends_on = describe_dependencies(content_hash(case), counted.tally, counted.environment)
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    return write_entry(ledger, case, make_entry(case, depends_on, counted.tally, standardise, why=why, date=date))
 
 
 def spell_accept(options: GateOptions, store: str, words: Sequence[str] = ()) -> str:

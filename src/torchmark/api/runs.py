@@ -1,4 +1,4 @@
-"""A run from its request to its stored results; `api/resuming.py` finds the one to go on with."""
+"""A run from its request to its stored results; `api/resume.py` finds the one to go on with."""
 
 from __future__ import annotations
 

@@ -1,20 +1,32 @@
-"""Comparisons whose answer is known: a build against itself, and against itself with a slowdown of a known size."""
+"""Comparisons whose answer is known: a build against itself, and against itself with a slowdown of a known size.
+
+A module of its own beside `cli/commands/cmd_selftest.py`: it measures, judges and stores, which no command does.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
+import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from torchmark.analysis.verdict.sequential import Trust, sum_up
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, reduce_visit
-from torchmark.compare.experiment import DEFAULTS, PairSite, SequentialComparison, Settings
+from torchmark.compare.experiment import DEFAULTS, FEWEST_LAYOUTS, LAYOUTS, PairSite, SequentialComparison, Settings
 from torchmark.errors import WorkerError
-from torchmark.model.gate import Trial
+from torchmark.model.gate import SelfTest, Trial
 from torchmark.model.job import PairedCase, PairedSide, RunTime, Visit
 from torchmark.model.job import Place as JobPlace
 from torchmark.report.text.failures import describe_failure
-from torchmark.runner.paired_workers import Failures
+from torchmark.runner.folders import cache_folder
+from torchmark.runner.machine import read_cpu_model
+from torchmark.runner.paired_workers import Failures, PairedWorkers, WorkerSide
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.stats.distribution import quantile
+from torchmark.store.ledger import read_selftest, write_selftest
 
 # What people compare most: a small operator, about a microsecond.
 STMT = "torch.add(x, y)"
@@ -24,6 +36,82 @@ SLOWING = "z = x"
 # As many make the difference that one of them is known by, from so many visits of each layout.
 MANY = 100
 GAUGES = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfTestExtent:
+    """How thorough a self-test is: slowdowns to find, trials without one and with each, layouts of memory, and how
+    long trials may go on."""
+
+    sizes_s: tuple[float, ...]
+    nulls: int
+    trials: int
+    layouts: int
+    at_most_s: float | None = None
+
+
+THOROUGH = SelfTestExtent(sizes_s=(5e-9, 10e-9, 20e-9, 50e-9, 100e-9), nulls=60, trials=20, layouts=LAYOUTS)
+# In twenty seconds, most of which starting processes takes.
+QUICK = SelfTestExtent(sizes_s=(10e-9, 50e-9), nulls=12, trials=5, layouts=FEWEST_LAYOUTS, at_most_s=6.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrialPlan:
+    """What was found out before the first trial, and the trials to make."""
+
+    run_s: float
+    """One run of the statement."""
+    slowings: Mapping[int, float]
+    order: tuple[int, ...]
+    """For each trial, how many assignments to put in."""
+
+
+def start_workers(python: str, cores: Sequence[int], extent: SelfTestExtent) -> PairedWorkers:
+    """Both sides of a self-test, in all their layouts."""
+    workers = PairedWorkers(WorkerSide(python), WorkerSide(python), cores, timeout_s=DEFAULT_TIMEOUT_S)
+    try:
+        workers.start(range(2 * extent.layouts))
+    except BaseException:
+        workers.close()
+        raise
+    return workers
+
+
+def plan_trials(place: PairSite, extent: SelfTestExtent) -> TrialPlan:
+    """The trials in a random order, but that the first of each kind come first: there may be no time for all."""
+    run_s = gauge_statement(place)
+    slowings = choose_slowings(place, extent.sizes_s)
+    order = [0] * extent.nulls + [number for number in slowings for _ in range(extent.trials)]
+    random.Random(0).shuffle(order)
+    return TrialPlan(run_s, slowings, (0, *slowings, *order))
+
+
+def make_trials(place: PairSite, plan: TrialPlan, extent: SelfTestExtent, note: Callable[[int], None]) -> Trust:
+    """Make the trials, as many as fit into the time and of each kind one at least. `note` gets how many are done."""
+    end = None if extent.at_most_s is None else time.monotonic() + extent.at_most_s
+    trials: list[Trial] = []
+    fewest = 1 + len(plan.slowings)
+    for trial in run_trials(place, plan.slowings, plan.order, Settings(layouts=extent.layouts)):
+        trials.append(trial)
+        note(len(trials))
+        if end is not None and time.monotonic() > end and len(trials) >= fewest:
+            break
+    return sum_up(trials)
+
+
+def keep_trust(trust: Trust, extent: SelfTestExtent) -> None:
+    """Keep the result for later comparisons; a quick look does not take the place of a thorough one."""
+    cpu_model, folder = read_cpu_model(Path("/")), cache_folder(os.environ)
+    known = read_selftest(folder, cpu_model)
+    if extent == THOROUGH or known is None or known.trials <= trust.trials:
+        test = SelfTest(
+            cpu_model=cpu_model,
+            date=time.strftime("%Y-%m-%d"),
+            trials=trust.trials,
+            false_alarms=trust.false_alarms,
+            sd=trust.sd,
+        )
+        write_selftest(folder, test)
 
 
 def make_part(slowing: int = 0) -> PairedSide:

@@ -31,7 +31,7 @@ from torchmark.cli.options import (
 from torchmark.cli.output import echo
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.experiment import LAYOUTS
-from torchmark.compare.session import HERE, Place
+from torchmark.compare.session import HERE, ComparisonPlace
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import SetupError, UsageError
@@ -208,7 +208,7 @@ _OPTIONS = (
 
 
 @contextlib.contextmanager
-def open_place(means: BackendChoice, comparison: Comparison) -> Iterator[Place]:
+def open_place(means: BackendChoice, comparison: Comparison) -> Iterator[ComparisonPlace]:
     """Where the comparison is carried out. What is for clusters is loaded for clusters alone."""
     if not means.is_ray:
         yield HERE

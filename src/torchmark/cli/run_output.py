@@ -14,7 +14,7 @@ import click
 
 from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.results import summarise_run
-from torchmark.api.resuming import find_resumable, look_ahead
+from torchmark.api.resume import find_resumable, look_ahead
 from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, execute_run
 from torchmark.cli.case_options import (
     FAULTY,
@@ -90,14 +90,21 @@ def measure_run(
             loaded = _load(request, sees_folder=resumed is None or resumed.sees_folder)
         if not loaded.cases:
             return say_why_nothing(loaded)
-        task = RunTask(store, request.make_plan(loaded.cases), request, resumed.info if resumed else None, name)
+        task = RunTask(
+            store=store,
+            plan=request.make_plan(loaded.cases),
+            request=request,
+            resumed=resumed.info if resumed else None,
+            name=name,
+        )
         try:
             with contextlib.closing(make_backend()) as backend:
                 code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)
         except Terminated as ended:
             # Before there was anything to show.
             return SIGNALLED + ended.number
-        return MeasuredRun(run, make_unmistakable(store, run.info), request, loaded, code)
+        shown = make_unmistakable(store, run.info)
+        return MeasuredRun(run=run, shown=shown, request=request, loaded=loaded, code=code)
 
 
 def preview_run(request: RunRequest, store_path: Path, cores: int, *, resume: bool, name: str | None) -> int:

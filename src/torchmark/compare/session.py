@@ -168,7 +168,7 @@ INTERRUPTED = 130
 SIGNALLED = 128
 
 
-class Place(Protocol):
+class ComparisonPlace(Protocol):
     """Where a comparison is carried out."""
 
     def try_sides(self, comparison: Comparison, evidence: Evidence) -> Comparison:
@@ -251,7 +251,7 @@ class ComparisonResult:
 
 
 def run_comparison(
-    comparison: Comparison, cores: Sequence[int], observer: Observer, place: Place = HERE
+    comparison: Comparison, cores: Sequence[int], observer: Observer, place: ComparisonPlace = HERE
 ) -> ComparisonResult:
     """Count, time, judge.
 
@@ -278,7 +278,7 @@ def _find_out(
     comparison: Comparison,
     cores: Sequence[int],
     observer: Observer,
-    place: Place,
+    place: ComparisonPlace,
     evidence: Evidence,
     stop: StopRequest,
 ) -> None:

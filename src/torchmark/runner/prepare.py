@@ -215,8 +215,15 @@ class CacheState:
 def inspect_cache(environ: Mapping[str, str]) -> CacheState:
     """Look at the cache without changing it."""
     cache = open_cache(environ)
-    usage = cache.measure()
-    return CacheState(str(cache.folder.parent), *usage, limit_bytes=cache.limit_bytes)
+    snippets, libraries, preludes, size_bytes = cache.measure()
+    return CacheState(
+        folder=str(cache.folder.parent),
+        snippets=snippets,
+        libraries=libraries,
+        preludes=preludes,
+        size_bytes=size_bytes,
+        limit_bytes=cache.limit_bytes,
+    )
 
 
 def clear_cache(environ: Mapping[str, str]) -> CacheState:

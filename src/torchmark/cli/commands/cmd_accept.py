@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from torchmark.analysis.gate import describe_dependencies, make_entry
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, choose_counts, identify
-from torchmark.api.gate import DEFAULT_LEDGER
+from torchmark.api.gate import DEFAULT_LEDGER, accept_count
 from torchmark.api.stored_results import choose_target
-from torchmark.callgrind.profiles import standardise
 from torchmark.cli.case_options import find_named, list_candidates
 from torchmark.cli.options import store_option
 from torchmark.cli.output import echo
@@ -20,8 +17,6 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
-from torchmark.store.ledger import write_entry
-from torchmark.store.plain import content_hash
 from torchmark.store.runs import open_store
 
 
@@ -68,7 +63,7 @@ def command(
         meant = _choose([case for case in light.plan.cases if identify(case) in known], names, take_all=take_all)
         counts = choose_counts(store.load(info.id, profiles=True, select=meant.__contains__), target)
     for case in meant:
-        path = _write(ledger, case, counts[identify(case)], reason)
+        path = accept_count(ledger, case, counts[identify(case)], reason)
         echo(f"Accepted {name_case(case)}: {_word(counts, case)}, in {path}")
     echo(f"Commit the folder {ledger}, so that others and continuous integration compare with these counts.")
     return 0
@@ -77,14 +72,6 @@ def command(
 def _word(counts: dict[CaseId, CountedCase], case: Case) -> str:
     tally = counts[identify(case)].tally
     return f"{tally.total / tally.number:,.10g} instructions"
-
-
-def _write(ledger: Path, case: Case, counted: CountedCase, why: str) -> Path:
-    if counted.environment is None:
-        raise UsageError(f"{name_case(case)}: it is not known what this count was taken in. Count it again.")
-    depends_on = describe_dependencies(content_hash(case), counted.tally, counted.environment)
-    date = time.strftime("%Y-%m-%d", time.gmtime())
-    return write_entry(ledger, case, make_entry(case, depends_on, counted.tally, standardise, why=why, date=date))
 
 
 def _choose(cases: Sequence[Case], names: Sequence[str], *, take_all: bool) -> tuple[Case, ...]:

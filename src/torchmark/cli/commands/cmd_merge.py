@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.estimate import deal
-from torchmark.api.resuming import spell_resume
+from torchmark.api.resume import spell_resume
 from torchmark.cli.output import echo
 from torchmark.model.run import RunInfo, Shard
 from torchmark.report.text.run_summary import SHORT_ID, word_sources

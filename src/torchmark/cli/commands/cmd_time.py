@@ -83,7 +83,8 @@ def command(
         raise UsageError("--timeout 0 would give up every statement before it has begun.")
     check_folder()
     specs = [
-        TaskSpec(stmt, setup, global_setup, label, name) for stmt, name in [read_statement(text) for text in stmts]
+        TaskSpec(stmt, setup, global_setup, label=label, sub_label=name)
+        for stmt, name in [read_statement(text) for text in stmts]
     ]
     outcomes = Outcomes()
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stored_runs import INFO, PLAN, make_run
-from torchmark.api.resuming import find_resumable
+from torchmark.api.resume import find_resumable
 from torchmark.api.runs import RunRequest, describe_run
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
