@@ -25,7 +25,7 @@ from typing import NamedTuple
 from scipy.stats import mannwhitneyu  # type: ignore[import-untyped]
 
 from benchmarks.context import describe
-from torchmark.analysis.verdict.sequential import sum_up
+from torchmark.analysis.verdict.sequential import summarise_trials
 from torchmark.api.selftest import SETUP, choose_slowings, make_part, run_trials
 from torchmark.compare.experiment import LAYOUTS, Settings
 from torchmark.model.gate import Trial
@@ -115,7 +115,7 @@ def copy_environment() -> Iterator[str]:
 
 def show(trials: Sequence[Trial], old: Sequence[Old], slowings: dict[int, float]) -> None:
     """Print everything as Markdown."""
-    trust = sum_up(trials)
+    trust = summarise_trials(trials)
     print(
         "| slowdown | torchmark | seconds | 5 % rule | Mann-Whitney | seconds |\n"
         "| --- | --- | ---: | --- | --- | ---: |"

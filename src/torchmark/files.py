@@ -64,7 +64,7 @@ def find_fault(folder: Path) -> str | None:
 
 def _find_own_fault(folder: Path, status: os.stat_result) -> str | None:
     if status.st_uid not in (os.geteuid(), ROOT):
-        return _say_owner(folder, status.st_uid)
+        return _describe_owner(folder, status.st_uid)
     if stat.S_ISDIR(status.st_mode) and _is_open_to_others(status):
         return f"other users may write to {folder} (chmod go-w would end that)"
     return None
@@ -73,14 +73,14 @@ def _find_own_fault(folder: Path, status: os.stat_result) -> str | None:
 def _find_fault_around(folder: Path, status: os.stat_result) -> str | None:
     # In a container without root's rights, the folders of the system belong to a user that it does not know.
     if status.st_uid not in (os.geteuid(), ROOT, os.lstat("/").st_uid):
-        return _say_owner(folder, status.st_uid)
+        return _describe_owner(folder, status.st_uid)
     # In a sticky folder, such as /tmp, only the owner of a folder can rename it.
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         return f"every user may write to {folder}"
     return None
 
 
-def _say_owner(folder: Path, user: int) -> str:
+def _describe_owner(folder: Path, user: int) -> str:
     return f"{folder} belongs to another user ({_find_name(user) or user})"
 
 

@@ -37,7 +37,7 @@ from torchmark.model.costs import Function
 from torchmark.model.outcome import Failure, Outcome, Result
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, Shard
-from torchmark.store.documents import export_run, plain_profile
+from torchmark.store.documents import export_run, to_json_profile
 from torchmark.store.plain import content_hash, from_plain, hash_text, read_case
 from torchmark.store.runs import open_store
 
@@ -334,7 +334,7 @@ def _make_bomb(size: int, kind: int) -> tuple[bytes, bytes]:
 
 
 def _mutated_profile(chance: random.Random) -> Any:
-    return mutate(plain_profile(PROFILE), chance)
+    return mutate(to_json_profile(PROFILE), chance)
 
 
 def _chain(chance: random.Random) -> Any:
@@ -358,11 +358,11 @@ def _chain(chance: random.Random) -> Any:
 
 
 def _without_instructions(chance: random.Random) -> Any:
-    return {**plain_profile(PROFILE), "events": chance.choice((["Dr", "Dw"], [], ["Ir", "Ir"], ["Ir"]))}
+    return {**to_json_profile(PROFILE), "events": chance.choice((["Dr", "Dw"], [], ["Ir", "Ir"], ["Ir"]))}
 
 
 def _hostile_names(chance: random.Random) -> Any:
-    profile = plain_profile(PROFILE)
+    profile = to_json_profile(PROFILE)
     profile["texts"] = [chance.choice((text, text + chance.choice(TEXTS))) for text in profile["texts"]]
     return profile
 

@@ -37,7 +37,7 @@ def grow(stacks: Stacks) -> FlameNode:
 
     >>> from torchmark.model.costs import Method, Stack, FlameUnit
     >>> f, g = Frame("f"), Frame("g")
-    >>> root = grow(Stacks((Stack((f,), 2), Stack((f, g), 3)), Unit.INSTRUCTIONS, Method.CALLERS))
+    >>> root = grow(Stacks((Stack((f,), 2), Stack((f, g), 3)), FlameUnit.INSTRUCTIONS, Method.CALLERS))
     >>> root.value, root.children[0].own, root.children[0].children[0].value
     (5, 2, 3)
     """
@@ -452,11 +452,11 @@ def shorten(explanation: Explanation, only: Side | None = None) -> Breakdown:
     taken = set(shown)
     others = [one for one in explanation.functions if one not in taken]
     return Breakdown(
-        functions=tuple(shown), rest=_sum_up(others), others=len(others), stages=explanation.stages, only=only
+        functions=tuple(shown), rest=_total_change(others), others=len(others), stages=explanation.stages, only=only
     )
 
 
-def _sum_up(functions: Sequence[FunctionChange]) -> FunctionChange | None:
+def _total_change(functions: Sequence[FunctionChange]) -> FunctionChange | None:
     if not functions:
         return None
     return FunctionChange("", "", sum(one.base for one in functions), sum(one.head for one in functions))

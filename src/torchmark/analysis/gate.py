@@ -359,13 +359,13 @@ def hold_against(
 
 def _find_differences(accepted: Dependencies, now: Dependencies) -> tuple[tuple[str, str, str], ...]:
     return tuple(
-        (field.name, _spell(getattr(accepted, field.name)), _spell(getattr(now, field.name)))
+        (field.name, _format_fact(getattr(accepted, field.name)), _format_fact(getattr(now, field.name)))
         for field in dataclasses.fields(Dependencies)
         if getattr(accepted, field.name) != getattr(now, field.name)
     )
 
 
-def _spell(value: object) -> str:
+def _format_fact(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return "unknown" if value is None else str(value)

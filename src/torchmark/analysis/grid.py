@@ -113,11 +113,11 @@ def _name_rows(specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
             ambiguous.add(name)
     names = {spec: _Name(name_row(spec)) for spec in specs}
     for name in ambiguous:
-        names.update(_tell_apart(name, [spec for spec in specs if name_row(spec) == name]))
+        names.update(_name_apart(name, [spec for spec in specs if name_row(spec) == name]))
     return names
 
 
-def _tell_apart(name: str, specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
+def _name_apart(name: str, specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
     """Name tasks by the first of statement and setup that differs for all of them, else by number."""
     codes = ordered_unique(map(_code, specs))
     texts = [f"{name} [{i + 1}]" for i in range(len(codes))]

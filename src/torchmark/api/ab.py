@@ -13,7 +13,7 @@ from typing import Any
 
 from torchmark.analysis.verdict.stored import CountedCase, identify
 from torchmark.api.benchmarks import choose_cases
-from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, spell_accept
+from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, format_accept
 from torchmark.api.statements import make_case
 from torchmark.compare.comparison import (
     ComparedPair,
@@ -27,10 +27,10 @@ from torchmark.compare.comparison import (
 from torchmark.compare.experiment import LAYOUTS, Settings
 from torchmark.compare.session import (
     HERE,
+    ComparisonPlace,
     ComparisonResult,
     LocalSite,
     Observer,
-    ComparisonPlace,
     count_here,
     run_comparison,
     time_here,
@@ -43,12 +43,12 @@ from torchmark.model.judgement import CaseJudgement as Value
 from torchmark.model.judgement import Verdict
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
 from torchmark.model.task import name_value
-from torchmark.report.as_json import plain_comparison, plain_judgement
+from torchmark.report.as_json import to_json_comparison, to_json_judgement
 from torchmark.report.html.fragments import render_judgement
 from torchmark.report.text.gate import list_sentences, render_comparison, summarise_markdown
 from torchmark.report.text.judgements import describe_judgement
 from torchmark.report.text.names import name_case
-from torchmark.report.text.verdict_reasons import say_verdict
+from torchmark.report.text.verdict_reasons import describe_verdict
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.folders import locate_cache
 from torchmark.runner.machine import choose_cores, read_cpu_model
@@ -83,10 +83,10 @@ class Judgement(Value):
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, as `torchmark ab --json` writes them."""
-        return plain_judgement(self)
+        return to_json_judgement(self)
 
     def __repr__(self) -> str:
-        return name_value(self, f"{name_case(self.case)}: {say_verdict(self)}")
+        return name_value(self, f"{name_case(self.case)}: {describe_verdict(self)}")
 
     def __str__(self) -> str:
         return describe_judgement(self, WIDTH, "python")
@@ -246,7 +246,7 @@ class GatedComparison:
     def show(self, width: int, *, colour: bool, all_cases: bool, explaining: bool = True) -> str:
         """For people."""
         # Only what is kept can be accepted.
-        accept = None if self.found.run is None else spell_accept(self.gate, self.store, ["--env", HEAD])
+        accept = None if self.found.run is None else format_accept(self.gate, self.store, ["--env", HEAD])
         text = render_comparison(
             self.found.judgements,
             self.result,
@@ -269,7 +269,7 @@ class GatedComparison:
         """All of it as plain values, as `torchmark ab --json` writes them."""
         targets = self.comparison.base, self.comparison.head
         sides = [(target, self.found.evidence.find_environment(target)) for target in targets]
-        return plain_comparison(sides, self.found.judgements, self.result, self.exit_code)
+        return to_json_comparison(sides, self.found.judgements, self.result, self.exit_code)
 
 
 def compare_with_gate(

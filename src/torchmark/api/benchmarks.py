@@ -27,11 +27,11 @@ from torchmark.model.outcome import CompileCosts, Failure, Outcome
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
 from torchmark.model.run import SHARD
 from torchmark.model.task import TaskSpec, Times, name_value
-from torchmark.report.caveats import state_fact
+from torchmark.report.caveats import describe_fact
 from torchmark.report.html.fragments import NotebookPanel, render_panel
 from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
-from torchmark.report.text.failures import describe_failure, describe_fault, sum_up_failure
-from torchmark.report.text.run_table import describe_compile_costs, tell_compile_costs
+from torchmark.report.text.failures import describe_failure, describe_fault, summarise_failure
+from torchmark.report.text.run_table import describe_compile_costs, list_compile_costs
 from torchmark.report.text.terminal import wrap
 from torchmark.report.text.units import format_time
 from torchmark.runner.backend import StopRequest
@@ -65,7 +65,7 @@ class BenchmarkResult:
             came.append(format_time(self.measurement.median))
         if self.stats is not None:
             came.append(self._instructions(self.stats))
-        came += [f"failed: {sum_up_failure(failure)}" for failure in self.failures]
+        came += [f"failed: {summarise_failure(failure)}" for failure in self.failures]
         return name_value(self, f"{self._name()}: {', '.join(came) or 'not measured'}")
 
     def _repr_html_(self) -> str:
@@ -73,13 +73,13 @@ class BenchmarkResult:
         if self.measurement is not None:
             parts.append(self.measurement._repr_html_())
         if self.stats is not None:
-            parts.append(render_panel(self.stats._show(spec)))
+            parts.append(render_panel(self.stats._render_panel(spec)))
             spec = None
         notes = [] if self.unchecked is None else [f"It was not compared with the other variants. {self.unchecked}"]
         rest = NotebookPanel(
             title=spec.title if spec else "",
             setup=spec.setup_str() if spec else "",
-            facts=() if self.compile_costs is None else tell_compile_costs(self.compile_costs),
+            facts=() if self.compile_costs is None else list_compile_costs(self.compile_costs),
             notes=tuple(notes),
             failures=tuple(describe_failure(failure) for failure in self.failures),
         )
@@ -105,7 +105,7 @@ class BenchmarkResult:
             caveat for result in (self.measurement, self.stats) if result is not None for caveat in result.caveats
         ]
         for caveat in caveats:
-            yield from wrap(f"  NOTE: {state_fact(caveat)}", DEFAULT_LINE_WIDTH, 8)
+            yield from wrap(f"  NOTE: {describe_fact(caveat)}", DEFAULT_LINE_WIDTH, 8)
         if self.unchecked is not None:
             yield f"  NOTE: It was not compared with the other variants. {self.unchecked}"
         for failure in self.failures:

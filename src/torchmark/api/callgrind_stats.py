@@ -14,8 +14,8 @@ from torchmark.model.caveats import Caveat
 from torchmark.model.costs import Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.task import TaskSpec, name_value
-from torchmark.report.caveats import word_caveat
-from torchmark.report.html.fragments import NotebookPanel, render_panel, show_counts, show_functions
+from torchmark.report.caveats import describe_caveat
+from torchmark.report.html.fragments import NotebookPanel, render_counts_panel, render_functions_panel, render_panel
 from torchmark.report.text.counts import (
     DEFAULT_LINE_WIDTH,
     Change,
@@ -25,9 +25,9 @@ from torchmark.report.text.counts import (
     describe_functions,
     describe_layouts,
 )
-from torchmark.report.text.grid import plain_caveat
+from torchmark.report.text.grid import to_json_caveat
 from torchmark.report.text.terminal import one_line, wrap
-from torchmark.store.plain import check_schema, plain_environment, read_environment, take, take_integers, take_task
+from torchmark.store.plain import check_schema, read_environment, take, take_integers, take_task, to_json_environment
 
 
 class FunctionCount(NamedTuple):
@@ -40,7 +40,7 @@ class FunctionCount(NamedTuple):
         return name_value(self, f"count={self.count}, function={self.function!r}")
 
     def _repr_html_(self) -> str:
-        return render_panel(show_functions([(self.count, self.function, False)], inclusive=True))
+        return render_panel(render_functions_panel([(self.count, self.function, False)], inclusive=True))
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -138,7 +138,7 @@ class FunctionCounts:
     def _repr_html_(self) -> str:
         noisy = self._noisy or frozenset()
         rows = [(c, fn, fn in noisy) for c, fn in self._data]
-        return render_panel(show_functions(rows, inclusive=self.inclusive, truncate=self.truncate_rows))
+        return render_panel(render_functions_panel(rows, inclusive=self.inclusive, truncate=self.truncate_rows))
 
 
 class _MixedCounts(UsageError, AssertionError):
@@ -246,13 +246,13 @@ class CallgrindStats:
             "task_spec": dataclasses.asdict(self.task_spec),
             "number_per_run": self.number_per_run,
             "built_with_debug_symbols": self.built_with_debug_symbols,
-            **{name: _plain_table(getattr(self, name)) for name in _TABLES},
+            **{name: _to_json_table(getattr(self, name)) for name in _TABLES},
             "stmt_callgrind_out": self.stmt_callgrind_out,
             "layouts": list(self.layouts),
             "events": dict(self.events),
             "allocations": self.allocations,
             "tensor_allocations": self.tensor_allocations,
-            "environment": None if self.environment is None else plain_environment(self.environment),
+            "environment": None if self.environment is None else to_json_environment(self.environment),
             "optimised_away": self.optimised_away,
         }
 
@@ -290,20 +290,20 @@ class CallgrindStats:
         if self.layouts:
             lines.append(describe_layouts(self.layouts, self.spread))
         for caveat in self.caveats:
-            lines += wrap(f"NOTE: {word_caveat(caveat)}", DEFAULT_LINE_WIDTH, 6)
+            lines += wrap(f"NOTE: {describe_caveat(caveat)}", DEFAULT_LINE_WIDTH, 6)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return render_panel(self._show(self.task_spec))
+        return render_panel(self._render_panel(self.task_spec))
 
-    def _show(self, spec: TaskSpec | None) -> NotebookPanel:
+    def _render_panel(self, spec: TaskSpec | None) -> NotebookPanel:
         number, noisy = self.number_per_run, self.stmt_exclusive_stats._noisy or frozenset()
         inclusive = {fn: c for c, fn in self.stmt_inclusive_stats}
         rows = [FunctionRow(fn, c / number, inclusive.get(fn, c) / number, fn in noisy) for c, fn in self.stats()]
-        notes = [word_caveat(caveat) for caveat in self.caveats]
+        notes = [describe_caveat(caveat) for caveat in self.caveats]
         if not self.built_with_debug_symbols:
             notes.append("PyTorch was not built with debug symbols: source files of its functions may be missing.")
-        return show_counts(spec, make_row(self), rows, notes)
+        return render_counts_panel(spec, make_row(self), rows, notes)
 
 
 def make_row(result: CallgrindStats) -> CountRow:
@@ -325,14 +325,14 @@ def make_row(result: CallgrindStats) -> CountRow:
     )
 
 
-def plain_stats(result: CallgrindStats) -> dict[str, Any]:
+def to_json_stats(result: CallgrindStats) -> dict[str, Any]:
     """What was counted with what follows from it, for JSON."""
     return {
         **result.to_dict(),
         "instructions_per_run": result.counts() / result.number_per_run,
         "estimated_cycles": result.estimated_cycles,
         "spread": result.spread,
-        "caveats": [plain_caveat(caveat) for caveat in result.caveats],
+        "caveats": [to_json_caveat(caveat) for caveat in result.caveats],
     }
 
 
@@ -378,7 +378,7 @@ def _table(profile: Profile | None, *, inclusive: bool, noisy: frozenset[str] | 
     return FunctionCounts(tuple(sorted(entries, reverse=True)), inclusive, _noisy=noisy)
 
 
-def _plain_table(table: FunctionCounts) -> dict[str, Any]:
+def _to_json_table(table: FunctionCounts) -> dict[str, Any]:
     noisy = table._noisy
     return {
         "inclusive": table.inclusive,

@@ -100,7 +100,7 @@ def accept_count(ledger: Path, case: Case, counted: CountedCase, why: str) -> Pa
     return write_entry(ledger, case, make_entry(case, depends_on, counted.tally, standardise, why=why, date=date))
 
 
-def spell_accept(options: GateOptions, store: str, words: Sequence[str] = ()) -> str:
+def format_accept(options: GateOptions, store: str, words: Sequence[str] = ()) -> str:
     """What follows the case in a command that accepts its count; `words` are options, quoted for a shell already."""
     ledger = [] if options.ledger in (None, DEFAULT_LEDGER) else ["--ledger", shlex.quote(str(options.ledger))]
     return "".join(f" {word}" for word in (*words, *ledger, *(["--store", shlex.quote(store)] if store else [])))

@@ -36,9 +36,9 @@ from torchmark.model.job import Place, RaceJob
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.task import TaskSpec, Times, name_value
-from torchmark.report.html.fragments import render_panel, show_input
-from torchmark.report.text.failures import describe_failure, sum_up_failure
-from torchmark.report.text.inputs import word_input
+from torchmark.report.html.fragments import render_input_panel, render_panel
+from torchmark.report.text.failures import describe_failure, summarise_failure
+from torchmark.report.text.inputs import describe_input
 from torchmark.report.text.units import format_time
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend
@@ -177,7 +177,7 @@ class FuzzerOptions:
             made.append((name, make_fuzzer(self.name, {**given, **dtype})))
         return made
 
-    def spell(self, seed: int) -> dict[str, Any]:
+    def to_json_options(self, seed: int) -> dict[str, Any]:
         """The options that give the same inputs again."""
         own = ":" not in self.name
         return {
@@ -242,11 +242,11 @@ class FuzzedResult:
 
     def describe(self) -> str:
         """The input in a few words."""
-        return word_input(self.input)
+        return describe_input(self.input)
 
     def __repr__(self) -> str:
         if self.failure is not None:
-            came = f"failed, {sum_up_failure(self.failure)}"
+            came = f"failed, {summarise_failure(self.failure)}"
         else:
             came = ", ".join(f"{m.stmt} {_median(m)}" for m in self.measurements)
         return name_value(self, f"{self.index}: {self.describe()}: {came}")
@@ -254,7 +254,7 @@ class FuzzedResult:
     def _repr_html_(self) -> str:
         failure = None if self.failure is None else describe_failure(self.failure)
         measured = [(m.stmt, m._as_times()) for m in self.measurements]
-        return render_panel(show_input(f"input {self.index}: {self.describe()}", measured, failure))
+        return render_panel(render_input_panel(f"input {self.index}: {self.describe()}", measured, failure))
 
     def __str__(self) -> str:
         if self.failure is not None:
@@ -388,6 +388,6 @@ def make_result(
     if isinstance(times, Failure):
         return FuzzedResult(one, failure=times, environment=environment)
     setup = f"{one.code}\n{job.setup}"
-    tasks = [TaskSpec(stmt, setup, description=word_input(one), num_threads=job.threads) for stmt in job.stmts]
+    tasks = [TaskSpec(stmt, setup, description=describe_input(one), num_threads=job.threads) for stmt in job.stmts]
     measurements = tuple(make_measurement(*pair) for pair in zip(times, tasks, strict=True))
     return FuzzedResult(one, measurements, environment=environment)

@@ -11,7 +11,7 @@ from torchmark.analysis.summarise import SUSPECT_IQR, find_caveats, find_median_
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.caveats import Caveat, OptimisedAway
 from torchmark.model.task import Interval, Summary, TaskSpec, Times
-from torchmark.report.caveats import word_caveat
+from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.templates import render_measurement
 from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
 from torchmark.report.text.measurement import describe_measurement
@@ -242,7 +242,7 @@ class Measurement:
         summary = self.summary if self.raw_times else None
         text = describe_measurement(self.task_spec, summary, self.number_per_run)
         if self.optimised_away:
-            text = "\n".join([text, *wrap(f"  WARNING: {word_caveat(OptimisedAway())}", DEFAULT_LINE_WIDTH, 11)])
+            text = "\n".join([text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway())}", DEFAULT_LINE_WIDTH, 11)])
         return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 
     def _repr_html_(self) -> str:

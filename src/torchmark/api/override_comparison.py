@@ -48,7 +48,7 @@ from torchmark.report.html.overrides import (
     write_tables,
 )
 from torchmark.report.html.report_page import render_report
-from torchmark.report.text.failures import sum_up_failure
+from torchmark.report.text.failures import summarise_failure
 from torchmark.report.text.names import name_case, name_files
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.runner.backend import StopRequest, Terminated, interrupts_stop
@@ -77,7 +77,9 @@ def check_types(types: Sequence[str], targets: Sequence[Target]) -> None:
     for target in dict.fromkeys(targets) if makers else ():
         for case, failure in find_faults(tuple(makers), target).items():
             where = f" in {target.python}" if target.python is not None else ""
-            raise UsageError(f"--type {makers[case]}: no operand can be made of it{where}: {sum_up_failure(failure)}.")
+            raise UsageError(
+                f"--type {makers[case]}: no operand can be made of it{where}: {summarise_failure(failure)}."
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,7 +231,7 @@ def _note(traced: Traced, case: Case, base: Stacks | Failure, head: Stacks | Fai
     if isinstance(base, Stacks) and isinstance(head, Stacks):
         traced.stacks[case] = base, head
     elif failure is not None:
-        traced.failed[case] = sum_up_failure(failure)
+        traced.failed[case] = summarise_failure(failure)
         tell(f"torchmark: no flame graph of {name_case(case)}: {traced.failed[case]}")
 
 

@@ -39,7 +39,7 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Order, Target
 from torchmark.model.report_data import Command, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, Run, WallSummary
-from torchmark.report.html.report_page import word_method
+from torchmark.report.html.report_page import describe_method
 from torchmark.report.plots.comparison import draw_differences
 from torchmark.report.text.gate import list_obstacles
 from torchmark.report.text.names import name_case
@@ -71,7 +71,7 @@ class Sides:
         return f" --store {shlex.quote(self.store)}" if self.store else ""
 
 
-def spell_again(sides: Sides, options: Sequence[str] = ()) -> tuple[Command, ...]:
+def format_again(sides: Sides, options: Sequence[str] = ()) -> tuple[Command, ...]:
     """How to get the whole page again, with these options, which are quoted for a shell already."""
     names = [sides.head, *([sides.base] if sides.base is not None else [])]
     text = " ".join(["torchmark", "report", *map(shlex.quote, names), *options])
@@ -137,7 +137,7 @@ def _find_longer(paths: Collection[str]) -> dict[str, list[str]]:
     return longer
 
 
-def spell_commands(case: Case, labels: Labels, sides: Sides) -> tuple[Command, ...]:
+def format_commands(case: Case, labels: Labels, sides: Sides) -> tuple[Command, ...]:
     """How to measure a case again, and where there are two sides, how to compare it. `labels` has all cases."""
     which = " ".join(_select(case, labels))
     suite = case.suite or DEFAULT_SUITES[0]
@@ -166,9 +166,9 @@ def _select(case: Case, labels: Labels) -> Iterator[str]:
     if path:
         yield f"-k {shlex.quote(str(labels.name_exactly(path)))}"
     variant = case.autolabels
-    yield f"--language {_spell(LANGUAGES, variant.language)}"
-    yield f"--runtime {_spell(RUNTIMES, variant.runtime)}"
-    yield f"--autograd {_spell(AUTOGRAD, variant.autograd)}"
+    yield f"--language {_format_command(LANGUAGES, variant.language)}"
+    yield f"--runtime {_format_command(RUNTIMES, variant.runtime)}"
+    yield f"--autograd {_format_command(AUTOGRAD, variant.autograd)}"
     yield f"--threads {case.args.num_threads}"
 
 
@@ -178,7 +178,7 @@ def join_path(case: Case) -> str:
     return max(parts, key=len).strip()
 
 
-def _spell(names: dict[str, Kind], value: Kind) -> str:
+def _format_command(names: dict[str, Kind], value: Kind) -> str:
     return next(name for name, one in names.items() if one is value)
 
 
@@ -260,7 +260,7 @@ def load_report_data(
     spelt = dataclasses.replace(_name_commands(sides, names, parts, wanted.store), force=wanted.force)
     labels = Labels(case for part in parts for case in part.run.plan.cases)
     entries = [
-        dataclasses.replace(entry, commands=spell_commands(entry.case, labels, spelt))
+        dataclasses.replace(entry, commands=format_commands(entry.case, labels, spelt))
         for entry in make_report_entries(parts, contrast)
     ]
     return ReportData(
@@ -271,9 +271,11 @@ def load_report_data(
         entries=tuple(_add_functions(store, sides, names, entries, flames=wanted.flames)),
         created=time.time(),
         torchmark=__version__,
-        method=word_method([part.run.plan.sampling for part in parts], in_turns=len({s.info.id for s in sides}) == 1),
-        remarks=_word_refusal(contrast),
-        commands=spell_again(spelt, wanted.options),
+        method=describe_method(
+            [part.run.plan.sampling for part in parts], in_turns=len({s.info.id for s in sides}) == 1
+        ),
+        remarks=_describe_refusal(contrast),
+        commands=format_again(spelt, wanted.options),
     )
 
 
@@ -286,7 +288,7 @@ def _compare(parts: Sequence[RunTarget], *, force: bool) -> Contrast:
     return leave_out_incomparable(contrast)
 
 
-def _word_refusal(contrast: Contrast) -> tuple[str, ...]:
+def _describe_refusal(contrast: Contrast) -> tuple[str, ...]:
     obstacles = list_obstacles(contrast)
     if not obstacles:
         return ()
@@ -361,7 +363,7 @@ def make_live_report_data(
         ),
         created=time.time(),
         torchmark=__version__,
-        method=_word_method(comparison, found, len(traced)),
+        method=_describe_method(comparison, found, len(traced)),
         commands=tuple(commands),
     )
 
@@ -404,7 +406,7 @@ def _make_live_entry(
         breakdown=break_down(tallies, standardise),
         flames=tuple(_choose_flames(entry.head, tallies, traced, most)),
         drawings=drawn,
-        commands=spell_commands(entry.head, labels, sides)[:1],
+        commands=format_commands(entry.head, labels, sides)[:1],
     )
 
 
@@ -447,7 +449,7 @@ def _summarise_times(evidence: TimeEvidence, side: Side) -> WallSummary | None:
     return WallSummary(summarise(times), find_median_interval(times, CONFIDENCE), tuple(times)) if times else None
 
 
-def _word_method(comparison: Comparison, found: ComparisonResult, traced: int) -> tuple[str, ...]:
+def _describe_method(comparison: Comparison, found: ComparisonResult, traced: int) -> tuple[str, ...]:
     sentences = []
     if Metric.WALL in comparison.metrics:
         sentences.append(

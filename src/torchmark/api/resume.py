@@ -157,11 +157,11 @@ def _refuse_unnamed(info: RunInfo, earlier: RunRequest, given: Collection[str], 
         raise UsageError(
             f"Nothing was started. The run {printable(info.name)} ({info.id[:SHORT_ID]}) would{lines}\n"
             "and nothing shows that you began it on this machine, in this folder. If you trust all of this, name it "
-            f"again:\n  {spell_resume(info, earlier.targets, store_path)}"
+            f"again:\n  {format_resume(info, earlier.targets, store_path)}"
         )
 
 
-def spell_resume(info: RunInfo, targets: Sequence[Target], store_path: Path) -> str:
+def format_resume(info: RunInfo, targets: Sequence[Target], store_path: Path) -> str:
     """The command that goes on with a run wherever it began, with all that it starts and imports named."""
     names = dict(info.options).get(NAMES, ())
     words = ["torchmark", "run", *(names if _list_files(names) else ()), "--resume", "--name", info.id[:SHORT_ID]]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.analysis.verdict.sequential import Trust, sum_up
+from torchmark.analysis.verdict.sequential import Trust, summarise_trials
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, reduce_visit
 from torchmark.compare.experiment import DEFAULTS, FEWEST_LAYOUTS, LAYOUTS, PairSite, SequentialComparison, Settings
 from torchmark.errors import WorkerError
@@ -96,7 +96,7 @@ def make_trials(place: PairSite, plan: TrialPlan, extent: SelfTestExtent, note: 
         note(len(trials))
         if end is not None and time.monotonic() > end and len(trials) >= fewest:
             break
-    return sum_up(trials)
+    return summarise_trials(trials)
 
 
 def keep_trust(trust: Trust, extent: SelfTestExtent) -> None:

@@ -21,7 +21,7 @@ from torchmark.analysis.verdict.stored import (
     identify,
     leave_out_incomparable,
 )
-from torchmark.api.gate import REFUSED, GateOptions, apply_gate, decide_exit_code, read_entries, spell_accept
+from torchmark.api.gate import REFUSED, GateOptions, apply_gate, decide_exit_code, format_accept, read_entries
 from torchmark.callgrind.profiles import standardise
 from torchmark.define.selection import nearest
 from torchmark.errors import UsageError
@@ -199,7 +199,7 @@ def compare_stored(
     counts, accept = choose_counts(after, head.target), None
     if store is not None:
         contrast, counts = load_functions(store, sides, contrast, after, gate)
-        accept = _spell_accept(store, head, gate, store_name)
+        accept = _format_accept(store, head, gate, store_name)
     if contrast.obstacles and not force:
         result = GateResult(exit_code=REFUSED)
     else:
@@ -216,14 +216,14 @@ def _narrow(run: Run, side: StoredSide, metrics: tuple[Metric, ...] | None) -> R
     return narrow_run(run, targets=[side.target], metrics=metrics)
 
 
-def _spell_accept(store: Store, head: StoredSide, gate: GateOptions, store_name: str) -> str:
+def _format_accept(store: Store, head: StoredSide, gate: GateOptions, store_name: str) -> str:
     """The options of a command that means the counts of head."""
     options = []
     if store.find("@").id != head.info.id:
         options += ["--run", name_run(make_unmistakable(store, head.info))]
     if not head.alone:
         options += ["--env", shlex.quote(head.target.name)]
-    return spell_accept(gate, store_name, options)
+    return format_accept(gate, store_name, options)
 
 
 def load_functions(

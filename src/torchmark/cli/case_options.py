@@ -151,18 +151,18 @@ _OPTIONS = (
 )
 
 
-def show_faults(faults: Sequence[Fault]) -> None:
+def print_faults(faults: Sequence[Fault]) -> None:
     """Tell all that is wrong with definitions, on standard error."""
     if faults:
         texts = [describe_fault(fault) for fault in faults]
         echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
 
 
-def say_why_nothing(loaded: Loaded) -> int:
+def report_empty_selection(loaded: Loaded) -> int:
     """Tell why there is no case to work on, on standard error; the exit code."""
     if loaded.found or not loaded.faults:
         echo(f"torchmark: {explain_nothing(loaded)}", err=True)
-    show_faults(loaded.faults)
+    print_faults(loaded.faults)
     return loaded.exit_code
 
 
@@ -171,7 +171,7 @@ def explain_nothing(loaded: Loaded) -> str:
     if not loaded.found:
         return "There are no benchmarks here."
     selection, found = loaded.selection, loaded.found
-    lines = [f"None of {count(len(found), 'case')} is selected by {' '.join(spell_selection(selection))}."]
+    lines = [f"None of {count(len(found), 'case')} is selected by {' '.join(format_selection(selection))}."]
     for word in missing_words(selection.expression, found) if selection.expression else ():
         meant = nearby(word, found)
         lines.append(f"No case has {word!r}." + (f" There is {_list(meant)}." if meant else ""))
@@ -186,7 +186,7 @@ def _list(texts: Sequence[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def spell_selection(selection: Selection) -> Iterator[str]:
+def format_selection(selection: Selection) -> Iterator[str]:
     """The options that a selection was made by, for a shell."""
     if selection.expression is not None:
         yield f"-k {shlex.quote(str(selection.expression))}"
@@ -243,7 +243,7 @@ def find_own_cases(store: Store, info: RunInfo) -> frozenset[Case] | None:
     return None if shard is None else frozenset(list_own_cases(store.load(info.id).plan, shard))
 
 
-def say_why_empty(plan: Plan, shard: Shard) -> str:
+def describe_empty_selection(plan: Plan, shard: Shard) -> str:
     """Why there is nothing to do for a shard."""
     filled = max(deal(plan, shard.of).values())
     return (

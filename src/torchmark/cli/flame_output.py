@@ -11,7 +11,7 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.outcome import Failure
 from torchmark.report.flame.formats import Graph
-from torchmark.report.flame.page import sum_up_flame
+from torchmark.report.flame.page import describe_flame
 from torchmark.report.flame.picture import Renderer, open_renderer, render_png
 from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.names import name_case, name_files
@@ -93,6 +93,6 @@ def write_graph(case: Case, graph: Graph | Failure, file: str, kind: str, render
         write_text(graph.render(kind), file)
     if file != STANDARD_OUTPUT:
         echo(f"{name_case(case)}: {file}")
-        for line in sum_up_flame(graph.flame):
+        for line in describe_flame(graph.flame):
             echo(f"  {line}")
     return False

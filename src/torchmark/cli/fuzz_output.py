@@ -21,14 +21,14 @@ from torchmark.model.inputs import RuleSearch, gather_features
 from torchmark.model.outcome import Failure
 from torchmark.model.task import Times
 from torchmark.report.progress import make_progress
-from torchmark.report.text.failures import describe_failure, is_hopeless, word_input_failures
+from torchmark.report.text.failures import describe_failure, describe_input_failures, is_hopeless
 from torchmark.report.text.inputs import (
     InputAdvance,
+    describe_search,
     list_statements,
     name_sides,
     name_statement,
     render_contest,
-    word_search,
 )
 from torchmark.report.text.terminal import count, one_line, wrap
 
@@ -92,7 +92,7 @@ def follow(study: FuzzResults, results: Iterable[FuzzedResult], *, quiet: bool) 
                 break
 
 
-def tell_waiting() -> None:
+def print_waiting() -> None:
     """Say why nothing happens, below the bar if there is one."""
     with contextlib.suppress(OSError):
         echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
@@ -104,7 +104,7 @@ def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bo
         return
     contests = study.contests()
     if json_file is not None:
-        write_json(as_json(study, contests), json_file)
+        write_json(to_json_fuzz(study, contests), json_file)
     if not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
         for line in render(study, contests, width, top, chosen=with_code):
@@ -112,7 +112,7 @@ def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bo
         if with_code:
             for result in study.results:
                 echo(f"\n# Input {result.index}: {result.describe()}\n{result.code}")
-    for line in word_input_failures(study.failures, len(study.results), study.total):
+    for line in describe_input_failures(study.failures, len(study.results), study.total):
         echo(line, err=True)
 
 
@@ -135,12 +135,12 @@ def render(
         letters = (name_statement(0), name_statement(position))
         lines += render_contest(contest, letters, width, top)
         base, stmt = name_sides(contest, letters)
-        words = [] if chosen and search.too_few else word_search(search, stmt, base)
+        words = [] if chosen and search.too_few else describe_search(search, stmt, base)
         lines += [*(text for line in words for text in wrap(line, width)), ""]
     if chosen:
         return lines[:-1]
     worst = contests[0][0].entries[-1].input.index
-    return [*lines, "See how an input is made, and measure it again:", f"  {_spell_again(study, worst)}"]
+    return [*lines, "See how an input is made, and measure it again:", f"  {_format_again(study, worst)}"]
 
 
 def _introduce(study: FuzzResults) -> str:
@@ -151,7 +151,7 @@ def _introduce(study: FuzzResults) -> str:
     return f"{number}: {options}{torch}"
 
 
-def _spell_again(study: FuzzResults, index: int) -> str:
+def _format_again(study: FuzzResults, index: int) -> str:
     options = [f"--{name} {shlex.quote(str(value))}" for name, value in study.about.items() if value is not None]
     stmts = [shlex.quote(stmt) for stmt in study.stmts]
     if any(stmt.startswith("-") for stmt in study.stmts):
@@ -160,7 +160,7 @@ def _spell_again(study: FuzzResults, index: int) -> str:
     return " ".join(["torchmark fuzz", *stmts, *options, f"--only {index}"])
 
 
-def as_json(study: FuzzResults, contests: Sequence[tuple[InputComparison, RuleSearch]]) -> dict[str, Any]:
+def to_json_fuzz(study: FuzzResults, contests: Sequence[tuple[InputComparison, RuleSearch]]) -> dict[str, Any]:
     """Raw times by input, ratios, and rules."""
     return {
         "schema": SCHEMA,
@@ -169,12 +169,12 @@ def as_json(study: FuzzResults, contests: Sequence[tuple[InputComparison, RuleSe
         "about": dict(study.about),
         "asked_for": study.total,
         "environment": None if study.environment is None else dataclasses.asdict(study.environment),
-        "inputs": [_plain_result(result) for result in study.results],
-        "contests": [_plain_contest(*pair) for pair in contests],
+        "inputs": [_to_json_result(result) for result in study.results],
+        "contests": [_to_json_contest(*pair) for pair in contests],
     }
 
 
-def _plain_result(result: FuzzedResult) -> dict[str, Any]:
+def _to_json_result(result: FuzzedResult) -> dict[str, Any]:
     return {
         "index": result.index,
         "features": dict(result.input.features),
@@ -189,7 +189,7 @@ def _plain_result(result: FuzzedResult) -> dict[str, Any]:
     }
 
 
-def _plain_contest(contest: InputComparison, search: RuleSearch) -> dict[str, Any]:
+def _to_json_contest(contest: InputComparison, search: RuleSearch) -> dict[str, Any]:
     faster, slower = contest.count_notable()
     return {
         "stmt": contest.stmt,

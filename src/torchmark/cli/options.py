@@ -348,7 +348,7 @@ def open_to_write(path: Path, *, create: bool = True) -> Store:
     return store
 
 
-def spell_store(path: Path) -> str:
+def format_store(path: Path) -> str:
     """What commands that are proposed to the user have to say of the store: nothing if they would find it anyway."""
     source = click.get_current_context().get_parameter_source("store_path")
     return str(path) if source is click.core.ParameterSource.COMMANDLINE else ""

@@ -19,18 +19,18 @@ from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, execute_run
 from torchmark.cli.case_options import (
     FAULTY,
     Loaded,
+    describe_empty_selection,
     keep_to_shard,
     load_cases,
-    say_why_empty,
-    say_why_nothing,
-    show_faults,
+    print_faults,
+    report_empty_selection,
 )
-from torchmark.cli.options import is_standard_output, open_to_write, spell_store, use_colour, write_json
+from torchmark.cli.options import format_store, is_standard_output, open_to_write, use_colour, write_json
 from torchmark.cli.output import echo
 from torchmark.model.run import Run, RunInfo
-from torchmark.report.as_json import plain_results
+from torchmark.report.as_json import to_json_results
 from torchmark.report.text.plan import render_plan
-from torchmark.report.text.run_summary import tell_nodes
+from torchmark.report.text.run_summary import render_nodes
 from torchmark.report.text.run_table import render_results
 from torchmark.runner.backend import Backend, Terminated
 from torchmark.store.runs import make_unmistakable
@@ -54,16 +54,16 @@ class MeasuredRun:
         own = keep_to_shard(self.run, self.request.shard)
         summaries = summarise_run(own)
         if json_file is not None:
-            write_json(plain_results(own, summaries), json_file)
+            write_json(to_json_results(own, summaries), json_file)
         if not is_standard_output(json_file):
-            for line in tell_nodes(own):
+            for line in render_nodes(own):
                 echo(line)
-            colour, store = use_colour(), spell_store(store_path)
+            colour, store = use_colour(), format_store(store_path)
             table = render_results(summaries, own.plan, _width(), colour=colour, run=self.shown, store=store)
             echo(table, styled=colour)
         if self.request.shard is not None and not own.plan.cases:
-            echo(say_why_empty(self.run.plan, self.request.shard), err=True)
-        show_faults(self.loaded.faults)
+            echo(describe_empty_selection(self.run.plan, self.request.shard), err=True)
+        print_faults(self.loaded.faults)
         return self.code or (FAULTY if self.loaded.faults else 0)
 
 
@@ -81,7 +81,7 @@ def measure_run(
     # Before there is a store: a slip of the finger makes none.
     loaded = None if resume else _load(request)
     if loaded is not None and not loaded.cases:
-        return say_why_nothing(loaded)
+        return report_empty_selection(loaded)
     with open_to_write(store_path, create=not resume) as store:
         resumed = find_resumable(store, request, list_given(), name) if resume else None
         if resumed is not None:
@@ -89,7 +89,7 @@ def measure_run(
         if loaded is None:
             loaded = _load(request, sees_folder=resumed is None or resumed.sees_folder)
         if not loaded.cases:
-            return say_why_nothing(loaded)
+            return report_empty_selection(loaded)
         task = RunTask(
             store=store,
             plan=request.make_plan(loaded.cases),
@@ -113,15 +113,15 @@ def preview_run(request: RunRequest, store_path: Path, cores: int, *, resume: bo
     request = forecast.request
     loaded = _load(request, sees_folder=forecast.sees_folder)
     if not loaded.cases:
-        return say_why_nothing(loaded)
+        return report_empty_selection(loaded)
     whole = request.make_plan(loaded.cases)
     plan = dataclasses.replace(whole, cases=list_own_cases(whole, request.shard))
     if request.shard is not None:
-        echo(f"Shard {request.shard}:" if plan.cases else say_why_empty(whole, request.shard))
+        echo(f"Shard {request.shard}:" if plan.cases else describe_empty_selection(whole, request.shard))
     if not plan.cases:
         return loaded.exit_code
     echo(render_plan(plan, forecast.estimate(plan, cores), cores, _width(), of=len(loaded.found)))
-    show_faults(loaded.faults)
+    print_faults(loaded.faults)
     return loaded.exit_code
 
 

@@ -244,9 +244,9 @@ def _assigned_names(code: str) -> list[str]:
 def as_expressions(pair: LanguagePair) -> LanguagePair | None:
     """Both statements as expressions, if that is what they are.
 
-    >>> as_expressions(Pair("x + y", "x + y;"))
-    Pair(python='x + y', cpp='x + y')
-    >>> as_expressions(Pair("z = x + y", "auto z = x + y;"))
+    >>> as_expressions(LanguagePair("x + y", "x + y;"))
+    LanguagePair(python='x + y', cpp='x + y')
+    >>> as_expressions(LanguagePair("z = x + y", "auto z = x + y;"))
     """
     if pair.python is None or pair.cpp is None:
         return None

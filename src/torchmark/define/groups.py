@@ -26,7 +26,7 @@ from torchmark.define.options import (
 from torchmark.define.signature import LanguagePair, Signature, pair_up, parse_block, parse_signature
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode, RuntimeMode
-from torchmark.model.task import Language, show_fields
+from torchmark.model.task import Language, format_fields
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -58,7 +58,7 @@ class GroupedBenchmark:
     """How statements without a signature that names an output are compared."""
 
     def __repr__(self) -> str:
-        return show_fields(self)
+        return format_fields(self)
 
     def __post_init__(self) -> None:
         for name in ("torchscript", "autograd"):

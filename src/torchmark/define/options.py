@@ -17,7 +17,7 @@ from typing import NoReturn, ParamSpec, TypeAlias, TypeVar, cast
 
 from torchmark.errors import DefinitionError
 from torchmark.model.case import CompileMode
-from torchmark.model.task import show_fields
+from torchmark.model.task import format_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,7 +272,7 @@ class GroupedSetup:
     global_setup: str = ""
 
     def __repr__(self) -> str:
-        return show_fields(self)
+        return format_fields(self)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

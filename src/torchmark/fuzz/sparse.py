@@ -128,14 +128,14 @@ class FuzzedSparseTensor(FuzzedTensor):
             tensor = make_sparse(size, self._dtype, sparse_dim, nnz, is_coalesced, device, entropy.on(device))
         if self._cuda and tensor.device.type == "cpu":
             tensor = tensor.cuda()
-        return tensor, self._tell(params, form, tensor.size(), tensor.is_coalesced())
+        return tensor, self._describe(params, form, tensor.size(), tensor.is_coalesced())
 
     def describe(self, params: Params, order: Any) -> dict[str, Any]:
         """What `make` would make, without making it."""
         form = self._find_form(params)
         size, _, nnz, is_coalesced = form
         # torch takes a tensor without any values for coalesced.
-        return {**self._tell(params, form, torch.Size(size), is_coalesced or nnz == 0), "size": size}
+        return {**self._describe(params, form, torch.Size(size), is_coalesced or nnz == 0), "size": size}
 
     def write(self, params: Params, order: Any) -> str:
         """Python that makes it, with the functions of `fuzz/tensors.py` at hand."""
@@ -162,7 +162,7 @@ class FuzzedSparseTensor(FuzzedTensor):
         coalesced = params.get(self._coalesced, True) if isinstance(self._coalesced, str) else self._coalesced
         return size, sparse_dim, int(nnz), bool(coalesced)
 
-    def _tell(
+    def _describe(
         self, params: Params, form: tuple[tuple[int, ...], int, int, bool], shape: torch.Size, is_coalesced: bool
     ) -> dict[str, Any]:
         size, sparse_dim, nnz, _ = form

@@ -33,8 +33,8 @@ class CompilerCounters(NamedTuple):
     def since(self, earlier: CompilerCounters) -> CompilerCounters:
         """What has been added.
 
-        >>> Tally(3, 0, 2).since(Tally(1, 0, 1))
-        Tally(frames=2, abandoned=0, graphs=1, graph_breaks=0, lowered=0, cache_hits=0, cache_misses=0)
+        >>> CompilerCounters(3, 0, 2).since(CompilerCounters(1, 0, 1))
+        CompilerCounters(frames=2, abandoned=0, graphs=1, graph_breaks=0, lowered=0, cache_hits=0, cache_misses=0)
         """
         return CompilerCounters(*(now - then for now, then in zip(self, earlier)))
 
@@ -88,7 +88,7 @@ class Watch:
 
     def breaks(self) -> tuple[str, ...]:
         """The graph breaks since, in words."""
-        return tuple(map(word_break, _list_breaks()[self._breaks :]))
+        return tuple(map(describe_break, _list_breaks()[self._breaks :]))
 
     def find_compiling(self) -> str | None:
         """What was compiled since, and why; None if nothing was, and if what was compiled before is still used."""
@@ -98,16 +98,16 @@ class Watch:
             return None
         account = sys.modules.get(ACCOUNT)
         listed: Sequence[Any] = getattr(account, "get_compilation_metrics", list)()
-        return word_compiling(listed, self.breaks())
+        return describe_compiling(listed, self.breaks())
 
 
 def _list_breaks() -> Sequence[Any]:
     return getattr(sys.modules.get(ACCOUNT), "graph_break_reasons", ())
 
 
-def word_compiling(compilations: Sequence[Any], breaks: Sequence[str]) -> str:
+def describe_compiling(compilations: Sequence[Any], breaks: Sequence[str]) -> str:
     """A sentence from records of compilations and graph breaks. Records need not have all that we look for."""
-    reasons = [word_compilation(one) for one in compilations] + [f"graph break: {text}" for text in breaks]
+    reasons = [describe_compilation(one) for one in compilations] + [f"graph break: {text}" for text in breaks]
     # The same function may have been compiled many times for the same reason.
     reasons = list(dict.fromkeys(reasons))
     more = f" ({len(reasons) - MOST_REASONS} more)" if len(reasons) > MOST_REASONS else ""
@@ -115,18 +115,18 @@ def word_compiling(compilations: Sequence[Any], breaks: Sequence[str]) -> str:
     return f"torch.compile was at work while the statement was measured{told}. {ADVICE}"
 
 
-def word_compilation(compilation: Any) -> str:
+def describe_compilation(compilation: Any) -> str:
     """Which function was compiled, and which guard asked for it.
 
     >>> class Record: co_name, recompile_reason = "f", "0/1: n == 1      # return x + n  # a.py:3"
-    >>> word_compilation(Record)
+    >>> describe_compilation(Record)
     'f was compiled again, for a guard failed: n == 1'
     """
     name = getattr(compilation, "co_name", None)
     if name is None:
         return "a backward pass was compiled"
     file, line = getattr(compilation, "co_filename", None), getattr(compilation, "co_firstlineno", None)
-    place = f" ({word_place(file, line)})" if file is not None and line is not None else ""
+    place = f" ({describe_place(file, line)})" if file is not None and line is not None else ""
     if not hasattr(compilation, "recompile_reason"):
         # An older torch, which does not tell.
         return f"{name}{place} was compiled"
@@ -139,17 +139,17 @@ def word_compilation(compilation: Any) -> str:
     return f"{name}{place} was compiled again, for a guard failed: {rest if colon and '/' in number else text}"
 
 
-def word_break(reason: Any) -> str:
+def describe_break(reason: Any) -> str:
     """What broke a graph, and where."""
     text = str(reason.reason).split("\n")[0].strip()
     stack = reason.user_stack
-    return f"{text} ({word_place(stack[-1].filename, stack[-1].lineno)})" if stack else text
+    return f"{text} ({describe_place(stack[-1].filename, stack[-1].lineno)})" if stack else text
 
 
-def word_place(file: str, line: int) -> str:
+def describe_place(file: str, line: int) -> str:
     """A line as a person knows it.
 
-    >>> word_place("model.py", 3)
+    >>> describe_place("model.py", 3)
     'model.py, line 3'
     """
     name, number = locate(file, line)

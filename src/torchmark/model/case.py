@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import json
 
-from torchmark.model.task import Language, name_value, show_fields
+from torchmark.model.task import Language, format_fields, name_value
 
 Label = tuple[str, ...]
 
@@ -90,7 +90,7 @@ class TimerArgs:
     language: Language = Language.PYTHON
 
     def __repr__(self) -> str:
-        return show_fields(self)
+        return format_fields(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Case:
     """The suite's name, or the path of the file that defines it."""
 
     def __repr__(self) -> str:
-        return show_fields(self)
+        return format_fields(self)
 
     @property
     def key(self) -> str:

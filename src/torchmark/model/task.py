@@ -30,14 +30,14 @@ def fit_line(text: str, longest: int = LONGEST) -> str:
     return line.rstrip() + ELLIPSIS
 
 
-def show_fields(value: Any) -> str:
+def format_fields(value: Any) -> str:
     """A dataclass as a call that would make it, without what is as usual; long texts are cut.
 
     >>> @dataclasses.dataclass
     ... class Task:
     ...     stmt: str
     ...     threads: int = 1
-    >>> show_fields(Task("x + y")), show_fields(Task("x", 2))
+    >>> format_fields(Task("x + y")), format_fields(Task("x", 2))
     ("Task('x + y')", "Task('x', threads=2)")
     """
     parts = []
@@ -86,7 +86,7 @@ class TaskSpec:
     num_threads: int = 1
 
     def __repr__(self) -> str:
-        return show_fields(self)
+        return format_fields(self)
 
     @property
     def title(self) -> str:

@@ -20,28 +20,28 @@ from torchmark.model.outcome import CompileCosts, Failure
 from torchmark.model.plan import Metric, Target
 from torchmark.model.run import CaseSummary, CountSummary, Run, RunInfo, WallSummary
 from torchmark.model.task import TaskSpec
-from torchmark.report.caveats import word_doubt
-from torchmark.report.text.counts import Change, FunctionTable, plain_explanation
+from torchmark.report.caveats import describe_doubt
+from torchmark.report.text.counts import Change, FunctionTable, to_json_explanation
 from torchmark.report.text.failures import describe_failure
-from torchmark.report.text.gate import spell_limit
-from torchmark.report.text.grid import plain_caveat, plain_summary
-from torchmark.report.text.history import spell_command
+from torchmark.report.text.gate import format_limit
+from torchmark.report.text.grid import to_json_caveat, to_json_summary
+from torchmark.report.text.history import format_command
 from torchmark.report.text.judgements import close, order_judgements
 from torchmark.report.text.names import name_case
-from torchmark.report.text.overrides import list_classic_lines, word_finding
+from torchmark.report.text.overrides import describe_finding, list_classic_lines
 from torchmark.report.text.units import find_seconds, has_interval, to_share
 
 SCHEMA_VERSION = 1
 
 
-def plain_run(info: RunInfo) -> dict[str, Any]:
+def to_json_run(info: RunInfo) -> dict[str, Any]:
     """All that is known of a run without its results; moments are seconds since 1970."""
     plain = {**dataclasses.asdict(info), "options": {name: list(values) for name, values in info.options}}
     del plain["seal"]  # it means something to this program alone
     return plain
 
 
-def plain_case_summary(summary: CaseSummary) -> dict[str, Any]:
+def to_json_case_summary(summary: CaseSummary) -> dict[str, Any]:
     """What is said of a case in one environment; null for what was not measured."""
     case = summary.case
     return {
@@ -52,28 +52,28 @@ def plain_case_summary(summary: CaseSummary) -> dict[str, Any]:
         "suite": case.suite,
         "tags": list(case.tags),
         "target": summary.target.name,
-        "wall": None if summary.wall is None else _plain_wall(summary.wall),
-        "count": None if summary.count is None else _plain_count(summary.count),
-        "failures": [{"metric": metric.value, **plain_failure(failure)} for metric, failure in summary.failures],
-        "caveats": [plain_caveat(caveat) for caveat in summary.caveats],
+        "wall": None if summary.wall is None else _to_json_wall(summary.wall),
+        "count": None if summary.count is None else _to_json_count(summary.count),
+        "failures": [{"metric": metric.value, **to_json_failure(failure)} for metric, failure in summary.failures],
+        "caveats": [to_json_caveat(caveat) for caveat in summary.caveats],
         "unchecked": summary.unchecked,
         "missing": [metric.value for metric in summary.missing],
         "nodes": [dataclasses.asdict(node) for node in summary.nodes],
     }
 
 
-def _plain_wall(wall: WallSummary) -> dict[str, Any]:
+def _to_json_wall(wall: WallSummary) -> dict[str, Any]:
     interval = wall.interval
     return {
-        **plain_summary(wall.times),
+        **to_json_summary(wall.times),
         "interval": None
         if interval is None
         else {"low_s": interval.low, "high_s": interval.high, "confidence": interval.confidence},
-        "compiling": None if wall.compiling is None else _plain_compiling(wall.compiling),
+        "compiling": None if wall.compiling is None else _to_json_compiling(wall.compiling),
     }
 
 
-def _plain_compiling(costs: CompileCosts) -> dict[str, Any]:
+def _to_json_compiling(costs: CompileCosts) -> dict[str, Any]:
     return {
         "cold_s": costs.cold_s,
         "warm_s": costs.warm_s,
@@ -86,7 +86,7 @@ def _plain_compiling(costs: CompileCosts) -> dict[str, Any]:
     }
 
 
-def _plain_count(count: CountSummary) -> dict[str, Any]:
+def _to_json_count(count: CountSummary) -> dict[str, Any]:
     return {
         "instructions_per_run": count.instructions,
         "spread": count.spread,
@@ -98,12 +98,12 @@ def _plain_count(count: CountSummary) -> dict[str, Any]:
     }
 
 
-def plain_failure(failure: Failure) -> dict[str, Any]:
+def to_json_failure(failure: Failure) -> dict[str, Any]:
     """All that is known of a failure."""
     return {**dataclasses.asdict(failure), "kind": failure.kind.value}
 
 
-def plain_judgement(judgement: CaseJudgement) -> dict[str, Any]:
+def to_json_judgement(judgement: CaseJudgement) -> dict[str, Any]:
     """What is said of a case, and on what evidence.
 
     - `case` is its name for people, `key` its identity within its `suite`; `base_stmt` is the statement that it is
@@ -122,12 +122,12 @@ def plain_judgement(judgement: CaseJudgement) -> dict[str, Any]:
         "num_threads": case.args.num_threads,
         "verdict": judgement.verdict.value,
         "cause": judgement.cause.value,
-        "time": None if judgement.time is None else _plain_time(judgement.time),
-        "instructions": None if counted is None else _plain_instructions(counted),
-        "allocations": None if counted is None else _plain_allocations(counted),
-        "caveats": [_plain_caveat(caveat) for caveat in judgement.caveats],
-        "failures": [{"side": failed.side.value, **plain_failure(failed.failure)} for failed in judgement.failures],
-        "explanation": None if judgement.explanation is None else plain_explanation(judgement.explanation),
+        "time": None if judgement.time is None else _to_json_time(judgement.time),
+        "instructions": None if counted is None else _to_json_instructions(counted),
+        "allocations": None if counted is None else _to_json_allocations(counted),
+        "caveats": [_to_json_caveat(caveat) for caveat in judgement.caveats],
+        "failures": [{"side": failed.side.value, **to_json_failure(failed.failure)} for failed in judgement.failures],
+        "explanation": None if judgement.explanation is None else to_json_explanation(judgement.explanation),
         "stmt": case.args.stmt,
         "base_stmt": None if judgement.base_case is None else judgement.base_case.args.stmt,
     }
@@ -135,7 +135,7 @@ def plain_judgement(judgement: CaseJudgement) -> dict[str, Any]:
     return finite
 
 
-def _plain_time(time: TimeEvidence) -> dict[str, Any]:
+def _to_json_time(time: TimeEvidence) -> dict[str, Any]:
     """`ratio` is head's time over base's; `change`, its interval `low` to `high` and limits are shares of base's.
 
     `by_layout` has the change that each layout shows, and those of its `visits` in their order, with the seconds of a
@@ -175,23 +175,23 @@ def _plain_time(time: TimeEvidence) -> dict[str, Any]:
     }
 
 
-def _plain_instructions(counted: CountEvidence) -> dict[str, Any]:
+def _to_json_instructions(counted: CountEvidence) -> dict[str, Any]:
     """Of one run, medians over layouts of memory; ranges are from the least to the greatest."""
     return {
         "base": counted.base.value,
         "head": counted.head.value,
         "delta": counted.delta,
         "change": counted.ratio,
-        "base_range": _plain_range(counted.base),
-        "head_range": _plain_range(counted.head),
+        "base_range": _to_json_range(counted.base),
+        "head_range": _to_json_range(counted.head),
     }
 
 
-def _plain_range(spread: Spread) -> list[float]:
+def _to_json_range(spread: Spread) -> list[float]:
     return [spread.low, spread.high]
 
 
-def _plain_allocations(counted: CountEvidence) -> dict[str, Any]:
+def _to_json_allocations(counted: CountEvidence) -> dict[str, Any]:
     """Calls into the malloc family in one run, and those of torch's own allocator."""
     return {
         "base": counted.base_allocations,
@@ -203,8 +203,8 @@ def _plain_allocations(counted: CountEvidence) -> dict[str, Any]:
     }
 
 
-def _plain_caveat(caveat: ComparisonCaveat) -> dict[str, Any]:
-    return {"kind": caveat.kind, **dataclasses.asdict(caveat), "text": word_doubt(caveat)}
+def _to_json_caveat(caveat: ComparisonCaveat) -> dict[str, Any]:
+    return {"kind": caveat.kind, **dataclasses.asdict(caveat), "text": describe_doubt(caveat)}
 
 
 def _keep_finite(value: Any) -> Any:
@@ -216,7 +216,7 @@ def _keep_finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain_history(
+def to_json_history(
     history: History, metrics: Sequence[Metric] = tuple(Metric), interpreters: Collection[str] = ()
 ) -> dict[str, Any]:
     """The series of a case, the oldest run first, and what changed; null for what was not measured."""
@@ -228,20 +228,22 @@ def plain_history(
         "num_threads": case.args.num_threads,
         "suite": case.suite,
         "target": history.target.name,
-        "anchors": [_plain_run(run) for run in history.anchors],
-        "points": [_plain_point(point, metrics) for point in history.points],
+        "anchors": [_to_json_run(run) for run in history.anchors],
+        "points": [_to_json_point(point, metrics) for point in history.points],
         "changes": [
-            _plain_shift(history, shift, interpreters) for shift in history.shifts if set(shift.metrics) & set(metrics)
+            _to_json_shift(history, shift, interpreters)
+            for shift in history.shifts
+            if set(shift.metrics) & set(metrics)
         ],
     }
 
 
-def _plain_run(run: RunInfo) -> dict[str, Any]:
+def _to_json_run(run: RunInfo) -> dict[str, Any]:
     return {"id": run.id, "name": run.name, "created": run.created}
 
 
-def _plain_point(point: Point, metrics: Sequence[Metric]) -> dict[str, Any]:
-    plain: dict[str, Any] = {"run": _plain_run(point.run)}
+def _to_json_point(point: Point, metrics: Sequence[Metric]) -> dict[str, Any]:
+    plain: dict[str, Any] = {"run": _to_json_run(point.run)}
     if Metric.WALL in metrics:
         plain |= {"log_ratio": point.log_ratio, "segment": point.segment}
     if Metric.COUNT in metrics:
@@ -250,10 +252,10 @@ def _plain_point(point: Point, metrics: Sequence[Metric]) -> dict[str, Any]:
     return plain
 
 
-def _plain_shift(history: History, shift: Shift, interpreters: Collection[str]) -> dict[str, Any]:
+def _to_json_shift(history: History, shift: Shift, interpreters: Collection[str]) -> dict[str, Any]:
     return {
-        "run": _plain_run(history.points[shift.position].run),
-        "previous": _plain_run(history.points[shift.previous].run),
+        "run": _to_json_run(history.points[shift.position].run),
+        "previous": _to_json_run(history.points[shift.previous].run),
         "position": shift.position,
         "metrics": [metric.value for metric in shift.metrics],
         "standing": shift.standing.value,
@@ -265,22 +267,22 @@ def _plain_shift(history: History, shift: Shift, interpreters: Collection[str]) 
         "differences": [dataclasses.asdict(one) for one in shift.differences],
         "other_cases": shift.others,
         "common_log_ratio": shift.common,
-        "command": spell_command(history, shift, interpreters),
+        "command": format_command(history, shift, interpreters),
     }
 
 
-def plain_gate(result: GateResult) -> dict[str, Any]:
+def to_json_gate(result: GateResult) -> dict[str, Any]:
     """What stops, what asks to be accepted, and what was not compared."""
     return {
         "exit_code": result.exit_code,
-        "regressions": [_plain_regression(one) for one in result.regressions],
+        "regressions": [_to_json_regression(one) for one in result.regressions],
         "improvements": [
-            {**plain_identity(one.case), "accepted": one.accepted, "head": one.head} for one in result.improvements
+            {**to_json_identity(one.case), "accepted": one.accepted, "head": one.head} for one in result.improvements
         ],
-        "accepted": [plain_identity(case) for case in result.accepted],
+        "accepted": [to_json_identity(case) for case in result.accepted],
         "stale": [
             {
-                **plain_identity(one.case),
+                **to_json_identity(one.case),
                 "differences": [
                     {"what": what, "accepted": accepted, "now": now} for what, accepted, now in one.differences
                 ],
@@ -288,49 +290,49 @@ def plain_gate(result: GateResult) -> dict[str, Any]:
             for one in result.stale
         ],
         "nothing_compared": result.nothing_compared,
-        "lost": [plain_identity(case) for case in result.lost],
-        "idle_limits": [spell_limit(limit) for limit in result.idle_limits],
+        "lost": [to_json_identity(case) for case in result.lost],
+        "idle_limits": [format_limit(limit) for limit in result.idle_limits],
     }
 
 
-def plain_identity(case: Case) -> dict[str, Any]:
+def to_json_identity(case: Case) -> dict[str, Any]:
     """What a case is known by."""
     return {"case": name_case(case), "key": case.key, "suite": case.suite}
 
 
-def _plain_regression(regression: Regression) -> dict[str, Any]:
+def _to_json_regression(regression: Regression) -> dict[str, Any]:
     return {
-        **plain_identity(regression.case),
+        **to_json_identity(regression.case),
         "reason": regression.reason.value,
         "witness": None if regression.witness is None else regression.witness.value,
         "base": regression.base,
         "head": regression.head,
-        "limit": None if regression.limit is None else spell_limit(regression.limit),
+        "limit": None if regression.limit is None else format_limit(regression.limit),
         "accepted": regression.accepted,
         "functions": [dataclasses.asdict(one) for one in regression.functions],
     }
 
 
-def plain_contrast(contrast: Contrast, *, forced: bool) -> dict[str, Any]:
+def to_json_contrast(contrast: Contrast, *, forced: bool) -> dict[str, Any]:
     """Judgements of two stored runs, and what keeps others from being compared."""
     return {
         "forced": forced,
-        "obstacles": [_plain_obstacle(one) for one in contrast.obstacles],
+        "obstacles": [_to_json_obstacle(one) for one in contrast.obstacles],
         "case_obstacles": [
-            {**plain_identity(case), "obstacles": [_plain_obstacle(one) for one in obstacles]}
+            {**to_json_identity(case), "obstacles": [_to_json_obstacle(one) for one in obstacles]}
             for case, obstacles in contrast.case_obstacles
         ],
-        "judgements": [plain_judgement(one) for one in contrast.judgements],
-        "missing": [plain_identity(case) for case in contrast.missing],
-        "new": [plain_identity(case) for case in contrast.new],
+        "judgements": [to_json_judgement(one) for one in contrast.judgements],
+        "missing": [to_json_identity(case) for case in contrast.missing],
+        "new": [to_json_identity(case) for case in contrast.new],
     }
 
 
-def _plain_obstacle(obstacle: Incomparable) -> dict[str, str]:
-    return {"what": obstacle.what, "base": obstacle.base, "head": obstacle.head, "text": word_doubt(obstacle)}
+def _to_json_obstacle(obstacle: Incomparable) -> dict[str, str]:
+    return {"what": obstacle.what, "base": obstacle.base, "head": obstacle.head, "text": describe_doubt(obstacle)}
 
 
-def plain_compared(
+def to_json_compared(
     sides: tuple[tuple[RunInfo, Target], tuple[RunInfo, Target]],
     contrast: Contrast,
     result: GateResult,
@@ -339,19 +341,19 @@ def plain_compared(
     exit_code: int,
 ) -> dict[str, Any]:
     """Two stored runs, base and head, against each other."""
-    base, head = ({"run": plain_run(run), "target": target.name} for run, target in sides)
+    base, head = ({"run": to_json_run(run), "target": target.name} for run, target in sides)
     return {
         "schema": "torchmark.compare",
         "schema_version": SCHEMA_VERSION,
         "base": base,
         "head": head,
-        **plain_contrast(contrast, forced=forced),
-        "gate": plain_gate(result),
+        **to_json_contrast(contrast, forced=forced),
+        "gate": to_json_gate(result),
         "exit_code": exit_code,
     }
 
 
-def plain_comparison(
+def to_json_comparison(
     sides: Sequence[tuple[Target, Environment | None]],
     judgements: Sequence[CaseJudgement],
     result: GateResult,
@@ -367,33 +369,33 @@ def plain_comparison(
         "schema_version": SCHEMA_VERSION,
         "base": base,
         "head": head,
-        "judgements": [plain_judgement(one) for one in order_judgements(judgements)],
+        "judgements": [to_json_judgement(one) for one in order_judgements(judgements)],
         "summary": close(judgements),
-        "gate": plain_gate(result),
+        "gate": to_json_gate(result),
         "exit_code": exit_code,
     }
 
 
-def plain_histories(
+def to_json_histories(
     histories: Sequence[History], metrics: Sequence[Metric], interpreters: Collection[str]
 ) -> dict[str, Any]:
     """All series, with their changes."""
     return {
         "schema": "torchmark.history",
         "schema_version": SCHEMA_VERSION,
-        "histories": [plain_history(history, metrics, interpreters) for history in histories],
+        "histories": [to_json_history(history, metrics, interpreters) for history in histories],
     }
 
 
-def plain_results(
+def to_json_results(
     run: Run, summaries: Sequence[CaseSummary], breakdowns: Sequence[FunctionTable] = ()
 ) -> dict[str, Any]:
     """The run, what is said of each case in each environment, and costs by function if they were asked for."""
     return {
         "schema": "torchmark.show",
         "schema_version": SCHEMA_VERSION,
-        "run": plain_run(run.info),
-        "cases": [plain_case_summary(summary) for summary in summaries],
+        "run": to_json_run(run.info),
+        "cases": [to_json_case_summary(summary) for summary in summaries],
         "functions": [
             {
                 "key": one.case.key,
@@ -412,46 +414,46 @@ MOST_FUNCTIONS = 12
 _COUNTED = (Expectation.PLAIN_IS_CHEAPEST, Expectation.NOTHING_FOR_PLAIN)
 
 
-def plain_overrides(run: Run, rows: Sequence[OverrideRow], findings: Sequence[OverrideFinding]) -> dict[str, Any]:
+def to_json_overrides(run: Run, rows: Sequence[OverrideRow], findings: Sequence[OverrideFinding]) -> dict[str, Any]:
     """All of it."""
     sampling = run.plan.sampling
     environments = dict.fromkeys(outcome.environment for outcome in run.outcomes if outcome.environment is not None)
     return {
         "schema": "torchmark.overrides",
         "schema_version": SCHEMA_VERSION,
-        "run": plain_run(run.info),
+        "run": to_json_run(run.info),
         "environments": [dataclasses.asdict(environment) for environment in environments],
         "nreps": sampling.number,
         "nrepreps": sampling.blocks,
-        "cases": [_plain_row(row) for row in rows],
-        "findings": [_plain_finding(finding) for finding in findings],
+        "cases": [_to_json_row(row) for row in rows],
+        "findings": [_to_json_finding(finding) for finding in findings],
         "lines": list_classic_lines(rows),
     }
 
 
-def _plain_row(row: OverrideRow) -> dict[str, Any]:
+def _to_json_row(row: OverrideRow) -> dict[str, Any]:
     return {
         "call": row.call,
         "operands": row.operands,
         "stmt": row.case.args.stmt,
-        **plain_case_summary(row.summary),
+        **to_json_case_summary(row.summary),
         "stages": dict(row.stages),
-        "overhead": None if row.overhead is None else _plain_overhead(row.overhead),
+        "overhead": None if row.overhead is None else _to_json_overhead(row.overhead),
     }
 
 
-def _plain_overhead(overhead: Overhead) -> dict[str, Any]:
+def _to_json_overhead(overhead: Overhead) -> dict[str, Any]:
     explanation = overhead.explanation
     return {
         "against": list(overhead.plain.label),
         "min_s": overhead.seconds,
         "median_s": overhead.median_seconds,
         "instructions": overhead.instructions,
-        "explanation": None if explanation is None else plain_explanation(explanation, MOST_FUNCTIONS),
+        "explanation": None if explanation is None else to_json_explanation(explanation, MOST_FUNCTIONS),
     }
 
 
-def _plain_finding(finding: OverrideFinding) -> dict[str, Any]:
+def _to_json_finding(finding: OverrideFinding) -> dict[str, Any]:
     return {
         "expectation": finding.expectation.value,
         "is_met": finding.is_met,
@@ -459,18 +461,18 @@ def _plain_finding(finding: OverrideFinding) -> dict[str, Any]:
         "of": finding.of,
         "unit": "instructions" if finding.expectation in _COUNTED else "s",
         "limit": finding.limit,
-        "least": _plain_extreme(finding.least),
-        "most": _plain_extreme(finding.most),
-        "order": [_plain_extreme(one) for one in finding.order],
-        "text": word_finding(finding),
+        "least": _to_json_extreme(finding.least),
+        "most": _to_json_extreme(finding.most),
+        "order": [_to_json_extreme(one) for one in finding.order],
+        "text": describe_finding(finding),
     }
 
 
-def _plain_extreme(extreme: Extreme) -> dict[str, Any]:
+def _to_json_extreme(extreme: Extreme) -> dict[str, Any]:
     return {"label": list(extreme.row.case.label), "value": extreme.value}
 
 
-def plain_times(
+def to_json_times(
     groups: Sequence[StatementGroup],
     measurements: Sequence[Mapping[str, Any]],
     failures: Mapping[str, Failure],
@@ -485,12 +487,12 @@ def plain_times(
         "measurements": [
             {
                 **measurement,
-                "summary": plain_summary(result.summary),
-                "caveats": [plain_caveat(caveat) for caveat in find_caveats(result.times)],
+                "summary": to_json_summary(result.summary),
+                "caveats": [to_json_caveat(caveat) for caveat in find_caveats(result.times)],
             }
             for result, measurement in zip(results, measurements, strict=True)
         ],
-        "comparisons": [_plain_standings(group) for group in groups if len(group.results) > 1],
+        "comparisons": [_to_json_standings(group) for group in groups if len(group.results) > 1],
         "failures": [
             {
                 "stmt": stmt,
@@ -503,7 +505,7 @@ def plain_times(
     }
 
 
-def _plain_standings(group: StatementGroup) -> dict[str, Any]:
+def _to_json_standings(group: StatementGroup) -> dict[str, Any]:
     standings = group.standings
     return {
         "in_turns": group.rounds is not None,
@@ -525,7 +527,7 @@ def _identify(result: TimedStatement) -> dict[str, Any]:
     return {"stmt": result.spec.stmt, "num_threads": result.spec.num_threads}
 
 
-def plain_counts(
+def to_json_counts(
     counts: Sequence[Mapping[str, Any]],
     failures: Sequence[tuple[TaskSpec, Failure]],
     changes: Sequence[Change],
@@ -538,7 +540,8 @@ def plain_counts(
         "language": language,
         "counts": list(counts),
         "failures": [
-            {"stmt": task.stmt, "num_threads": task.num_threads, **plain_failure(failure)} for task, failure in failures
+            {"stmt": task.stmt, "num_threads": task.num_threads, **to_json_failure(failure)}
+            for task, failure in failures
         ],
         "difference": [
             {"instructions_per_run": change, "function": function, "noisy": noisy}

@@ -42,7 +42,7 @@ from torchmark.model.run import CaseSummary
 from torchmark.report.text.names import name_target
 from torchmark.report.text.run_summary import list_names
 from torchmark.report.text.terminal import count, cut, printable, wrap
-from torchmark.report.text.units import format_time, word_share
+from torchmark.report.text.units import format_share, format_time
 
 Face = Literal["python", "shell"]
 
@@ -60,18 +60,18 @@ _OTHERS = {
 }
 
 
-def word_caveat(caveat: Caveat, face: Face = "python", used: Collection[str] = ()) -> str:
+def describe_caveat(caveat: Caveat, face: Face = "python", used: Collection[str] = ()) -> str:
     """One sentence that says what was seen and one that says what to try.
 
     `face` says how options are spelt; `used` names those already in use, which are not advised again.
 
-    >>> word_caveat(FewSamples(1, 6), "shell")
+    >>> describe_caveat(FewSamples(1, 6), "shell")
     '1 sample; an interval of the median takes 6. Take more with a larger --min-run-time.'
     """
-    return f"{state_fact(caveat)} {give_advice(caveat, face, used)}"
+    return f"{describe_fact(caveat)} {describe_advice(caveat, face, used)}"
 
 
-def state_fact(caveat: Caveat) -> str:
+def describe_fact(caveat: Caveat) -> str:
     """What was seen."""
     if isinstance(caveat, FewSamples):
         s = "" if caveat.samples == 1 else "s"
@@ -94,18 +94,18 @@ def state_fact(caveat: Caveat) -> str:
     if isinstance(caveat, OtherInstructionSet):
         return f"torch uses {caveat.native} on this machine, but {caveat.counted} under Valgrind."
     if isinstance(caveat, OtherPlaces):
-        return _tell_of_others(caveat)
+        return _describe_others(caveat)
     return f"Starting the loop and reading the clock takes {caveat.share:.1%} of each block."
 
 
-def _tell_of_others(caveat: OtherPlaces) -> str:
+def _describe_others(caveat: OtherPlaces) -> str:
     which = f"{caveat.rounds} of {caveat.of} rounds of {METRIC_WORDS.get(caveat.metric, 'results')}"
     what = " and ".join(_OTHERS.get(one, f"another {one}") for one in caveat.what)
     where = f" ({list_names(caveat.nodes)})" if caveat.nodes else ""
     return f"{which} {'is' if caveat.rounds == 1 else 'are'} left out, taken with {what}{where}."
 
 
-def give_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
+def describe_advice(caveat: Caveat, face: Face, used: Collection[str]) -> str:
     """What to try; the same for many caveats of a kind."""
     if isinstance(caveat, FewSamples):
         more = "repeat() or a larger min_run_time=" if face == "python" else "a larger --min-run-time"
@@ -178,7 +178,7 @@ def explain_marks(summaries: Sequence[CaseSummary], width: int) -> list[str]:
         if found:
             worst, cases = max(found, key=_severity), sum(map(bool, by_case))
             of_how_many = "" if cases == 1 else f"{cases} cases" + (", at worst: " if set(found) - {worst} else ": ")
-            text = f"{mark}  {of_how_many}{state_fact(worst)} {give_advice(worst, 'shell', NOT_OFFERED)}"
+            text = f"{mark}  {of_how_many}{describe_fact(worst)} {describe_advice(worst, 'shell', NOT_OFFERED)}"
             lines += wrap(text, width, 3)
     reasons = list(dict.fromkeys(summary.unchecked for summary in summaries if summary.unchecked))
     for reason in reasons[:MOST_REASONS]:
@@ -217,7 +217,7 @@ def explain_environments(summaries: Sequence[CaseSummary], width: int) -> list[s
     lines: list[str] = []
     for caveat, targets in found.items():
         where = f"({', '.join(map(name_target, targets))}) " if set(targets) != everywhere else ""
-        lines += wrap(f"Note: {where}{state_fact(caveat)} {give_advice(caveat, 'shell', NOT_OFFERED)}", width, 2)
+        lines += wrap(f"Note: {where}{describe_fact(caveat)} {describe_advice(caveat, 'shell', NOT_OFFERED)}", width, 2)
     return lines
 
 
@@ -277,21 +277,21 @@ LONGEST_QUOTE = 60
 MOST_LIBRARIES = 3
 
 
-def state_doubt(caveat: ComparisonCaveat) -> str:
+def describe_doubt_fact(caveat: ComparisonCaveat) -> str:
     """What was seen.
 
-    >>> state_doubt(LayoutSensitive(0.014))
+    >>> describe_doubt_fact(LayoutSensitive(0.014))
     'Its time moves by 1.4 % with the layout of memory.'
     """
     if isinstance(caveat, Incomparable):
         base, head = (cut(printable(value), LONGEST_QUOTE) for value in (caveat.base, caveat.head))
         return f"{_DIFFERENT.get(caveat.what, 'The sides differ')}: base {base}, head {head}."
     if isinstance(caveat, Unmatched):
-        return f"{_say_unmatched(caveat)}, so they cannot be laid out alike in memory: the interval is wider."
-    return _DOUBTS[type(caveat)].format_map(_word_fields(caveat))
+        return f"{_describe_unmatched(caveat)}, so they cannot be laid out alike in memory: the interval is wider."
+    return _DOUBTS[type(caveat)].format_map(_describe_fields(caveat))
 
 
-def _say_unmatched(caveat: Unmatched) -> str:
+def _describe_unmatched(caveat: Unmatched) -> str:
     if caveat.reason == "personality":
         return "The system does not let programs choose where they lie in memory"
     # Those of torch are what people look for.
@@ -311,28 +311,30 @@ def advise(caveat: ComparisonCaveat, face: Face = "shell") -> str:
     if isinstance(caveat, Unmatched):
         allow = " A container may allow it with another seccomp profile." if caveat.reason == "personality" else ""
         return f"More layouts ({LAYOUTS_OPTION[face]}) make it narrower.{allow}"
-    return _ADVICE[type(caveat)].format_map({**_word_fields(caveat), "layouts_option": LAYOUTS_OPTION[face]})
+    return _ADVICE[type(caveat)].format_map({**_describe_fields(caveat), "layouts_option": LAYOUTS_OPTION[face]})
 
 
-def word_doubt(caveat: ComparisonCaveat, face: Face = "shell") -> str:
+def describe_doubt(caveat: ComparisonCaveat, face: Face = "shell") -> str:
     """Both. `face` says how options are spelt.
 
-    >>> word_doubt(TooShort(2e-8))
+    >>> describe_doubt(TooShort(2e-8))
     'A run takes 20.0 ns: the loop around it is a large part of what was timed. Let the statement do its work several \
 times.'
     """
-    return f"{state_doubt(caveat)} {advise(caveat, face)}"
+    return f"{describe_doubt_fact(caveat)} {advise(caveat, face)}"
 
 
-def _word_fields(caveat: ComparisonCaveat) -> dict[str, str]:
-    return {field.name: _word_field(field.name, getattr(caveat, field.name)) for field in dataclasses.fields(caveat)}
+def _describe_fields(caveat: ComparisonCaveat) -> dict[str, str]:
+    return {
+        field.name: _describe_field(field.name, getattr(caveat, field.name)) for field in dataclasses.fields(caveat)
+    }
 
 
-def _word_field(name: str, value: float | str) -> str:
+def _describe_field(name: str, value: float | str) -> str:
     if isinstance(value, str):
         return METRIC_WORDS.get(value, value) if name == "metric" else printable(value)
     if name in ("layout_sd", "share"):
-        return word_share(value)
+        return format_share(value)
     if name in ("layouts", "rounds", "threads"):
         return count(int(value), name.removesuffix("s"))
     return format_time(value) if name == "seconds" else f"{value:.3g}"
@@ -381,9 +383,9 @@ def explain_doubts(judgements: Sequence[CaseJudgement]) -> list[tuple[str, str]]
         for caveat in dict.fromkeys(judgement.caveats):
             if caveat not in shared:
                 found.setdefault((type(caveat), _sort_of(caveat)), []).append(caveat)
-    told = [("", word_doubt(caveat)) for caveat in shared]
+    told = [("", describe_doubt(caveat)) for caveat in shared]
     for kind, mark in COMPARISON_MARKS.items():
-        told += [(mark, _sum_up(caveats)) for (other, _), caveats in found.items() if other is kind]
+        told += [(mark, _describe_worst(caveats)) for (other, _), caveats in found.items() if other is kind]
     if any(SOMETIMES in find_comparison_marks(judgement, shared) for judgement in judgements):
         told.append((SOMETIMES, "A part of it failed; the verdict is on the rest."))
     return told
@@ -394,13 +396,13 @@ def _sort_of(caveat: ComparisonCaveat) -> str:
     return caveat.what if isinstance(caveat, Incomparable) else caveat.reason if isinstance(caveat, Unmatched) else ""
 
 
-def _sum_up(caveats: Sequence[ComparisonCaveat]) -> str:
+def _describe_worst(caveats: Sequence[ComparisonCaveat]) -> str:
     """How many cases these are of, and the worst of them; where none is worse than others, the first."""
     worst = max(caveats, key=_comparison_severity)
     if len(caveats) == 1:
-        return word_doubt(worst)
+        return describe_doubt(worst)
     which = "" if len(set(caveats)) == 1 else ", at worst" if _comparison_severity(worst) else ", for example"
-    return f"{len(caveats)} cases{which}: {word_doubt(worst)}"
+    return f"{len(caveats)} cases{which}: {describe_doubt(worst)}"
 
 
 def _comparison_severity(caveat: ComparisonCaveat) -> float:

@@ -14,7 +14,7 @@ from torchmark.analysis.estimate import Estimator
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure
 from torchmark.model.plan import Order, Target
-from torchmark.report.text.failures import VERBS, sum_up
+from torchmark.report.text.failures import VERBS, format_failure
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.terminal import cut, measure, printable, printable_lines
 from torchmark.report.text.units import format_duration
@@ -64,7 +64,7 @@ class Advance:
         if not isinstance(event.result, Failure):
             return None
         self.failed += 1
-        return f"Failed: {VERBS[order.metric]} {_name(order)}: {sum_up(event.result)}"
+        return f"Failed: {VERBS[order.metric]} {_name(order)}: {format_failure(event.result)}"
 
     def _end(self, what: Order | ActivityKind, target: Target) -> None:
         self._current[what, target] -= 1
@@ -87,7 +87,7 @@ class Advance:
         parts = [
             f"{self.done}/{self.total}",
             f"{self.failed} failed",
-            word_rate(self.done - self._before, self.elapsed_s),
+            format_rate(self.done - self._before, self.elapsed_s),
         ]
         if self.done < self.total:
             parts.append(f"about {format_duration(self._estimator.remaining_s())} left")
@@ -95,7 +95,7 @@ class Advance:
 
     def describe_current(self, width: int) -> str:
         """What is under way, as much of it as fits; the number of the others."""
-        texts = [_word(what, target) for what, target in self._current]
+        texts = [_format_counts(what, target) for what, target in self._current]
         if not texts:
             return ""
         line, shown = texts[0], 1
@@ -120,10 +120,10 @@ def draw_bar(done: int, total: int, width: int, *, fancy: bool) -> str:
     return f"{marks[0] * full}{marks[1] * (size - full)} " if size >= 5 else ""
 
 
-def word_rate(done: int, seconds: float) -> str:
+def format_rate(done: int, seconds: float) -> str:
     """How fast it goes; nothing where that cannot be told yet.
 
-    >>> word_rate(30, 10), word_rate(1, 10)
+    >>> format_rate(30, 10), format_rate(1, 10)
     ('3.0/s', '6/min')
     """
     if done == 0 or seconds <= 0:
@@ -132,7 +132,7 @@ def word_rate(done: int, seconds: float) -> str:
     return f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.0f}/min"
 
 
-def _word(what: Order | ActivityKind, target: Target) -> str:
+def _format_counts(what: Order | ActivityKind, target: Target) -> str:
     if isinstance(what, Order):
         return f"{VERBS[what.metric]} {_name(what)}"
     return DOING[what] + (f" ({name_target(target)})" if target.name else "")

@@ -22,7 +22,7 @@ from torchmark.processes import make_scratch as make_scratch
 _told: set[str] = set()
 
 
-def tell_once(text: str) -> None:
+def warn_once(text: str) -> None:
     """Write a line, unless it has been written before. Nothing fails where it cannot be.
 
     Names of files are quoted in it, so what is not printable becomes a blank.
@@ -79,12 +79,12 @@ def locate_cache(environ: Mapping[str, str]) -> Path:
     """
     folder = _choose_cache(environ)
     if folder is None:
-        tell_once("There is no home folder for a cache, so nothing is kept; name a folder in TORCHMARK_CACHE.")
+        warn_once("There is no home folder for a cache, so nothing is kept; name a folder in TORCHMARK_CACHE.")
         return _open_private(None)
     for place in (folder, *(folder / name for name in (SNIPPETS, SHIPPING, MODELS))):
         fault = find_fault(place)
         if fault is not None:
-            tell_once(
+            warn_once(
                 f"The cache {folder} is not used and nothing is kept, because {fault}; "
                 "name a folder of your own in TORCHMARK_CACHE."
             )
@@ -176,7 +176,7 @@ def lock_folder() -> Path | None:
             folder.mkdir(mode=0o700, exist_ok=True)
         if is_ours(folder) and folder.is_dir() and os.access(folder, os.W_OK) and find_fault(folder) is None:
             return folder
-    tell_once(
+    warn_once(
         f"Runs at the same time will not wait for each other, because {folders[0]} is not yours alone; "
         "remove it, or set TMPDIR to a folder of your own."
     )
@@ -210,7 +210,7 @@ class MachineLock:
     Where files cannot be locked, nobody is kept from anything.
     """
 
-    def __init__(self, folder: Path | None = None, tell: Callable[[str], None] = tell_once) -> None:
+    def __init__(self, folder: Path | None = None, tell: Callable[[str], None] = warn_once) -> None:
         self._descriptors: list[int] = []
         self._shares = False
         self._tell = tell

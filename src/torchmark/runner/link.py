@@ -400,7 +400,7 @@ class _Talk:
                 if stopped:
                     raise LinkLost(f"did not answer within {ANSWER_TIMEOUT_S:.0f} s")
                 stopped, end = True, time.monotonic() + ANSWER_TIMEOUT_S
-                self._tell_to_stop()
+                self._send_stop()
         return stopped
 
     def _is_done(self) -> bool:
@@ -449,7 +449,7 @@ class _Talk:
         self._answer = Failed(FailureKind.NO_RESULT.value, f"The result cannot be read: {problem}", None)
         self._is_garbled = True
 
-    def _tell_to_stop(self) -> None:
+    def _send_stop(self) -> None:
         try:
             protocol.send(self._control, encode(Stop()))
         except OSError as error:

@@ -69,7 +69,7 @@ def unpack(name: str, body: bytes) -> Any:
     return parse(text, "blob")
 
 
-def plain_profile(profile: Profile) -> dict[str, Any]:
+def to_json_profile(profile: Profile) -> dict[str, Any]:
     """A profile with each text once. Inclusive costs are derived from the rest, unless they are something else."""
     functions = list(
         dict.fromkeys([*profile.exclusive, *profile.inclusive, *(f for pair in profile.calls for f in pair)])
@@ -91,7 +91,7 @@ def plain_profile(profile: Profile) -> dict[str, Any]:
 
 
 def read_profile(data: object) -> Profile:
-    """The profile that `plain_profile` gave this for."""
+    """The profile that `to_json_profile` gave this for."""
     found: Mapping[str, Any] = check_kind(data, "profile", dict)
     events = tuple(check_kind(event, "events", str) for event in take(found, "events", list))
     if INSTRUCTIONS not in events or len(set(events)) < len(events):
@@ -169,8 +169,8 @@ def _read_text(data: object) -> str:
 # Fields of a tally that are split off, how to write and how to read them.
 _ROLES: dict[str, tuple[Callable[[Any], Any], Callable[[object], Any]]] = {
     "noisy": (list, _read_labels),
-    "profile": (plain_profile, read_profile),
-    "baseline_profile": (plain_profile, read_profile),
+    "profile": (to_json_profile, read_profile),
+    "baseline_profile": (to_json_profile, read_profile),
     "text": (str, _read_text),
 }
 # Those that are read in any case.
@@ -284,13 +284,13 @@ def export_run(run: Run) -> dict[str, Any]:
         "sampling": to_plain(run.plan.sampling),
         "cases": [{**to_plain(case), "key": case.key, "content_hash": content_hash(case)} for case in run.plan.cases],
         "environments": [to_plain(environment) for environment in environments],
-        "outcomes": _plain_outcomes(run, list(environments), parts),
+        "outcomes": _to_json_outcomes(run, list(environments), parts),
         "activities": to_plain(run.activities),
         "parts": parts,
     }
 
 
-def _plain_outcomes(run: Run, environments: Sequence[Environment], parts: dict[str, Any]) -> list[dict[str, Any]]:
+def _to_json_outcomes(run: Run, environments: Sequence[Environment], parts: dict[str, Any]) -> list[dict[str, Any]]:
     """The outcomes; what is large in them goes to `parts`."""
     numbers: dict[object, int] = {}
     for values in (run.plan.cases, run.plan.targets, environments):

@@ -57,7 +57,7 @@ def take(data: Mapping[str, Any], name: str, kind: type, *, optional: bool = Fal
 def check_kind(value: object, name: str, kind: type) -> Any:
     """A value of that kind, for the field of that name."""
     if not _is_a(value, kind):
-        raise StoreError(f"The field {name!r} is {_show(value)}; expected {_KINDS[kind]}.")
+        raise StoreError(f"The field {name!r} is {_format_value(value)}; expected {_KINDS[kind]}.")
     return float(value) if kind is float else value  # type: ignore[arg-type]
 
 
@@ -66,7 +66,7 @@ def take_times(data: Mapping[str, Any], name: str) -> list[float]:
     values = take(data, name, list)
     for value in values:
         if not _is_a(value, float):
-            raise StoreError(f"The field {name!r} contains {_show(value)}; expected finite numbers.")
+            raise StoreError(f"The field {name!r} contains {_format_value(value)}; expected finite numbers.")
     return [float(value) for value in values]
 
 
@@ -75,7 +75,9 @@ def take_integers(data: Mapping[str, Any], name: str) -> list[int]:
     values: list[int] = take(data, name, list)
     for value in values:
         if not _is_a(value, int):
-            raise StoreError(f"The field {name!r} contains {_show(value)}; expected whole numbers of at most 63 bits.")
+            raise StoreError(
+                f"The field {name!r} contains {_format_value(value)}; expected whole numbers of at most 63 bits."
+            )
     return values
 
 
@@ -87,13 +89,13 @@ def take_task(data: Mapping[str, Any]) -> TaskSpec:
     return TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int))
 
 
-def plain_environment(environment: Environment) -> dict[str, Any]:
+def to_json_environment(environment: Environment) -> dict[str, Any]:
     """An environment as plain values for JSON."""
     return {**dataclasses.asdict(environment), "variables": dict(environment.variables)}
 
 
 def read_environment(data: Mapping[str, Any]) -> Environment:
-    """The environment that `plain_environment` gave this for."""
+    """The environment that `to_json_environment` gave this for."""
     variables = take(data, "variables", dict)
     optional = ("cpu_capability", "native_capability", "valgrind", "hash_seed")
     # What older files do not have.
@@ -106,7 +108,7 @@ def read_environment(data: Mapping[str, Any]) -> Environment:
     )
 
 
-def _show(value: object) -> str:
+def _format_value(value: object) -> str:
     """The beginning of a value. Python refuses to write numbers of thousands of digits."""
     return "a huge number" if isinstance(value, int) and abs(value) > MOST else f"{value!r:.40}"
 
@@ -160,7 +162,7 @@ def parse(text: object, name: str) -> Any:
 def to_plain(value: object, *, sparse: bool = False) -> Any:
     """Values of the model as plain ones; `sparse` leaves out fields that have their defaults."""
     if isinstance(value, Environment):
-        return plain_environment(value)
+        return to_json_environment(value)
     if dataclasses.is_dataclass(value):
         kept = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {

@@ -19,7 +19,7 @@ from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.processes import this_process
 from torchmark.store.database import Database, StoreLost
 from torchmark.store.documents import join_result, read_outcome, read_part, split_outcome
-from torchmark.store.plain import dump, parse, plain_environment, read_environment, to_plain
+from torchmark.store.plain import dump, parse, read_environment, to_json_environment, to_plain
 from torchmark.store.rows import (
     drop_unused,
     put_activity,
@@ -163,7 +163,7 @@ def _make_readable(outcome: Outcome) -> Outcome:
     """
     try:
         body, parts = split_outcome(outcome)
-        environment = outcome.environment and read_environment(plain_environment(outcome.environment))
+        environment = outcome.environment and read_environment(to_json_environment(outcome.environment))
         rest = {"began": outcome.began, "ended": outcome.ended, "environment": environment}
         read_outcome(body, outcome.order, {role: read_part(role, part) for role, part in parts.items()}, rest)
     except Exception as error:

@@ -223,7 +223,7 @@ def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | S
     except BaseException as error:
         if fork.pipe is None:
             raise
-        _say_and_wait(fork.pipe, failure_of(error))
+        _signal_and_wait(fork.pipe, failure_of(error))
 
 
 def _count_visibly(
@@ -287,7 +287,7 @@ def _count_in_fork(number: int, layout: int, marks: Marks, watch: Watch | None, 
         fork.pipe = theirs
         die_with_parent(parent)
         outcome = yield from _count_layout(number, layout, marks, watch)
-        _say_and_wait(theirs, outcome)
+        _signal_and_wait(theirs, outcome)
     os.close(theirs)
     answer = _read_answer(ours)
     os.close(ours)
@@ -300,7 +300,7 @@ def _count_in_fork(number: int, layout: int, marks: Marks, watch: Watch | None, 
     return Failed(kind.value, f"The process {text}.", None)
 
 
-def _say_and_wait(pipe: int, outcome: Counted | Failed) -> NoReturn:
+def _signal_and_wait(pipe: int, outcome: Counted | Failed) -> NoReturn:
     """Answer, and wait to be killed; whatever a user's signal handler may do meanwhile."""
     try:
         os.write(pipe, pack(encode(outcome)))

@@ -39,7 +39,7 @@ from torchmark.model.gate import (
     Witness,
 )
 from torchmark.model.judgement import CaseJudgement, Side, SideFailure, Verdict
-from torchmark.report.text.gate import spell_limit
+from torchmark.report.text.gate import format_limit
 
 TALLY = count_functions(400, 1000)
 NOW = describe_dependencies("abc", TALLY, environment())
@@ -314,7 +314,7 @@ def test_nonsense_is_refused_with_an_example(text: str) -> None:
 def test_a_limit_is_read_back_as_it_is_spelt(witness: Witness, size: int, percent: bool, pattern: str | None) -> None:
     share = percent or witness is Witness.TIME
     limit = Limit(witness, share=size / 1000 / 100, pattern=pattern) if share else Limit(witness, None, size, pattern)
-    found = parse_limit(spell_limit(limit))
+    found = parse_limit(format_limit(limit))
     assert dataclasses.replace(found, share=None) == dataclasses.replace(limit, share=None)
     assert found.share == (pytest.approx(limit.share) if share else None)
 

@@ -10,7 +10,7 @@ from tests.made_judgements import DOUBTS, fail, make_count, make_judgement, make
 from torchmark.api.ab import Judgement as Judged
 from torchmark.api.ab import from_judgement
 from torchmark.model.judgement import CaseJudgement, Side
-from torchmark.report.as_json import plain_judgement
+from torchmark.report.as_json import to_json_judgement
 from torchmark.report.text.judgements import describe_judgement
 
 EVIL = "<script>alert('x')</script> & \"q\""
@@ -31,7 +31,7 @@ def test_its_texts_are_those_of_the_reports() -> None:
     judged = from_judgement(JUDGEMENT)
     assert str(judged) == describe_judgement(JUDGEMENT, 80, "python")
     assert repr(judged) == "Judgement(add, Python: slower, +2.0 %)"
-    assert judged.to_dict() == plain_judgement(JUDGEMENT)
+    assert judged.to_dict() == to_json_judgement(JUDGEMENT)
     assert json.loads(json.dumps(judged.to_dict()))["verdict"] == "slower"
 
 

@@ -12,7 +12,7 @@ import pytest
 from torchmark.api.inputs import FuzzedResult
 from torchmark.api.measurement import Measurement
 from torchmark.cli.commands.cmd_fuzz import command
-from torchmark.cli.fuzz_output import FuzzResults, as_json, follow, render, report
+from torchmark.cli.fuzz_output import FuzzResults, follow, render, report, to_json_fuzz
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import TaskSpec
@@ -128,7 +128,7 @@ def test_what_fails_only_at_first_or_in_several_ways_is_not_given_up() -> None:
 def test_json_has_raw_times_ratios_and_rules() -> None:
     study = make_study(90, slow=3)
     study.results.append(FuzzedResult(make_input(90), failure=BROKEN))
-    plain = json.loads(json.dumps(as_json(study, study.contests())))
+    plain = json.loads(json.dumps(to_json_fuzz(study, study.contests())))
     assert (plain["schema"], plain["schema_version"]) == ("torchmark.fuzz", 1)
     assert plain["inputs"][0]["measurements"][1]["raw_times"] == [pytest.approx(1e-5)] * 8
     assert plain["inputs"][0]["code"] == "x = 0"

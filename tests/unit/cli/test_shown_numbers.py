@@ -39,10 +39,10 @@ from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.task import TaskSpec
-from torchmark.report.as_json import plain_case_summary, plain_contrast
+from torchmark.report.as_json import to_json_case_summary, to_json_contrast
 from torchmark.report.html.report_page import render_report
 from torchmark.report.html.templates import render_measurement
-from torchmark.report.text.gate import explain_judgements, summarise_markdown, tell_unpaired
+from torchmark.report.text.gate import describe_unpaired, explain_judgements, summarise_markdown
 from torchmark.report.text.judgements import describe_judgement, render_judgements
 from torchmark.report.text.run_table import render_results
 
@@ -350,7 +350,7 @@ def check_comparison(pair: Pair) -> int:
     texts = {
         "table": render_judgements(contrast.judgements, WIDTH, base="alpha", head="omega"),
         "Markdown": summarise_markdown(contrast.judgements, title="omega against alpha", base="alpha", head="omega"),
-        "unpaired": tell_unpaired(contrast, "alpha", "omega", WIDTH),
+        "unpaired": describe_unpaired(contrast, "alpha", "omega", WIDTH),
     }
     for judgement in contrast.judgements:
         texts["description"] = describe_judgement(judgement, WIDTH)
@@ -363,7 +363,7 @@ def check_comparison(pair: Pair) -> int:
         found += _check_order(texts[where], pair, f"compare, {where}")
     assert bool(contrast.judgements) == pair.judged
     found += _check_explanation(explain_judgements(contrast.judgements, WIDTH), pair)
-    (plain,) = plain_contrast(contrast, forced=False)["judgements"] or [None]
+    (plain,) = to_json_contrast(contrast, forced=False)["judgements"] or [None]
     return found + (_check_json(plain, pair) + _check_columns(contrast.judgements[0], pair) if plain else 0)
 
 
@@ -454,7 +454,7 @@ def check_show(pair: Pair) -> int:
         found += allowed.check(table, "show")
         margin = None if side.times is None else side.times.margin
         found += expect(" ".join(re.findall(r"±\S*%", table)), [] if margin is None else [margin], "show, ±")
-        plain = plain_case_summary(summaries[0])
+        plain = to_json_case_summary(summaries[0])
         assert (plain["wall"] is None) == (side.times is None)
         assert (plain["count"] is None) == (side.counts is None)
         if side.times is not None:

@@ -11,10 +11,10 @@ from torchmark.measure.dynamo import (
     ACCOUNT,
     CompilerCounters,
     Watch,
+    describe_compilation,
+    describe_compiling,
     make_tally,
     read_tally,
-    word_compilation,
-    word_compiling,
 )
 from torchmark.measure.source import open_source
 
@@ -87,19 +87,19 @@ def test_a_backward_pass_that_is_compiled_late_is_noticed(account: Any) -> None:
 def test_the_guard_that_failed_is_named_with_its_function(reason: str, words: str) -> None:
     source = open_source("pass\npass", "pass")
     record = SimpleNamespace(co_name="f", co_filename=source.name, co_firstlineno=2, recompile_reason=reason)
-    text = word_compilation(record)
+    text = describe_compilation(record)
     assert text.startswith("f (<setup>, line 2) was compiled again")
     assert words in text
     assert "stack" not in text
 
 
 def test_an_older_torch_that_gives_no_reason_is_not_quoted_with_one() -> None:
-    assert word_compilation(SimpleNamespace(co_name="f")) == "f was compiled"
+    assert describe_compilation(SimpleNamespace(co_name="f")) == "f was compiled"
 
 
 def test_many_reasons_are_cut_short_and_equal_ones_told_once() -> None:
     records = [SimpleNamespace(co_name=name, recompile_reason=None) for name in "aabcde"]
-    text = word_compiling(records, [])
+    text = describe_compiling(records, [])
     assert text.count("a was compiled") == 1
     assert "c was compiled for the first time (2 more)." in text
-    assert word_compiling([], []).startswith("torch.compile was at work while the statement was measured. ")
+    assert describe_compiling([], []).startswith("torch.compile was at work while the statement was measured. ")

@@ -15,13 +15,13 @@ from tests.sample_runs import COUNT, WALL
 from torchmark.analysis.history import confirm, trace_histories
 from torchmark.analysis.overrides import Expectation, hold_to_expectations
 from torchmark.model.judgement import CaseJudgement, Explanation, FunctionChange, Side, StageChange
-from torchmark.report.as_json import plain_history, plain_judgement, plain_overrides
+from torchmark.report.as_json import to_json_history, to_json_judgement, to_json_overrides
 
 
 def test_series_and_changes_are_plain() -> None:
     runs = make_days([1.0] * 10 + [1.1] * 9 + [None], [5000] * 10 + [5500] * 10)
     (history,) = map(confirm, trace_histories(runs))
-    plain = json.loads(json.dumps(plain_history(history)))
+    plain = json.loads(json.dumps(to_json_history(history)))
     assert plain["key"] == ADD.key
     assert [anchor["name"] for anchor in plain["anchors"]] == ["day-0"]
     assert plain["points"][0]["log_ratio"] == 0.0
@@ -37,9 +37,9 @@ def test_series_and_changes_are_plain() -> None:
 
 def test_only_what_was_asked_for_is_there() -> None:
     (history,) = trace_histories(make_days([1.0] * 5, [5000, 6000, 6000, 6000, 6000]))
-    assert set(plain_history(history, [WALL])["points"][0]) == {"run", "log_ratio", "segment"}
-    assert plain_history(history, [WALL])["changes"] == []
-    assert set(plain_history(history, [COUNT])["points"][0]) == {"run", "instructions_per_run"}
+    assert set(to_json_history(history, [WALL])["points"][0]) == {"run", "log_ratio", "segment"}
+    assert to_json_history(history, [WALL])["changes"] == []
+    assert set(to_json_history(history, [COUNT])["points"][0]) == {"run", "instructions_per_run"}
 
 
 def test_everything_is_there_under_its_name() -> None:
@@ -50,7 +50,7 @@ def test_everything_is_there_under_its_name() -> None:
         count=make_count(1000, 250, (3, 5), spread=10),
         caveats=DOUBTS[3:4],
     )
-    plain = plain_judgement(judgement)
+    plain = to_json_judgement(judgement)
     assert plain["case"] == "Math / add, Python"
     assert (plain["key"], plain["suite"]) == (judgement.case.key, "standard")
     assert (plain["verdict"], plain["cause"]) == ("slower", "confirmed")
@@ -87,7 +87,7 @@ def test_everything_is_there_under_its_name() -> None:
 
 
 def test_what_was_not_measured_is_null() -> None:
-    plain = plain_judgement(make_judgement("f", failures=fail(Side.BASE)))
+    plain = to_json_judgement(make_judgement("f", failures=fail(Side.BASE)))
     nulls = {name for name, value in plain.items() if value is None}
     assert nulls == {"time", "instructions", "allocations", "explanation", "base_stmt"}
     (failure,) = plain["failures"]
@@ -97,25 +97,25 @@ def test_what_was_not_measured_is_null() -> None:
 
 
 def test_an_interval_without_ends_has_none() -> None:
-    time = plain_judgement(make_judgement("a", time=make_time(0.0, math.inf)))["time"]
+    time = to_json_judgement(make_judgement("a", time=make_time(0.0, math.inf)))["time"]
     assert (time["low"], time["high"], time["change"]) == (None, None, 0.0)
 
 
 def test_layouts_have_their_visits() -> None:
     time = dataclasses.replace(make_time(0.02), visits=make_visits([[0.02, 0.04]], fresh=[[-0.01]]))
-    first, fresh = plain_judgement(make_judgement("a", time=time))["time"]["by_layout"]
+    first, fresh = to_json_judgement(make_judgement("a", time=time))["time"]["by_layout"]
     assert first["visits"] == pytest.approx([0.02, 0.04])
     assert (first["fresh"], first["change"]) == (False, pytest.approx(0.03))
     assert fresh["visits"] == pytest.approx([-0.01])
     assert (fresh["fresh"], fresh["base_s"], fresh["head_s"]) == (True, [1e-6], pytest.approx([0.99e-6]))
-    assert plain_judgement(make_judgement("a", time=make_time(0.02)))["time"]["by_layout"] == []
+    assert to_json_judgement(make_judgement("a", time=make_time(0.02)))["time"]["by_layout"] == []
 
 
 def test_an_explanation_comes_along() -> None:
     functions = (FunctionChange("f", "dispatcher", 10, 60),)
     explanation = Explanation(functions, (StageChange("dispatcher", 10, 60),))
     judgement = dataclasses.replace(make_judgement("a", count=make_count(10, 50)), explanation=explanation)
-    plain = plain_judgement(judgement)["explanation"]
+    plain = to_json_judgement(judgement)["explanation"]
     assert plain["functions"][0]["function"] == "f"
     assert plain["delta"] == 50
 
@@ -123,13 +123,13 @@ def test_an_explanation_comes_along() -> None:
 @settings(deadline=None)
 @given(random_judgements)
 def test_every_judgement_is_json(judgement: CaseJudgement) -> None:
-    plain = plain_judgement(judgement)
+    plain = to_json_judgement(judgement)
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 
 def test_everything_is_there_in_plain_values_with_units() -> None:
     rows = make_override_rows()
-    data = json.loads(json.dumps(plain_overrides(make_override_run(rows), rows, hold_to_expectations(rows))))
+    data = json.loads(json.dumps(to_json_overrides(make_override_run(rows), rows, hold_to_expectations(rows))))
     assert (data["schema"], data["schema_version"]) == ("torchmark.overrides", 1)
     assert (data["nreps"], data["nrepreps"]) == (1000, 100)
     assert len(data["lines"]) == 4
@@ -146,7 +146,7 @@ def test_everything_is_there_in_plain_values_with_units() -> None:
 
 def test_findings_tell_their_numbers_and_the_cases_they_are_of() -> None:
     rows = make_override_rows()
-    findings = plain_overrides(make_override_run(rows), rows, hold_to_expectations(rows))["findings"]
+    findings = to_json_overrides(make_override_run(rows), rows, hold_to_expectations(rows))["findings"]
     assert [one["expectation"] for one in findings] == [one.value for one in Expectation]
     assert all(one["is_met"] and one["text"].startswith("Met: ") for one in findings)
     assert [one["unit"] for one in findings] == ["instructions", "instructions", "s", "s", "s"]

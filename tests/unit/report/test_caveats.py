@@ -17,7 +17,7 @@ from torchmark.model.caveats import (
     Unmatched,
     Variation,
 )
-from torchmark.report.caveats import advise, state_doubt, word_caveat, word_doubt
+from torchmark.report.caveats import advise, describe_caveat, describe_doubt, describe_doubt_fact
 
 FACTS = [
     "The sides ran on different processors: base Xeon, head EPYC.",
@@ -47,34 +47,34 @@ def test_every_kind_is_among_the_samples() -> None:
     ("caveat", "fact"), list(zip(DOUBTS, FACTS, strict=True)), ids=lambda one: getattr(one, "kind", "")
 )
 def test_every_doubt_is_a_fact_followed_by_advice(caveat: ComparisonCaveat, fact: str) -> None:
-    assert state_doubt(caveat) == fact
-    assert word_doubt(caveat) == f"{fact} {advise(caveat)}"
+    assert describe_doubt_fact(caveat) == fact
+    assert describe_doubt(caveat) == f"{fact} {advise(caveat)}"
     assert advise(caveat).endswith((".", "?"))
 
 
 @pytest.mark.parametrize("what", ["cpu", "capability", "hash_seed", "definition", "layouts", "valgrind", "variables"])
 def test_whatever_differs_is_told_with_both_values(what: str) -> None:
-    text = word_doubt(Incomparable(what, "one", "other"))
+    text = describe_doubt(Incomparable(what, "one", "other"))
     assert ": base one, head other. " in text
     assert not text.startswith("The sides differ")
     assert "alike" not in text
 
 
 def test_what_has_no_words_yet_is_told_nevertheless() -> None:
-    assert state_doubt(Incomparable("moon", "full", "new")) == "The sides differ: base full, head new."
+    assert describe_doubt_fact(Incomparable("moon", "full", "new")) == "The sides differ: base full, head new."
 
 
 def test_long_values_are_cut_and_do_not_steer_the_terminal() -> None:
-    text = state_doubt(Incomparable("definition", "stmt: " + "x" * 500, "\x1b[31m\n"))
+    text = describe_doubt_fact(Incomparable("definition", "stmt: " + "x" * 500, "\x1b[31m\n"))
     assert len(text) < 150
     assert text.isprintable()
 
 
 def test_a_system_that_does_not_allow_layouts_is_told_apart_from_libraries() -> None:
-    text = word_doubt(Unmatched("personality"))
+    text = describe_doubt(Unmatched("personality"))
     assert "libraries" not in text
     assert "seccomp" in text
-    assert state_doubt(Unmatched("libraries")).startswith("Base and head load different native libraries, so")
+    assert describe_doubt_fact(Unmatched("libraries")).startswith("Base and head load different native libraries, so")
 
 
 @pytest.mark.parametrize(
@@ -102,32 +102,34 @@ def test_a_system_that_does_not_allow_layouts_is_told_apart_from_libraries() -> 
     ],
 )
 def test_every_caveat_is_a_fact_followed_by_advice(caveat: Caveat, fact: str) -> None:
-    text = word_caveat(caveat)
+    text = describe_caveat(caveat)
     assert text.startswith(fact + " ")
     assert len(text) > len(fact) + 10
 
 
 def test_options_are_spelt_as_where_they_are_used() -> None:
-    assert "min_run_time=" in word_caveat(FewSamples(1, 6), "python")
-    assert "--min-run-time" in word_caveat(FewSamples(1, 6), "shell")
-    assert "adaptive_autorange()" in word_caveat(Variation(0.2), "python")
-    assert "--adaptive" in word_caveat(Variation(0.2), "shell")
+    assert "min_run_time=" in describe_caveat(FewSamples(1, 6), "python")
+    assert "--min-run-time" in describe_caveat(FewSamples(1, 6), "shell")
+    assert "adaptive_autorange()" in describe_caveat(Variation(0.2), "python")
+    assert "--adaptive" in describe_caveat(Variation(0.2), "shell")
 
 
 def test_what_is_in_use_is_not_advised() -> None:
-    assert "--adaptive" not in word_caveat(Variation(0.2), "shell", {"adaptive"})
-    assert "Give --number a larger value" in word_caveat(HighOverhead(0.5), "shell", {"number"})
-    assert "--number" not in word_caveat(HighOverhead(0.5), "shell")
+    assert "--adaptive" not in describe_caveat(Variation(0.2), "shell", {"adaptive"})
+    assert "Give --number a larger value" in describe_caveat(HighOverhead(0.5), "shell", {"number"})
+    assert "--number" not in describe_caveat(HighOverhead(0.5), "shell")
 
 
 def test_what_to_do_about_other_places_depends_on_whether_there_are_nodes() -> None:
-    assert "nodes of one kind" in word_caveat(OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("n-3",)))
-    assert "--resume" in word_caveat(OtherPlaces("wall", 1, 2, ("torch",)))
-    assert word_caveat(OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("\x1b[31m",))).isprintable()
+    assert "nodes of one kind" in describe_caveat(
+        OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("n-3",))
+    )
+    assert "--resume" in describe_caveat(OtherPlaces("wall", 1, 2, ("torch",)))
+    assert describe_caveat(OtherPlaces(metric="wall", rounds=1, of=2, what=("cpu",), nodes=("\x1b[31m",))).isprintable()
 
 
 @pytest.mark.parametrize(
     ("slow_share", "where"), [(0.19, "lies in the fast"), (0.45, "may lie in either"), (0.8, "lies in the slow")]
 )
 def test_the_median_of_two_groups_is_said_to_lie_where_it_lies(slow_share: float, where: str) -> None:
-    assert f"The median {where} group" in word_caveat(TwoModes(1.23e-6, 5.86e-6, slow_share))
+    assert f"The median {where} group" in describe_caveat(TwoModes(1.23e-6, 5.86e-6, slow_share))

@@ -20,7 +20,15 @@ from torchmark.model.costs import Profile
 from torchmark.model.plan import Node
 from torchmark.store import documents
 from torchmark.store import documents as module
-from torchmark.store.documents import export_run, import_run, pack, parse_document, plain_profile, read_profile, unpack
+from torchmark.store.documents import (
+    export_run,
+    import_run,
+    pack,
+    parse_document,
+    read_profile,
+    to_json_profile,
+    unpack,
+)
 from torchmark.store.plain import hash_text
 
 COSTS = st.integers(0, 1000)
@@ -30,7 +38,7 @@ NAMES = st.sampled_from("abcd")
 @given(profiles())
 @settings(max_examples=50)
 def test_any_profile_comes_back_as_it_was(profile: Profile) -> None:
-    assert read_profile(unpack(*pack(plain_profile(profile)))) == profile
+    assert read_profile(unpack(*pack(to_json_profile(profile)))) == profile
 
 
 def write_callgrind(functions: dict[str, int], calls: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
@@ -49,7 +57,7 @@ def test_inclusive_costs_follow_from_the_others_just_as_for_the_parser(
 ) -> None:
     text = "".join(write_callgrind(functions, calls))
     profile = parse_profile(text.splitlines(keepends=True))
-    plain = plain_profile(profile)
+    plain = to_json_profile(profile)
     assert plain["inclusive"] is None
     assert read_profile(plain) == profile
 
@@ -77,7 +85,7 @@ def test_inclusive_costs_follow_from_the_others_just_as_for_the_parser(
     ],
 )
 def test_a_profile_that_does_not_fit_together_is_refused(name: str, value: Any) -> None:
-    plain = copy.deepcopy(plain_profile(PROFILE))
+    plain = copy.deepcopy(to_json_profile(PROFILE))
     assert read_profile(plain) == PROFILE
     with pytest.raises(StoreError, match=name):
         read_profile({**plain, name: value})
@@ -85,7 +93,7 @@ def test_a_profile_that_does_not_fit_together_is_refused(name: str, value: Any) 
 
 def test_calls_of_functions_without_costs_need_inclusive_costs() -> None:
     with pytest.raises(StoreError, match="calls"):
-        read_profile({**plain_profile(PROFILE), "exclusive": []})
+        read_profile({**to_json_profile(PROFILE), "exclusive": []})
 
 
 def test_what_claims_to_be_huge_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,10 +157,12 @@ def _contrast_variables(base: Iterable[_Variables], head: Iterable[_Variables]) 
         sides = [dict(one) for one in pair]
         names = [name for name in sorted({*sides[0], *sides[1]}) if sides[0].get(name) != sides[1].get(name)]
         if names:
-            yield Incomparable("variables", *(", ".join(_spell(side, name) for name in names) for side in sides))
+            yield Incomparable(
+                "variables", *(", ".join(_format_variable(side, name) for name in names) for side in sides)
+            )
 
 
-def _spell(variables: Mapping[str, str], name: str) -> str:
+def _format_variable(variables: Mapping[str, str], name: str) -> str:
     return f"{name}={variables[name]}" if name in variables else f"no {name}"
 
 

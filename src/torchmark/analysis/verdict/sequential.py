@@ -266,7 +266,7 @@ class Trust:
         return smallest
 
 
-def sum_up(trials: Sequence[Trial]) -> Trust:
+def summarise_trials(trials: Sequence[Trial]) -> Trust:
     """What trials say; some of them are of a build against itself."""
     nulls = [trial for trial in trials if not trial.injected_s]
     sizes = sorted({trial.injected_s for trial in trials if trial.injected_s})

@@ -319,7 +319,7 @@ def _judge(base: _Results, head: _Results, obstacles: tuple[Incomparable, ...], 
         caveats += [] if in_turns else [NotInTurns()]
         rounds = min(len(base.rounds), len(head.rounds))
         caveats += [FewRounds(rounds, FEWEST_ROUNDS)] if rounds < FEWEST_ROUNDS else []
-    caveats += [*_tell_left_out(Side.BASE, base), *_tell_left_out(Side.HEAD, head)]
+    caveats += [*_list_left_out(Side.BASE, base), *_list_left_out(Side.HEAD, head)]
     threads = head.case.args.num_threads
     caveats += [ManyThreads(threads)] if threads > 1 else []
     failures = tuple(
@@ -330,7 +330,7 @@ def _judge(base: _Results, head: _Results, obstacles: tuple[Incomparable, ...], 
     return judge(head.case, time, count, caveats=tuple(caveats), failures=tuple(dict.fromkeys(failures)))
 
 
-def _tell_left_out(side: Side, results: _Results) -> list[LeftOut]:
+def _list_left_out(side: Side, results: _Results) -> list[LeftOut]:
     found = (caveat for caveat in results.summary.caveats if isinstance(caveat, OtherPlaces))
     return [LeftOut(side.value, one.metric, one.rounds, one.of) for one in found]
 

@@ -15,16 +15,16 @@ from torchmark.api.gate import REFUSED, GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.ab_options import AbOptions, ab_options, open_place
-from torchmark.cli.case_options import FAULTY, say_why_nothing, show_faults
+from torchmark.cli.case_options import FAULTY, print_faults, report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     BackendChoice,
     backend_options,
     check_folder,
+    format_store,
     is_standard_output,
     json_option,
     open_to_write,
-    spell_store,
     store_option,
     use_colour,
     write_json,
@@ -80,13 +80,13 @@ def command(
     comparison, loaded = asked.compare(is_here=not means.is_ray)
     if comparison is None:
         assert loaded is not None
-        return say_why_nothing(loaded)
+        return report_empty_selection(loaded)
     request = asked.make_request() if loaded else None
     recorder = ComparisonRecorder(request, lambda: open_to_write(store_path), quiet=quiet)
     tell = functools.partial(echo, err=True)
     try:
         with open_place(means, comparison) as place:
-            report = compare_with_gate(comparison, usable, recorder, gate, spell_store(store_path), tell, place)
+            report = compare_with_gate(comparison, usable, recorder, gate, format_store(store_path), tell, place)
     except SetupError as error:
         tell(f"torchmark: {error}")
         return REFUSED
@@ -100,5 +100,5 @@ def command(
     if page is not None:
         write_text(render_report(make_live_report_data(comparison, report.found, {}, title=TITLE)), page)
     append_summary(report.summarise(), gate)
-    show_faults(loaded.faults if loaded else ())
+    print_faults(loaded.faults if loaded else ())
     return report.exit_code or (FAULTY if loaded and loaded.faults else 0)

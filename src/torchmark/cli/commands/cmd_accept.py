@@ -64,12 +64,12 @@ def command(
         counts = choose_counts(store.load(info.id, profiles=True, select=meant.__contains__), target)
     for case in meant:
         path = accept_count(ledger, case, counts[identify(case)], reason)
-        echo(f"Accepted {name_case(case)}: {_word(counts, case)}, in {path}")
+        echo(f"Accepted {name_case(case)}: {_format_count(counts, case)}, in {path}")
     echo(f"Commit the folder {ledger}, so that others and continuous integration compare with these counts.")
     return 0
 
 
-def _word(counts: dict[CaseId, CountedCase], case: Case) -> str:
+def _format_count(counts: dict[CaseId, CountedCase], case: Case) -> str:
     tally = counts[identify(case)].tally
     return f"{tally.total / tally.number:,.10g} instructions"
 

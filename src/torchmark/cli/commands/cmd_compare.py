@@ -17,9 +17,9 @@ from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     Metrics,
+    format_store,
     is_standard_output,
     json_option,
-    spell_store,
     store_option,
     use_colour,
     write_json,
@@ -30,8 +30,8 @@ from torchmark.define.selection import Selection, parse
 from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric
-from torchmark.report.as_json import plain_compared
-from torchmark.report.text.gate import render_contrast, summarise_contrast, tell_refusal
+from torchmark.report.as_json import to_json_compared
+from torchmark.report.text.gate import describe_refusal, render_contrast, summarise_contrast
 from torchmark.store.runs import open_store
 
 DEFAULT_WIDTH = 80
@@ -103,24 +103,24 @@ def command(
             functools.partial(echo, err=True),
             metrics=metrics,
             force=force,
-            store_name=spell_store(store_path),
+            store_name=format_store(store_path),
         )
     contrast, result, code = compared.contrast, compared.result, compared.exit_code
     if json_file is not None:
         base_side, head_side = ((side.info, side.target) for side in sides)
-        plain = plain_compared((base_side, head_side), contrast, result, forced=force, exit_code=code)
+        plain = to_json_compared((base_side, head_side), contrast, result, forced=force, exit_code=code)
         write_json(plain, json_file)
     if not is_standard_output(json_file):
-        _show(compared, all_cases=all_cases, explained=meant)
+        _print_tables(compared, all_cases=all_cases, explained=meant)
     append_summary(summarise_contrast(contrast, result, compared.names, forced=force), gate)
     return code
 
 
-def _show(compared: StoredComparison, *, all_cases: bool, explained: Callable[[Case], bool] | None) -> None:
+def _print_tables(compared: StoredComparison, *, all_cases: bool, explained: Callable[[Case], bool] | None) -> None:
     width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
     contrast = compared.contrast
     if not compared.forced and (contrast.obstacles or contrast.case_obstacles):
-        echo(f"torchmark: {tell_refusal(contrast, width)}", err=True)
+        echo(f"torchmark: {describe_refusal(contrast, width)}", err=True)
     if compared.is_refused:
         return
     text = render_contrast(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from torchmark.api.callgrind_stats import CallgrindStats, list_changes, make_row, plain_stats
+from torchmark.api.callgrind_stats import CallgrindStats, list_changes, make_row, to_json_stats
 from torchmark.api.statements import CountOutcomes, count_statements
 from torchmark.cli.options import (
     Seconds,
@@ -28,7 +28,7 @@ from torchmark.cli.output import echo
 from torchmark.errors import UsageError
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.task import TaskSpec
-from torchmark.report.as_json import plain_counts
+from torchmark.report.as_json import to_json_counts
 from torchmark.report.text.counts import (
     DEFAULT_LINE_WIDTH,
     Change,
@@ -116,9 +116,9 @@ def command(
         results, failures = outcomes.results, outcomes.failures
         changes = list_changes(*results) if diff and len(results) == 2 else []
         if json_file is not None:
-            write_json(plain_counts([*map(plain_stats, results)], failures, changes, language), json_file)
+            write_json(to_json_counts([*map(to_json_stats, results)], failures, changes, language), json_file)
         if results and not is_standard_output(json_file):
-            _show(results, changes, diff=diff and len(results) == 2)
+            _print_counts(results, changes, diff=diff and len(results) == 2)
         for task, failure in failures:
             echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
         for hint in list_hints(failure for _, failure in failures):
@@ -126,7 +126,7 @@ def command(
     return STATEMENT_FAILED if outcomes.failures else 0
 
 
-def _show(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:
+def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:
     width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
     rows = [make_row(result) for result in results]
     names = [row.name for row in rows]

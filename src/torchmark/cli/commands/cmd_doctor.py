@@ -8,7 +8,7 @@ from rich.console import Console
 from torchmark.analysis.diagnose import diagnose
 from torchmark.cli.options import is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.output import echo
-from torchmark.report.text.machine import plain_findings, print_findings
+from torchmark.report.text.machine import print_findings, to_json_findings
 from torchmark.runner.machine import probe_machine
 
 
@@ -19,7 +19,7 @@ def command(json_file: str | None) -> int:
     machine = probe_machine()
     findings = diagnose(machine)
     if json_file is not None:
-        write_json(plain_findings(machine, findings), json_file)
+        write_json(to_json_findings(machine, findings), json_file)
     if not is_standard_output(json_file):
         console = Console(highlight=False)
         with console.capture() as captured:

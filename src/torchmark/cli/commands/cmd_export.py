@@ -60,7 +60,7 @@ def _find_targets(targets: tuple[Target, ...], name: str) -> list[Target]:
     return found
 
 
-def tell_left_out(run: Run, kind: Format) -> str | None:
+def describe_left_out(run: Run, kind: Format) -> str | None:
     """A line on the cases that a format has no place for; None where nothing is lost."""
     placed = {(outcome.order.case, outcome.order.target) for outcome in run.outcomes if _has_place(outcome, kind)}
     wanted = len(run.plan.cases) * len(run.plan.targets)
@@ -129,7 +129,7 @@ def command(
             return NOTHING_SELECTED
     part = choose_part(run, metrics, env)
     write_text(kind.write(part), output)
-    note = tell_left_out(part, kind)
+    note = describe_left_out(part, kind)
     if note:
         echo(f"torchmark: {note}", err=True)
     return 0

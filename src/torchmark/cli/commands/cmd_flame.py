@@ -14,8 +14,8 @@ from torchmark.cli.case_options import (
     choice_options,
     describe_statement,
     load_cases,
-    say_why_nothing,
-    show_faults,
+    print_faults,
+    report_empty_selection,
 )
 from torchmark.cli.flame_output import FORMATS, choose_format, place_files, prepare_renderer, write_graph
 from torchmark.cli.options import Seconds, WholeNumber, check_folder, global_setup_option, python_option, setup_option
@@ -99,7 +99,7 @@ def command(
     failed = sum(write_graph(case, graph, files[case], kind, renderer) for case, graph in graphs)
     for hint in list_hints(faulty.values()):
         echo(hint, err=True)
-    show_faults(faults)
+    print_faults(faults)
     return CASE_FAILED if failed else FAULTY if faults else 0
 
 
@@ -118,5 +118,5 @@ def _choose(
         raise UsageError("A suite's cases have setups of their own.")
     loaded = load_cases(texts, chosen.select())
     if not loaded.cases:
-        say_why_nothing(loaded)
+        report_empty_selection(loaded)
     return loaded.cases, loaded.faults

@@ -9,7 +9,7 @@ import sys
 import click
 
 from torchmark.api.statements import load_inputs
-from torchmark.cli.fuzz_output import FuzzResults, follow, report, tell_waiting
+from torchmark.cli.fuzz_output import FuzzResults, follow, print_waiting, report
 from torchmark.cli.options import (
     MOST_THREADS,
     BackendChoice,
@@ -128,7 +128,7 @@ def command(
     indices = only if only is not None else range(DEFAULT_INPUTS if number is None else number)
     run_time = inputs.RUN_TIME_S if min_run_time is None else min_run_time
     job = RaceJob(stmts=stmts, setup=setup, place=inputs.choose_place(python), threads=threads, min_run_time_s=run_time)
-    about = options.spell(made[0][1].seed)
+    about = options.to_json_options(made[0][1].seed)
     about |= {"setup": setup or None, "threads": threads if threads > 1 else None, "python": python}
     about |= {"min-run-time": min_run_time, "timeout": None if timeout == DEFAULT_TIMEOUT_S else timeout}
     study = FuzzResults(stmts, len(indices), about)
@@ -136,7 +136,7 @@ def command(
         outlines = inputs.outline_all(made, indices)
         with contextlib.ExitStack() as stack:
             cluster = stack.enter_context(contextlib.closing(means.make_cluster())) if means.is_ray else None
-            results = inputs.race_inputs(outlines, job, python, timeout, cluster, tell_waiting)
+            results = inputs.race_inputs(outlines, job, python, timeout, cluster, print_waiting)
             stack.enter_context(output_aside())
             stack.enter_context(contextlib.closing(results))
             follow(study, results, quiet=quiet)

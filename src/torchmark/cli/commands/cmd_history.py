@@ -19,7 +19,7 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.history import History
 from torchmark.model.plan import Metric
-from torchmark.report.as_json import plain_histories
+from torchmark.report.as_json import to_json_histories
 from torchmark.report.html.history import render_history_page
 from torchmark.report.text.history import BLOCKS, render_histories
 from torchmark.report.text.names import name_case
@@ -78,7 +78,7 @@ def command(
     histories = _choose_target(histories, env)
     interpreters = find_interpreters(histories)
     if json_file is not None:
-        write_json(plain_histories(histories, metrics, interpreters), json_file)
+        write_json(to_json_histories(histories, metrics, interpreters), json_file)
     if html_file is not None:
         write_text(render_history_page(histories, metrics=metrics, interpreters=interpreters), html_file)
     if html_file != STANDARD_OUTPUT and not is_standard_output(json_file):

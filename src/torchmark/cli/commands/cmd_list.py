@@ -13,8 +13,8 @@ from torchmark.cli.case_options import (
     cases_argument,
     explain_nothing,
     load_cases,
+    print_faults,
     selection_options,
-    show_faults,
 )
 from torchmark.cli.options import is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
@@ -43,28 +43,28 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
     """
     loaded = load_cases(names, selection)
     if json_file is not None:
-        write_json(as_json(loaded), json_file)
+        write_json(to_json_list(loaded), json_file)
     if loaded.cases and not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
         echo(render_cases(loaded.cases, width))
         echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")
     if not loaded.cases and (loaded.found or not loaded.faults):
         echo(f"torchmark: {explain_nothing(loaded)}", err=True)
-    show_faults(loaded.faults)
+    print_faults(loaded.faults)
     return loaded.exit_code
 
 
-def as_json(loaded: Loaded) -> dict[str, Any]:
+def to_json_list(loaded: Loaded) -> dict[str, Any]:
     """The cases that are meant, with their texts, and what is wrong with others."""
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
-        "cases": [_plain_case(case) for case in loaded.cases],
+        "cases": [_to_json_case(case) for case in loaded.cases],
         "faults": [dataclasses.asdict(fault) for fault in loaded.faults],
     }
 
 
-def _plain_case(case: Case) -> dict[str, Any]:
+def _to_json_case(case: Case) -> dict[str, Any]:
     labels, args = case.autolabels.as_dict, case.args
     return {
         "key": case.key,

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.estimate import deal
-from torchmark.api.resume import spell_resume
+from torchmark.api.resume import format_resume
 from torchmark.cli.output import echo
 from torchmark.model.run import RunInfo, Shard
-from torchmark.report.text.run_summary import SHORT_ID, word_sources
+from torchmark.report.text.run_summary import SHORT_ID, format_sources
 from torchmark.report.text.terminal import count, printable
 from torchmark.store.merge import Merged, merge
 from torchmark.store.runs import open_store
@@ -47,7 +47,7 @@ def command(stores: tuple[Path, ...], output: Path, force: bool) -> int:
         echo(f"  {_describe(one)}")
     incomplete = [one for one in united if one.info.outcomes < one.info.orders]
     notes = [note for one in united for note in _note(one)]
-    notes += [_tell_missing(one, output) for one in incomplete]
+    notes += [_describe_missing(one, output) for one in incomplete]
     for note in notes:
         echo(f"Note: {printable(note)}", err=True)
     return INCOMPLETE if incomplete else 0
@@ -80,7 +80,7 @@ def _note(one: Merged) -> Iterator[str]:
     if one.repeated:
         differing = f"the counts of {one.differing} differed" if one.differing else "no counts differed"
         yield f"{name}: {count(one.repeated, 'order')} had been carried out more than once; {differing}."
-    origins = dict.fromkeys(word_sources(info.sources) for info in sources)
+    origins = dict.fromkeys(format_sources(info.sources) for info in sources)
     if len(origins) > 1:
         yield f"{name}: its shards come from other sources: {' | '.join(origins)}."
     elif any(source.dirty for info in sources for source in info.sources):
@@ -97,7 +97,7 @@ def _note(one: Merged) -> Iterator[str]:
         yield f"{name}: its shards were begun more than a day apart. Are they of one run?"
 
 
-def _tell_missing(one: Merged, output: Path) -> str:
+def _describe_missing(one: Merged, output: Path) -> str:
     """Which shards are missing, or were stopped, and what to do."""
     info = one.info
     missing = f"{info.orders - info.outcomes} of {count(info.orders, 'result')}"
@@ -106,7 +106,7 @@ def _tell_missing(one: Merged, output: Path) -> str:
         return f"{text}."
     with open_store(output, read_only=True) as store:
         targets = store.load(info.id, select=lambda _: False).plan.targets
-    return f"{text}, or go on with: {spell_resume(info, targets, output)}"
+    return f"{text}, or go on with: {format_resume(info, targets, output)}"
 
 
 def _find_guilty(one: Merged, output: Path) -> str:

@@ -13,14 +13,14 @@ import click
 from torchmark.api.gate import REFUSED, GateOptions
 from torchmark.api.override_comparison import MeasuredOverrides, check_types, compare_overrides, measure_overrides
 from torchmark.api.runs import SIGNALLED, ComparisonRecorder
-from torchmark.cli.case_options import say_why_nothing
+from torchmark.cli.case_options import report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     check_folder,
+    format_store,
     is_standard_output,
     json_option,
     open_to_write,
-    spell_store,
     store_option,
     use_colour,
     write_json,
@@ -28,8 +28,8 @@ from torchmark.cli.options import (
 from torchmark.cli.output import echo, write_bytes
 from torchmark.cli.overrides_options import DEFAULT_OUTPUT, OverridesOptions, overrides_options
 from torchmark.errors import InterpreterError, SetupError
-from torchmark.report.as_json import plain_overrides
-from torchmark.report.text.overrides import render_overrides, tell_bundle
+from torchmark.report.as_json import to_json_overrides
+from torchmark.report.text.overrides import describe_bundle, render_overrides
 from torchmark.runner.backend import Terminated
 from torchmark.runner.machine import choose_cores
 
@@ -73,7 +73,7 @@ def command(
     sys.path.insert(0, os.getcwd())
     loaded = asked.load()
     if not loaded.cases:
-        return say_why_nothing(loaded)
+        return report_empty_selection(loaded)
     request = asked.make_request()
     check_types(asked.types, request.targets)
     tell, cores = functools.partial(echo, err=True), choose_cores(None)
@@ -85,14 +85,14 @@ def command(
             # Before there was anything to show.
             return SIGNALLED + ended.number
         if json_file is not None:
-            write_json(plain_overrides(done.run, done.rows, done.findings), json_file)
+            write_json(to_json_overrides(done.run, done.rows, done.findings), json_file)
         if not is_standard_output(json_file):
-            echo(_render(done, spell_store(store_path)), styled=use_colour())
+            echo(_render(done, format_store(store_path)), styled=use_colour())
         return done.exit_code
     question = asked.make_question(loaded.cases)
     recorder = ComparisonRecorder(request, lambda: open_to_write(store_path), RUN_NAME, quiet)
     try:
-        changed = compare_overrides(question, cores, recorder, gate, spell_store(store_path), tell)
+        changed = compare_overrides(question, cores, recorder, gate, format_store(store_path), tell)
     except InterpreterError:
         raise
     except SetupError as error:
@@ -108,7 +108,7 @@ def command(
     write_bytes(changed.pack(Path(output).stem or "overrides", store_path), output)
     if not is_standard_output(json_file):
         size, drawn = os.path.getsize(output), len(changed.traced.stacks)
-        echo(f"\n{tell_bundle(output, size, drawn, len(changed.slower))}")
+        echo(f"\n{describe_bundle(output, size, drawn, len(changed.slower))}")
     return report.exit_code
 
 

@@ -9,8 +9,8 @@ import click
 
 from torchmark.api.report_data import ReportOptions, load_report_data
 from torchmark.api.stored_results import StoredSide, find_side, find_sides, has_two_targets
-from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options, spell_selection
-from torchmark.cli.options import complete_run, spell_store, store_option
+from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, format_selection, selection_options
+from torchmark.cli.options import complete_run, format_store, store_option
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_text
 from torchmark.define.selection import Selection
 from torchmark.report.html.report_page import render_report
@@ -53,12 +53,12 @@ def command(
     torchmark report nightly:branch nightly:main -k linear
     """
     check_output(output, DEFAULT_OUTPUT)
-    options = [*spell_selection(selection), *(["--no-flames"] if no_flames else []), *(["--force"] if force else [])]
+    options = [*format_selection(selection), *(["--no-flames"] if no_flames else []), *(["--force"] if force else [])]
     options += [] if title is None else [f"--title {shlex.quote(title)}"]
     with open_store(store_path, read_only=True) as store:
         sides = _choose_sides(store, reference, base)
         wanted = ReportOptions(
-            title=title, flames=not no_flames, force=force, store=spell_store(store_path), options=tuple(options)
+            title=title, flames=not no_flames, force=force, store=format_store(store_path), options=tuple(options)
         )
         dossier = load_report_data(store, sides, wanted, selection.admits)
         if not dossier.entries:

@@ -12,7 +12,7 @@ import click
 from torchmark.cli.options import is_standard_output, json_option, store_option, write_json
 from torchmark.cli.output import echo
 from torchmark.model.run import RunEntry
-from torchmark.report.text.run_summary import DEFAULT_WIDTH, render_runs, tell_state
+from torchmark.report.text.run_summary import DEFAULT_WIDTH, describe_state, render_runs
 from torchmark.store.plain import to_plain
 from torchmark.store.runs import open_store
 
@@ -32,14 +32,14 @@ def command(store_path: Path, json_file: str | None) -> int:
     with open_store(store_path, read_only=True) as store:
         entries = store.list_entries()
     if json_file is not None:
-        write_json(as_json(entries), json_file)
+        write_json(to_json_runs(entries), json_file)
     if not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
         echo(render_runs(entries, width) if entries else "There are no runs in the store yet.")
     return 0
 
 
-def as_json(entries: Sequence[RunEntry]) -> dict[str, Any]:
+def to_json_runs(entries: Sequence[RunEntry]) -> dict[str, Any]:
     """All that is known of the runs without their results."""
     return {
         "schema": SCHEMA,
@@ -50,7 +50,7 @@ def as_json(entries: Sequence[RunEntry]) -> dict[str, Any]:
                 "cases": entry.cases,
                 "targets": list(entry.targets),
                 "torch_versions": list(entry.torch_versions),
-                "state": tell_state(entry),
+                "state": describe_state(entry),
                 "pid": entry.writer,
             }
             for entry in entries

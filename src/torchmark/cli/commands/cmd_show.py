@@ -23,9 +23,9 @@ from torchmark.cli.case_options import (
 from torchmark.cli.options import (
     Metrics,
     complete_run,
+    format_store,
     is_standard_output,
     json_option,
-    spell_store,
     store_option,
     use_colour,
     write_json,
@@ -36,9 +36,9 @@ from torchmark.errors import UsageError
 from torchmark.model.case import Case
 from torchmark.model.plan import Metric
 from torchmark.model.run import CaseSummary, Run
-from torchmark.report.as_json import plain_results
+from torchmark.report.as_json import to_json_results
 from torchmark.report.text.counts import render_functions
-from torchmark.report.text.failures import tell_failures
+from torchmark.report.text.failures import render_failures
 from torchmark.report.text.run_summary import describe_run
 from torchmark.report.text.run_table import LEAST_WIDTH, render_results
 from torchmark.report.text.terminal import count
@@ -94,12 +94,12 @@ def command(
         shown = dataclasses.replace(run, info=make_unmistakable(store, info))
     summaries = summarise_run(run)
     if json_file is not None:
-        write_json(plain_results(run, summaries, breakdowns), json_file)
+        write_json(to_json_results(run, summaries, breakdowns), json_file)
     if not is_standard_output(json_file):
         texts = [render_functions(one.title, one.rows, _width(), inclusive=inclusive) for one in breakdowns]
         if with_failures and not texts:
-            texts = [describe_run(shown, _width()), tell_failures(summaries, run.plan) or "Nothing failed."]
-        texts = texts or _texts(shown, summaries, spell_store(store_path), narrow=selection != Selection())
+            texts = [describe_run(shown, _width()), render_failures(summaries, run.plan) or "Nothing failed."]
+        texts = texts or _texts(shown, summaries, format_store(store_path), narrow=selection != Selection())
         echo("\n\n".join(texts), styled=use_colour())
     return 0
 
@@ -137,5 +137,5 @@ def _texts(run: Run, summaries: Sequence[CaseSummary], store: str, *, narrow: bo
     table = render_results(summaries, run.plan, width, colour=use_colour(), run=run.info, store=store)
     texts = [describe_run(run, width), table]
     if narrow and 0 < sum(len(summary.failures) for summary in summaries) <= FEW_FAILURES:
-        texts.append(tell_failures(summaries, run.plan))
+        texts.append(render_failures(summaries, run.plan))
     return texts

@@ -27,8 +27,8 @@ from torchmark.cli.output import echo
 from torchmark.errors import UsageError
 from torchmark.measure.steps import LARGEST_NUMBER
 from torchmark.model.task import TaskSpec
-from torchmark.report.as_json import plain_times
-from torchmark.report.text.failures import tell_statements
+from torchmark.report.as_json import to_json_times
+from torchmark.report.text.failures import describe_statements
 from torchmark.report.text.measurement import describe_groups
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
@@ -92,12 +92,12 @@ def command(
     finally:
         # Also after an interrupt: what has been timed is not lost.
         if outcomes.groups and json_file is not None:
-            write_json(plain_times(outcomes.groups, outcomes.measurements, outcomes.failures, language), json_file)
+            write_json(to_json_times(outcomes.groups, outcomes.measurements, outcomes.failures, language), json_file)
         if outcomes.results and not is_standard_output(json_file):
             used = {name for name, given in (("adaptive", adaptive), ("number", number)) if given}
             width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
             echo(describe_groups(outcomes.groups, width, used=used, python=python, language=language))
         if outcomes.groups and outcomes.failures:
-            for text in tell_statements(outcomes.failures, with_names=len(stmts) > 1):
+            for text in describe_statements(outcomes.failures, with_names=len(stmts) > 1):
                 echo(text, err=True)
     return STATEMENT_FAILED if outcomes.failures else 0

@@ -24,7 +24,7 @@ def as_collapsed(head: Stacks, base: Stacks | None = None) -> str:
 
     >>> from torchmark.model.costs import Method, Stack, FlameUnit
     >>> f, g = Frame("f"), Frame("std::g(int; char)")
-    >>> print(as_collapsed(Stacks((Stack((f, g), 3), Stack((f,), 2)), Unit.INSTRUCTIONS, Method.CALLERS)), end="")
+    >>> print(as_collapsed(Stacks((Stack((f, g), 3), Stack((f,), 2)), FlameUnit.INSTRUCTIONS, Method.CALLERS)), end="")
     f 2
     f;std::g(int, char) 3
     """

@@ -118,13 +118,13 @@ class FlameScale:
     def show(self, value: int) -> str:
         """A value, to a tenth where it is not whole.
 
-        >>> Gauge("instructions per run", 100).show(123450), Gauge("samples", 1).show(7)
+        >>> FlameScale("instructions per run", 100).show(123450), FlameScale("samples", 1).show(7)
         ('1,234.5', '7')
         """
         whole, tenth = divmod((20 * value + self.runs) // (2 * self.runs), 10)
         return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
-    def show_change(self, change: int) -> str:
+    def format_change(self, change: int) -> str:
         """A change with its sign."""
         return f"{MINUS if change < 0 else '+'}{self.show(abs(change))}"
 
@@ -136,11 +136,11 @@ def gauge_of(flame: Flame) -> FlameScale:
     return FlameScale("instructions per run", flame.number)
 
 
-def show_percent(part: float, whole: float) -> str:
+def format_percent(part: float, whole: float) -> str:
     """A share, with more figures the smaller it is; nothing of nothing is nothing.
 
-    >>> show_percent(1, 8), show_percent(1, 80), show_percent(1, 800), show_percent(1, 10**6), show_percent(0, 5)
-    ('13%', '1.3%', '0.1%', '<0.01%', '0%')
+    >>> [format_percent(1, of) for of in (8, 80, 800, 10**6)], format_percent(0, 5)
+    (['13%', '1.3%', '0.1%', '<0.01%'], '0%')
     """
     percent = 100 * part / whole if whole else 0.0
     if percent == 0:
@@ -152,13 +152,13 @@ def show_percent(part: float, whole: float) -> str:
     return f"{math.floor(percent * 10**decimals + 0.5) / 10**decimals:.{decimals}f}%"
 
 
-def show_relation(base: int, head: int) -> str:
+def format_relation(base: int, head: int) -> str:
     """A change as a share of what was there before."""
     if base == head:
         return "no change"
     if not base or not head:
         return "new" if not base else "gone"
-    return f"{MINUS if head < base else '+'}{show_percent(abs(head - base), base)}"
+    return f"{MINUS if head < base else '+'}{format_percent(abs(head - base), base)}"
 
 
 def own_change(node: FlameNode) -> int:
@@ -178,27 +178,27 @@ def find_step(change: int, largest: int) -> int:
     return -step if change < 0 else step
 
 
-def tell_frame(node: FlameNode, parent: FlameNode | None, root: FlameNode, gauge: FlameScale) -> list[str]:
+def describe_frame(node: FlameNode, parent: FlameNode | None, root: FlameNode, gauge: FlameScale) -> list[str]:
     """What a tooltip says: the name, where it is from, what is spent in it with all that it calls, and in itself."""
     lines = [full_name(node.frame), origin_of(node.frame)]
     if node.base_value is None or node.base_own is None:
-        shares = f"{show_percent(node.value, root.value)} of all"
+        shares = f"{format_percent(node.value, root.value)} of all"
         if parent is not None and parent is not root:
-            shares += f", {show_percent(node.value, parent.value)} of its caller"
+            shares += f", {format_percent(node.value, parent.value)} of its caller"
         lines.append(f"{gauge.show(node.value)} {gauge.unit}, {shares}")
-        lines.append(f"in itself {gauge.show(node.own)}, {show_percent(node.own, root.value)} of all")
+        lines.append(f"in itself {gauge.show(node.own)}, {format_percent(node.own, root.value)} of all")
     else:
-        lines.append(f"{_tell_change(node.base_value, node.value, gauge)} {gauge.unit}")
-        lines.append(f"in itself {_tell_change(node.base_own, node.own, gauge)}")
+        lines.append(f"{_describe_change(node.base_value, node.value, gauge)} {gauge.unit}")
+        lines.append(f"in itself {_describe_change(node.base_own, node.own, gauge)}")
         lines.append(
-            f"{show_percent(node.base_value, root.base_value or 0)} {ARROW} "
-            f"{show_percent(node.value, root.value)} of all"
+            f"{format_percent(node.base_value, root.base_value or 0)} {ARROW} "
+            f"{format_percent(node.value, root.value)} of all"
         )
     return [line for line in lines if line]
 
 
-def _tell_change(base: int, head: int, gauge: FlameScale) -> str:
+def _describe_change(base: int, head: int, gauge: FlameScale) -> str:
     if base == head:
         return f"{gauge.show(head)} (no change)"
-    change = f"{gauge.show_change(head - base)}, {show_relation(base, head)}"
+    change = f"{gauge.format_change(head - base)}, {format_relation(base, head)}"
     return f"{gauge.show(base)} {ARROW} {gauge.show(head)} ({change})"

@@ -10,12 +10,12 @@ from torchmark.model.costs import Flame, FlameNode, Frame
 from torchmark.report.flame.labels import (
     FAMILIES,
     colour_of,
+    format_percent,
+    format_relation,
     full_name,
     gauge_of,
     label_of,
     origin_of,
-    show_percent,
-    show_relation,
 )
 from torchmark.report.flame.picture import compose, draw, escape_text, list_heading, open_svg
 from torchmark.report.html.templates import load_asset, load_templates, script_json, write_policy
@@ -66,18 +66,18 @@ MOST_FUNCTIONS = 5
 LONGEST_NAME = 60
 
 
-def sum_up_flame(flame: Flame) -> list[str]:
+def describe_flame(flame: Flame) -> list[str]:
     """The total, and the functions that cost most in themselves, or whose own cost changed most."""
     gauge, root = gauge_of(flame), flame.root
     if root.base_value is None:
         lines = [f"{gauge.show(root.value)} {gauge.unit}"]
         for one in rank_own(flame)[:MOST_FUNCTIONS]:
-            lines.append(f"{show_percent(one.head, root.value):>6}  {_name(one)}")
+            lines.append(f"{format_percent(one.head, root.value):>6}  {_name(one)}")
         return lines
-    relation = show_relation(root.base_value, root.value)
+    relation = format_relation(root.base_value, root.value)
     lines = [f"{gauge.show(root.base_value)} → {gauge.show(root.value)} {gauge.unit} ({relation})"]
     ranked = sorted(rank_growth(flame), key=lambda one: -abs(one.change))
-    changes = [(gauge.show_change(one.change), _name(one)) for one in ranked[:MOST_FUNCTIONS]]
+    changes = [(gauge.format_change(one.change), _name(one)) for one in ranked[:MOST_FUNCTIONS]]
     width = max((len(change) for change, _ in changes), default=0)
     return lines + [f"{change:>{width}}  {name}" for change, name in changes]
 
@@ -288,7 +288,7 @@ def _list_spent(flame: Flame) -> list[tuple[str, str, list[str]]]:
     """The functions in which most is spent: name, origin, what and how much of all."""
     gauge = gauge_of(flame)
     return [
-        (*_name_graph(one), [gauge.show(one.head), show_percent(one.head, flame.root.value)])
+        (*_name_graph(one), [gauge.show(one.head), format_percent(one.head, flame.root.value)])
         for one in rank_own(flame)[:MOST_FUNCTIONS_ON_PAGE]
     ]
 
@@ -304,8 +304,8 @@ def _list_changes(flame: Flame) -> list[tuple[str, str, list[str]]]:
             [
                 gauge.show(one.base),
                 gauge.show(one.head),
-                gauge.show_change(one.change),
-                show_relation(one.base, one.head),
+                gauge.format_change(one.change),
+                format_relation(one.base, one.head),
             ],
         )
         for one in sorted(most, key=ranked.index)

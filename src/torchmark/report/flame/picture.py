@@ -20,15 +20,15 @@ from torchmark.report.flame.labels import (
     SHADES,
     FlameScale,
     colour_of,
+    describe_frame,
     family_of,
     find_step,
     fit_label,
+    format_percent,
+    format_relation,
     gauge_of,
     label_of,
     own_change,
-    show_percent,
-    show_relation,
-    tell_frame,
 )
 from torchmark.report.html.templates import load_asset
 from torchmark.report.text.terminal import printable
@@ -107,20 +107,20 @@ class Key(NamedTuple):
 
 def list_heading(flame: Flame) -> list[str]:
     """Title, total, how it was found out, and the note; what is not known is left out."""
-    lines = [flame.title, _tell_total(flame), flame.note]
+    lines = [flame.title, _describe_total(flame), flame.note]
     return [line for line in (printable(line).strip() for line in lines) if line]
 
 
-def _tell_total(flame: Flame) -> str:
+def _describe_total(flame: Flame) -> str:
     gauge, root = gauge_of(flame), flame.root
     if root.base_value is None:
         return f"{gauge.show(root.value)} {gauge.unit}. {METHODS[flame.method]}"
-    return f"{_tell_change(root.base_value, root.value, gauge)} {gauge.unit}. {METHODS[flame.method]} {WIDTHS}"
+    return f"{_describe_change(root.base_value, root.value, gauge)} {gauge.unit}. {METHODS[flame.method]} {WIDTHS}"
 
 
-def _tell_change(base: int, head: int, gauge: FlameScale) -> str:
-    change = "" if base == head else f"{gauge.show_change(head - base)}, "
-    return f"{gauge.show(base)} {ARROW} {gauge.show(head)} ({change}{show_relation(base, head)})"
+def _describe_change(base: int, head: int, gauge: FlameScale) -> str:
+    change = "" if base == head else f"{gauge.format_change(head - base)}, "
+    return f"{gauge.show(base)} {ARROW} {gauge.show(head)} ({change}{format_relation(base, head)})"
 
 
 def list_keys(flame: Flame) -> list[Key]:
@@ -139,7 +139,10 @@ def list_keys(flame: Flame) -> list[Key]:
         waiting += node.children
         sums[family_of(node.frame)] += node.own
     return [
-        Key(f"tmf-c{family * SHADES}", f"{FAMILIES[family] if family else OTHER} {show_percent(own, flame.root.value)}")
+        Key(
+            f"tmf-c{family * SHADES}",
+            f"{FAMILIES[family] if family else OTHER} {format_percent(own, flame.root.value)}",
+        )
         for family, own in sums.items()
         if own
     ]
@@ -230,7 +233,7 @@ def _draw_frame(box: Box, picture: Picture, gauge: FlameScale, largest: int) -> 
     x = MARGIN + box.left * (WIDTH - 2 * MARGIN)
     y = picture.top + ROW * box.depth
     width = box.width * (WIDTH - 2 * MARGIN)
-    told = escape_text("\n".join(tell_frame(node, box.parent, picture.flame.root, gauge)))
+    told = escape_text("\n".join(describe_frame(node, box.parent, picture.flame.root, gauge)))
     label = _fit(box, int((width - 2 * PADDING) / LETTER), gauge, largest)
     text = f'<text x="{x + PADDING:.1f}" y="{y + ROW - 5}">{escape_text(label)}</text>' if label else ""
     # A frame as wide as the gap would be nothing but gap.
@@ -254,7 +257,7 @@ def _fit(box: Box, room: int, gauge: FlameScale, largest: int) -> str:
     label = label_of(box.node.frame)
     if not find_step(own_change(box.node), largest):
         return fit_label(label, room)
-    change = gauge.show_change(own_change(box.node))
+    change = gauge.format_change(own_change(box.node))
     left = room - len(change) - 1
     if left < LEAST_ROOM:
         return fit_label(change, room)

@@ -30,7 +30,7 @@ def dump_json(value: object, *, indent: int | None = None) -> str:
         raise StoreError("A number of the run is not finite: it cannot be exported.") from error
 
 
-def plain_compiling(costs: CompileCosts | None) -> dict[str, float]:
+def to_json_compiling(costs: CompileCosts | None) -> dict[str, float]:
     """What compiling cost, as numbers with units in their names; nothing for what was not compiled."""
     if costs is None:
         return {}
@@ -42,7 +42,7 @@ def plain_compiling(costs: CompileCosts | None) -> dict[str, float]:
     }
 
 
-def plain_counts(summary: CaseSummary) -> dict[str, float]:
+def to_json_counts(summary: CaseSummary) -> dict[str, float]:
     """Instructions and allocations of one run; nothing for what was not counted."""
     if summary.count is None:
         return {}
@@ -62,7 +62,7 @@ def name_processors(nodes: Sequence[Node]) -> str:
     return " and ".join(dict.fromkeys(node.cpu_model for node in nodes if node.cpu_model is not None))
 
 
-def plain_nodes(summary: CaseSummary) -> dict[str, str]:
+def to_json_nodes(summary: CaseSummary) -> dict[str, str]:
     """The names of the nodes that results are of; nothing where that is the run's own machine."""
     return {"nodes": ", ".join(node.name for node in summary.nodes)} if summary.nodes else {}
 

@@ -24,12 +24,12 @@ from torchmark.report.formats.entries import (
     name_processors,
     one_line,
     per_run,
-    plain_compiling,
-    plain_counts,
-    plain_nodes,
     present,
     require,
     shorten,
+    to_json_compiling,
+    to_json_counts,
+    to_json_nodes,
 )
 from torchmark.report.text.terminal import count
 
@@ -69,7 +69,7 @@ def _write_google_entry(index: int, entry: ExportEntry) -> Iterator[dict[str, An
         "repetitions": wall.times.samples,
         "threads": summary.case.args.num_threads,
     }
-    counters = {**plain_counts(summary), **plain_compiling(wall.compiling)}
+    counters = {**to_json_counts(summary), **to_json_compiling(wall.compiling)}
     for row in _write_blocks(entry):
         yield {**head, **row, **counters}
     for row in _write_aggregates(entry.name, wall.times):
@@ -141,7 +141,7 @@ def write_pyperf(run: Run) -> str:
 def _write_pyperf_entry(entry: ExportEntry) -> Iterator[dict[str, Any]]:
     timed = [(outcome, times.number_per_run, list(times.per_run)) for outcome, times in entry.timed]
     wall = entry.summary.wall
-    yield from _write_benchmark(entry, entry.name, "second", timed, plain_compiling(wall.compiling if wall else None))
+    yield from _write_benchmark(entry, entry.name, "second", timed, to_json_compiling(wall.compiling if wall else None))
     counted = [
         (outcome, tally.number, [per_run(total, tally.number) for total in tally.totals])
         for outcome, tally in entry.counted
@@ -258,7 +258,7 @@ def _write_pytest_entry(run: Run, entry: ExportEntry) -> dict[str, Any]:
         "fullname": f"{one_line(case.suite) or 'torchmark'}::{entry.name}",
         "params": params,
         "param": None,
-        "extra_info": {**plain_counts(summary), **plain_compiling(wall.compiling), **plain_nodes(summary)},
+        "extra_info": {**to_json_counts(summary), **to_json_compiling(wall.compiling), **to_json_nodes(summary)},
         "options": {"min_time": run.plan.sampling.min_run_time_s},
         "stats": {**_describe_times(wall), "iterations": entry.timed[0][1].number_per_run},
     }

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from torchmark.model.plan import Metric
 from torchmark.model.run import CaseSummary, Run
-from torchmark.report.formats.entries import list_entries, plain_compiling, plain_counts, plain_nodes
+from torchmark.report.formats.entries import list_entries, to_json_compiling, to_json_counts, to_json_nodes
 from torchmark.report.text.grid import escape_markdown, guard, markdown_row
 from torchmark.report.text.terminal import one_line, printable
 from torchmark.report.text.units import format_range, format_time
@@ -52,11 +52,11 @@ def _write_row(summary: CaseSummary) -> dict[str, Any]:
         **case.autolabels.as_dict,
         "threads": case.args.num_threads,
         "target": summary.target.name,
-        **plain_counts(summary),
+        **to_json_counts(summary),
         "spread": counts.spread if counts else None,
-        **plain_compiling(wall.compiling if wall else None),
+        **to_json_compiling(wall.compiling if wall else None),
         "missing": " ".join(metric.value for metric in summary.missing),
-        **plain_nodes(summary),
+        **to_json_nodes(summary),
     }
     if wall is not None:
         row |= _describe_times(summary)
@@ -131,32 +131,32 @@ def _name_columns(summaries: list[CaseSummary]) -> list[_Column]:
     return [_Column("benchmark", "---", lambda s: escape_markdown(" / ".join(s.case.label))), *telling]
 
 
-def _show_median(summary: CaseSummary) -> str | None:
+def _format_median(summary: CaseSummary) -> str | None:
     return format_time(summary.wall.times.median) if summary.wall else None
 
 
-def _show_interval(summary: CaseSummary) -> str | None:
+def _format_interval(summary: CaseSummary) -> str | None:
     if summary.wall is None or summary.wall.interval is None:
         return None
     interval = summary.wall.interval
     return format_range(interval.low, interval.high)
 
 
-def _show_compiling(summary: CaseSummary) -> str | None:
+def _format_compiling(summary: CaseSummary) -> str | None:
     costs = summary.wall.compiling if summary.wall else None
     return f"{format_time(costs.cold_s)}, {format_time(costs.warm_s)}" if costs else None
 
 
-def _show_instructions(summary: CaseSummary) -> str | None:
+def _format_instructions(summary: CaseSummary) -> str | None:
     return f"{summary.count.instructions:,.0f}" if summary.count else None
 
 
-def _show_spread(summary: CaseSummary) -> str | None:
+def _format_spread(summary: CaseSummary) -> str | None:
     spread = summary.count.spread if summary.count else None
     return None if spread is None else f"{spread:.2%}"
 
 
-def _show_notes(summary: CaseSummary) -> str | None:
+def _format_notes(summary: CaseSummary) -> str | None:
     failures = [f"{metric.value} failed: {one_line(failure.message)}" for metric, failure in summary.failures]
     # Some rounds may be there.
     begun = {metric for metric, _ in summary.failures} | {m for m, part in _parts(summary).items() if part}
@@ -170,14 +170,14 @@ def _parts(summary: CaseSummary) -> dict[Metric, object]:
 
 RESULTS = {
     Metric.WALL: (
-        _Column("time", "---:", _show_median),
-        _Column("95 % interval", "---:", _show_interval),
-        _Column("compile (empty cache, again)", "---:", _show_compiling),
+        _Column("time", "---:", _format_median),
+        _Column("95 % interval", "---:", _format_interval),
+        _Column("compile (empty cache, again)", "---:", _format_compiling),
     ),
     Metric.COUNT: (
-        _Column("instructions", "---:", _show_instructions),
-        _Column("spread", "---:", _show_spread),
+        _Column("instructions", "---:", _format_instructions),
+        _Column("spread", "---:", _format_spread),
     ),
 }
-_NODES = _Column("nodes", "---", lambda s: escape_markdown(plain_nodes(s).get("nodes", "")))
-_NOTES = _Column("notes", "---", _show_notes)
+_NODES = _Column("nodes", "---", lambda s: escape_markdown(to_json_nodes(s).get("nodes", "")))
+_NOTES = _Column("notes", "---", _format_notes)

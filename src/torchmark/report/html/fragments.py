@@ -13,11 +13,11 @@ from torchmark.report.html.templates import load_templates
 from torchmark.report.plots.comparison import draw_differences, draw_stages, stack_sides
 from torchmark.report.plots.samples import Strip, draw_distributions
 from torchmark.report.plots.svg import Markup, colour
-from torchmark.report.text.counts import NOISY, UNKNOWN_FILE, CountRow, FunctionRow, name_environment, show_few
+from torchmark.report.text.counts import NOISY, UNKNOWN_FILE, CountRow, FunctionRow, format_few, name_environment
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
-from torchmark.report.text.units import choose_scale, format_time, show_share
-from torchmark.report.text.verdict_reasons import say_verdict, tell_facts, tell_notes
+from torchmark.report.text.units import choose_scale, format_share_cell, format_time
+from torchmark.report.text.verdict_reasons import describe_facts, describe_notes, describe_verdict
 
 # As many functions as a person reads through; the rest is added up.
 MOST_FUNCTIONS = 15
@@ -55,7 +55,7 @@ def render_panel(panel: NotebookPanel) -> str:
     return html
 
 
-def show_counts(
+def render_counts_panel(
     spec: TaskSpec | None, row: CountRow, functions: Sequence[FunctionRow], notes: Sequence[str] = ()
 ) -> NotebookPanel:
     """What a statement costs in instructions, and which functions cost most. `spec` is None where it stands above."""
@@ -93,7 +93,7 @@ def _count_facts(row: CountRow) -> list[tuple[str, str]]:
         facts.append(("memory layouts", "1"))
     for name, number in (("allocations", row.allocations), ("tensor allocations", row.tensor_allocations)):
         if number is not None:
-            facts.append((name, f"{show_few(number)} per run"))
+            facts.append((name, f"{format_few(number)} per run"))
     if row.cycles is not None:
         facts.append(("estimated cycles", f"{row.cycles:,.0f} per run"))
     facts.append(("threads", str(row.threads)))
@@ -102,7 +102,9 @@ def _count_facts(row: CountRow) -> list[tuple[str, str]]:
     return facts
 
 
-def show_functions(rows: Sequence[tuple[int, str, bool]], *, inclusive: bool, truncate: bool = True) -> NotebookPanel:
+def render_functions_panel(
+    rows: Sequence[tuple[int, str, bool]], *, inclusive: bool, truncate: bool = True
+) -> NotebookPanel:
     """Counts by function in their order, each with whether it is noisy; of a long table those that weigh most.
 
     Of inclusive counts there is no total and no share: what a function calls is counted again.
@@ -143,7 +145,7 @@ def count_more(n: int) -> str:
     return count(n, "more function")
 
 
-def show_input(title: str, measured: Sequence[tuple[str, Times]], failure: str | None = None) -> NotebookPanel:
+def render_input_panel(title: str, measured: Sequence[tuple[str, Times]], failure: str | None = None) -> NotebookPanel:
     """The statements on one input: median, interval, and how many times as long as the first."""
     first = None
     rows = []
@@ -167,7 +169,7 @@ def _interval(per_run: Sequence[float]) -> str:
 
 
 def _share(part: float, total: float) -> str:
-    return show_share(part / total) if total > 0 and part >= 0 else ""
+    return format_share_cell(part / total) if total > 0 and part >= 0 else ""
 
 
 def _name(name: str, noisy: bool) -> str:
@@ -181,11 +183,11 @@ def render_judgement(judgement: CaseJudgement, face: Face = "python") -> str:
         .get_template("judgement.html")
         .render(
             name=name_case(judgement.case),
-            verdict=say_verdict(judgement),
+            verdict=describe_verdict(judgement),
             colour=colour(judgement.verdict),
-            facts=tell_facts(judgement),
+            facts=describe_facts(judgement),
             drawings=tuple(draw_evidence(judgement)),
-            notes=tell_notes(judgement, face),
+            notes=describe_notes(judgement, face),
         )
     )
     return html

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from torchmark.model.history import History, Shift, ShiftStanding
 from torchmark.model.plan import Metric
 from torchmark.report.html.templates import load_asset, load_templates, write_policy
-from torchmark.report.plots.history import NAMES, draw_history, list_values, name_commit, show_height
+from torchmark.report.plots.history import NAMES, draw_history, format_height, list_values, name_commit
 from torchmark.report.plots.svg import style_sheet
-from torchmark.report.text.history import Words, choose_shifts, name_run, spell_command, tell_day, tell_outcome
+from torchmark.report.text.history import Words, choose_shifts, describe_outcome, format_command, format_day, name_run
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.terminal import printable
 
@@ -58,15 +58,15 @@ def render_history_page(
     """The whole page. `interpreters` are those that are still there, so that commands may use them."""
     ranked = sorted(histories, key=lambda history: _rank(history, metrics))
     several = (len({one.case.suite for one in ranked}) > 1, len({one.target.name for one in ranked}) > 1)
-    cards = [_make_card(history, _tell_place(history, *several), metrics, interpreters) for history in ranked]
+    cards = [_make_card(history, _describe_place(history, *several), metrics, interpreters) for history in ranked]
     used = {shift.standing for history in histories for shift in choose_shifts(history, metrics)}
     script = load_asset("history.js")
     html: str = (
         load_templates()
         .get_template("history.html")
         .render(
-            outcome=tell_outcome(histories, metrics),
-            days=_tell_days(histories),
+            outcome=describe_outcome(histories, metrics),
+            days=_describe_days(histories),
             changed=[card for card in cards if card.changes],
             others=[card for card in cards if not card.changes],
             meanings=[(standing.value, MEANINGS[standing]) for standing in _ORDER if standing in used],
@@ -86,18 +86,18 @@ def _rank(history: History, metrics: Sequence[Metric]) -> tuple[int, float]:
     return first, -max(sizes, default=0.0)
 
 
-def _tell_days(histories: Sequence[History]) -> str:
+def _describe_days(histories: Sequence[History]) -> str:
     moments = [point.run.created for history in histories for point in history.points]
     if not moments:
         return ""
-    first, last = tell_day(min(moments)), tell_day(max(moments))
+    first, last = format_day(min(moments)), format_day(max(moments))
     return first if first == last else f"{first} to {last}"
 
 
 def _make_card(history: History, place: str, metrics: Sequence[Metric], interpreters: Collection[str]) -> Card:
     """All of a case that changed; of another, its drawings alone, so that many of them are no large page."""
     name = name_case(history.case)
-    changes = tuple(_word(history, shift, interpreters) for shift in choose_shifts(history, metrics))
+    changes = tuple(_describe_shift(history, shift, interpreters) for shift in choose_shifts(history, metrics))
     shown = [metric for metric in metrics if list_values(history, metric)]
     drawings = tuple(
         draw_history(history, metric, name=f"{name}: {NAMES[metric]} over all runs", hover=bool(changes))
@@ -107,33 +107,33 @@ def _make_card(history: History, place: str, metrics: Sequence[Metric], interpre
     if not changes:
         return card
     columns = ("run", "day", "commit", *(NAMES[metric] for metric in shown))
-    return dataclasses.replace(card, columns=columns, rows=_tabulate(history, shown))
+    return dataclasses.replace(card, columns=columns, rows=_list_cells(history, shown))
 
 
-def _tell_place(history: History, several_suites: bool, several_targets: bool) -> str:
+def _describe_place(history: History, several_suites: bool, several_targets: bool) -> str:
     """What tells a case from others of its name."""
     parts = [printable(history.case.suite)] if several_suites else []
     return ", ".join([*parts, *([name_target(history.target)] if several_targets else [])])
 
 
-def _word(history: History, shift: Shift, interpreters: Collection[str]) -> ShiftLine:
+def _describe_shift(history: History, shift: Shift, interpreters: Collection[str]) -> ShiftLine:
     run = history.points[shift.position].run
     return ShiftLine(
-        f"{tell_day(run.created)} {name_run(run)}",
+        f"{format_day(run.created)} {name_run(run)}",
         Words().tell(shift),
-        spell_command(history, shift, interpreters),
+        format_command(history, shift, interpreters),
     )
 
 
-def _tabulate(history: History, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], ...]:
+def _list_cells(history: History, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], ...]:
     """A row a run, the newest first; blank for what was not measured."""
     series = [{value.position: value for value in list_values(history, metric)} for metric in metrics]
     rows = []
     for i, point in enumerate(history.points):
         cells = [
-            show_height(values[i].height, metric).removesuffix(f" {NAMES[metric]}") if i in values else ""
+            format_height(values[i].height, metric).removesuffix(f" {NAMES[metric]}") if i in values else ""
             for metric, values in zip(metrics, series, strict=True)
         ]
         run = point.run
-        rows.append((name_run(run), tell_day(run.created), name_commit(run, history.case.suite), *cells))
+        rows.append((name_run(run), format_day(run.created), name_commit(run, history.case.suite), *cells))
     return tuple(reversed(rows))

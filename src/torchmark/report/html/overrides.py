@@ -20,7 +20,7 @@ from torchmark.report.text.gate import summarise_markdown
 from torchmark.report.text.grid import escape_markdown, markdown_row
 from torchmark.report.text.judgements import close
 from torchmark.report.text.names import join_label
-from torchmark.report.text.units import show_delta
+from torchmark.report.text.units import format_delta
 
 # The first moment that the format knows.
 BEGINNING = (1980, 1, 1, 0, 0, 0)
@@ -56,20 +56,25 @@ def make_override_section(base: Sequence[OverrideRow], head: Sequence[OverrideRo
     """A table of both sides; None where there is nothing to tell."""
     before = {row.case: row for row in base}
     both = [(before[row.case], row) for row in head if row.case in before]
-    rows = [_show(row.operands, [(old, row)]) for old, row in both if row.has(CLASSIC) and not row.has(PLAIN)]
+    rows = [_list_cells(row.operands, [(old, row)]) for old, row in both if row.has(CLASSIC) and not row.has(PLAIN)]
     for tag, name in KINDS.items():
         found = [pair for pair in both if pair[1].has(tag)]
         if len(found) > 1:
-            rows.append(_show(name, found))
+            rows.append(_list_cells(name, found))
     return Section(SECTION_TITLE, (ABOUT,), COLUMNS, tuple(rows)) if rows else None
 
 
-def _show(name: str, pairs: Sequence[tuple[OverrideRow, OverrideRow]]) -> tuple[str, ...]:
+def _list_cells(name: str, pairs: Sequence[tuple[OverrideRow, OverrideRow]]) -> tuple[str, ...]:
     times = [_median([_seconds(pair[side]) for pair in pairs]) for side in (0, 1)]
     counts = [_median([_instructions(pair[side]) for pair in pairs]) for side in (0, 1)]
     base, head = counts
     change = "" if base is None or head is None or not base else f"{(head - base) / base:+.0%}".replace("%", " %")
-    return (name, *(_word(time, NANO) for time in times), *(_word(count, 1.0) for count in counts), change)
+    return (
+        name,
+        *(_describe_finding(time, NANO) for time in times),
+        *(_describe_finding(count, 1.0) for count in counts),
+        change,
+    )
 
 
 def _seconds(row: OverrideRow) -> float | None:
@@ -85,8 +90,8 @@ def _median(values: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _word(value: float | None, scale: float) -> str:
-    return "not measured" if value is None else show_delta(value * scale)
+def _describe_finding(value: float | None, scale: float) -> str:
+    return "not measured" if value is None else format_delta(value * scale)
 
 
 TITLE = "What __torch_function__ costs: branch against base"
@@ -104,13 +109,13 @@ def write_tables(judgements: Sequence[CaseJudgement]) -> str:
     heads = ["case", *(f"{side} {what}" for side in ("base", "branch") for what in ("minimum, us", "std, us"))]
     lines = ["### Times of a call", "", markdown_row(heads), markdown_row(["---", *["---:"] * 4])]
     for one in timed:
-        cells = [text for side in Side for text in _show_times(one, side)]
+        cells = [text for side in Side for text in _format_times(one, side)]
         lines.append(markdown_row([escape_markdown(join_label(one.case.label)), *cells]))
     note = "A time is the median of one visit's blocks: both sides took turns in each visit."
     return verdicts + "\n" + "\n".join([*lines, "", note]) + "\n"
 
 
-def _show_times(judgement: CaseJudgement, side: Side) -> tuple[str, str]:
+def _format_times(judgement: CaseJudgement, side: Side) -> tuple[str, str]:
     assert judgement.time is not None
     times = judgement.time.list_times(side)
     if not times:
@@ -137,7 +142,7 @@ def write_guide(
     lines += [f"- {side}: {_describe(environment)}" for side, environment in environments.items()]
     lines += ["", "## Became slower", ""] + ([] if slower else ["Nothing."])
     for one in slower:
-        grown = _tell_growth(differences[one.case]) if one.case in differences else ""
+        grown = _describe_growth(differences[one.case]) if one.case in differences else ""
         lines.append(
             f"- {escape_markdown(join_label(one.case.label))}{grown}{_link(one.case, names, untraced, png=not no_png)}"
         )
@@ -168,12 +173,12 @@ def _describe(environment: Environment | None) -> str:
     return escape_markdown(f"torch {environment.torch_version}{commit}, Python {environment.python_version}")
 
 
-def _tell_growth(flame: Flame) -> str:
+def _describe_growth(flame: Flame) -> str:
     """The function whose own cost grew most."""
     first = next(iter(rank_growth(flame)), None)
     if first is None or first.change <= 0:
         return ""
-    more = gauge_of(flame).show_change(first.change)
+    more = gauge_of(flame).format_change(first.change)
     return f", most in {escape_markdown(label_of(first.frame))} ({more} instructions)"
 
 

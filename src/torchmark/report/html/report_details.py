@@ -12,7 +12,7 @@ from torchmark.model.judgement import FunctionChange, Side, StageChange
 from torchmark.model.outcome import CompileCosts
 from torchmark.model.report_data import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, CountSummary, WallSummary
-from torchmark.report.caveats import word_doubt
+from torchmark.report.caveats import describe_doubt
 from torchmark.report.flame.page import NameTable, pack_flame
 from torchmark.report.html.report_rows import CaseTable, Texts, find_facets, pack_samples, shorten_number
 from torchmark.report.html.report_story import Doubt
@@ -20,17 +20,17 @@ from torchmark.report.html.templates import script_json
 from torchmark.report.plots.comparison import draw_differences
 from torchmark.report.plots.svg import stage_colour
 from torchmark.report.text.failures import VERBS, describe_failure
-from torchmark.report.text.terminal import count, printable, show_lines
+from torchmark.report.text.terminal import count, format_lines, printable
 from torchmark.report.text.units import (
+    format_allocations,
+    format_delta,
     format_deviation,
     format_edges,
     format_range,
+    format_share_cell,
     format_time,
-    show_allocations,
-    show_delta,
-    show_share,
 )
-from torchmark.report.text.verdict_reasons import say_verdict, tell_facts
+from torchmark.report.text.verdict_reasons import describe_facts, describe_verdict
 from torchmark.stats.distribution import quantile
 
 NOTHING = "–"
@@ -58,34 +58,34 @@ def _of_compiling(field: Callable[[CompileCosts], str]) -> Callable[[CaseSummary
     return _of_times(lambda wall: "" if wall.compiling is None else field(wall.compiling))
 
 
-def _show_interval(wall: WallSummary) -> str:
+def _format_interval(wall: WallSummary) -> str:
     interval = wall.interval
     return "" if interval is None else format_range(interval.low, interval.high)
 
 
-def _show_deviation(wall: WallSummary) -> str:
+def _format_deviation(wall: WallSummary) -> str:
     times = wall.times
     return "" if times.std is None else format_deviation(times.mean, times.std)
 
 
-def _show_median(times: Sequence[float]) -> str:
+def _format_median(times: Sequence[float]) -> str:
     return format_time(quantile(sorted(times), 0.5)) if times else ""
 
 
 _ROWS: tuple[tuple[str, Callable[[CaseSummary], str]], ...] = (
     ("Median", _of_times(lambda wall: format_time(wall.times.median))),
-    ("95 % interval", _of_times(_show_interval)),
+    ("95 % interval", _of_times(_format_interval)),
     ("Middle half", _of_times(lambda wall: format_range(wall.times.p25, wall.times.p75))),
     ("Range", _of_times(lambda wall: format_range(wall.times.minimum, wall.times.maximum))),
-    ("Mean ± std", _of_times(_show_deviation)),
+    ("Mean ± std", _of_times(_format_deviation)),
     ("Samples", _of_times(lambda wall: f"{wall.times.samples:,}")),
     ("Instructions", _of_counts(lambda one: f"{one.instructions:,.0f}")),
-    ("Spread", _of_counts(lambda one: "" if one.spread is None else show_share(one.spread))),
+    ("Spread", _of_counts(lambda one: "" if one.spread is None else format_share_cell(one.spread))),
     ("Counted in", _of_counts(lambda one: f"{count(len(one.totals), 'layout')}, {count(one.number, 'run')} each")),
     ("Empty loop", _of_counts(lambda one: "" if one.baseline is None else f"{one.baseline:,.0f} instructions")),
-    ("Allocations", _of_counts(lambda one: show_allocations(one.allocations))),
-    ("Tensors allocated", _of_counts(lambda one: show_allocations(one.tensor_allocations))),
-    ("Guards and call", _of_compiling(lambda costs: _show_median(costs.call.per_run))),
+    ("Allocations", _of_counts(lambda one: format_allocations(one.allocations))),
+    ("Tensors allocated", _of_counts(lambda one: format_allocations(one.tensor_allocations))),
+    ("Guards and call", _of_compiling(lambda costs: _format_median(costs.call.per_run))),
     ("First compile", _of_compiling(lambda costs: format_time(costs.cold_s))),
     ("Compile again", _of_compiling(lambda costs: format_time(costs.warm_s))),
     ("Graphs, breaks", _of_compiling(lambda costs: f"{costs.graphs}, {costs.graph_breaks}")),
@@ -98,18 +98,18 @@ def pack_details(entry: ReportEntry, dossier: ReportData, doubts: list[str], tex
     found: dict[str, Any] = {
         "numbers": [[number(name), *map(number, values)] for name, values in list_numbers(entry)],
         "doubts": [number(text) for text in doubts],
-        "notes": [number(show_lines(text)) for text in (*entry.notes, *_say_apart(entry))],
+        "notes": [number(format_lines(text)) for text in (*entry.notes, *_describe_apart(entry))],
         "labels": [[number(name), number(text)] for name, text in _list_labels(entry.case)],
         "code": [[number(name), number(text)] for name, text in _list_code(entry)],
-        "commands": [[number(printable(one.about)), number(show_lines(one.text))] for one in entry.commands],
+        "commands": [[number(printable(one.about)), number(format_lines(one.text))] for one in entry.commands],
         "failures": [[number(title), number(text)] for title, text in _list_failures(entry, dossier)],
         "drawings": [[number(printable(one.caption)), number(one.svg)] for one in _list_drawings(entry)],
         "samples": _pack_all_samples(entry),
         "extremes": _list_extremes(entry),
     }
     if entry.judgement is not None:
-        found["verdict"] = number(say_verdict(entry.judgement))
-        found["facts"] = [[number(name), number(text)] for name, text in tell_facts(entry.judgement)]
+        found["verdict"] = number(describe_verdict(entry.judgement))
+        found["facts"] = [[number(name), number(text)] for name, text in describe_facts(entry.judgement)]
     if entry.breakdown is not None:
         found |= _pack_breakdown(entry.breakdown, texts)
     if entry.obstacles:
@@ -117,10 +117,10 @@ def pack_details(entry: ReportEntry, dossier: ReportData, doubts: list[str], tex
     return {key: value for key, value in found.items() if value != []}
 
 
-def _say_apart(entry: ReportEntry) -> Iterator[str]:
+def _describe_apart(entry: ReportEntry) -> Iterator[str]:
     """Why no difference is shown of a case that both sides have."""
     if entry.obstacles:
-        yield " ".join(["Each side is shown alone, without a difference.", *map(word_doubt, entry.obstacles)])
+        yield " ".join(["Each side is shown alone, without a difference.", *map(describe_doubt, entry.obstacles)])
 
 
 def _pack_all_samples(entry: ReportEntry) -> list[list[float] | None]:
@@ -178,7 +178,7 @@ def _list_totals(breakdown: Breakdown) -> list[str]:
     costs = [[breakdown.list_costs(stage)[i] for stage in breakdown.stages] for i in range(2)]
     # Adding leaves errors in the last digits: without them a half is rounded as it is elsewhere.
     base, head = (None if None in side else round(math.fsum(filter(None, side)), 6) for side in costs)
-    change = NOTHING if base is None or head is None else show_delta(round(head - base, 6))
+    change = NOTHING if base is None or head is None else format_delta(round(head - base, 6))
     return [*(NOTHING if total is None else f"{total:,.0f}" for total in (base, head)), change]
 
 
@@ -215,13 +215,13 @@ def _find_base_case(entry: ReportEntry) -> Case | None:
 
 def _list_parts(case: Case, prefix: str) -> Iterator[tuple[str, str]]:
     args = case.args
-    yield f"{prefix}Statement", show_lines(args.stmt)
+    yield f"{prefix}Statement", format_lines(args.stmt)
     if args.setup.strip() not in ("", "pass"):
-        yield f"{prefix}Setup", show_lines(args.setup)
+        yield f"{prefix}Setup", format_lines(args.setup)
     if args.global_setup.strip():
-        yield f"{prefix}Global setup", show_lines(args.global_setup)
+        yield f"{prefix}Global setup", format_lines(args.global_setup)
     if case.artefact is not None:
-        yield f"{prefix}TorchScript model", show_lines(case.artefact.source)
+        yield f"{prefix}TorchScript model", format_lines(case.artefact.source)
 
 
 def _list_failures(entry: ReportEntry, dossier: ReportData) -> Iterator[tuple[str, str]]:
@@ -231,10 +231,10 @@ def _list_failures(entry: ReportEntry, dossier: ReportData) -> Iterator[tuple[st
         where = f" in {printable(party.name)}" if len(dossier.parties) > 1 else ""
         for metric, failure in summary.failures if summary is not None else ():
             told = True
-            yield f"Failed{where}: {VERBS[metric]}", show_lines(describe_failure(failure))
+            yield f"Failed{where}: {VERBS[metric]}", format_lines(describe_failure(failure))
     if not told and entry.judgement is not None:
         for one in entry.judgement.failures:
-            yield f"Failed on {one.side.value}", show_lines(describe_failure(one.failure))
+            yield f"Failed on {one.side.value}", format_lines(describe_failure(one.failure))
 
 
 # Figures that sort keys are kept with: no two times of different cases are that close.

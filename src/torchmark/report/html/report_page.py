@@ -17,6 +17,8 @@ from torchmark.report.html.report_story import (
     EntryStatus,
     add_up_changes,
     add_up_shares,
+    describe_doubts,
+    describe_story,
     find_change,
     find_common,
     find_status,
@@ -27,23 +29,21 @@ from torchmark.report.html.report_story import (
     list_facts,
     make_headline,
     name_parties,
-    sum_up_doubts,
-    tell_story,
 )
 from torchmark.report.html.templates import load_asset, load_templates, script_json, write_policy
 from torchmark.report.plots.svg import stage_colour, style_sheet
-from torchmark.report.text.failures import sum_up
+from torchmark.report.text.failures import format_failure
 from torchmark.report.text.gate import list_sentences
 from torchmark.report.text.names import Variants
-from torchmark.report.text.terminal import count, printable, show_lines
-from torchmark.report.text.units import format_time, show_delta, show_share
-from torchmark.report.text.verdict_reasons import say_change
+from torchmark.report.text.terminal import count, format_lines, printable
+from torchmark.report.text.units import format_delta, format_share_cell, format_time
+from torchmark.report.text.verdict_reasons import format_verdict_change
 
 
-def word_method(samplings: Sequence[Sampling], *, in_turns: bool = False) -> tuple[str, ...]:
+def describe_method(samplings: Sequence[Sampling], *, in_turns: bool = False) -> tuple[str, ...]:
     """A sentence on times and one on counts; `samplings` are those of all parties, the last of which is told.
 
-    >>> word_method([Sampling((Metric.WALL,))])
+    >>> describe_method([Sampling((Metric.WALL,))])
     ('Times are medians of blocks of runs, in a process of its own for each case, for 200 ms or more.',)
     """
     sampling = samplings[-1]
@@ -153,7 +153,7 @@ def _draw_change(
     return ChangeBar(
         name=variants.name(judgement.case),
         row=identify_row(judgement.case),
-        text=say_change(judgement),
+        text=format_verdict_change(judgement),
         tone=judgement.verdict.value,
         left=left,
         width=width,
@@ -170,13 +170,15 @@ def draw_stages(dossier: ReportData) -> list[ChangeBar]:
         deltas = add_up_changes(changed)
         span = _PercentSpan(list(deltas.values()))
         return [
-            ChangeBar(stage, "", show_delta(delta), "", *span.draw(delta), span.at(0.0), colour=stage_colour(stage))
+            ChangeBar(stage, "", format_delta(delta), "", *span.draw(delta), span.at(0.0), colour=stage_colour(stage))
             for stage, delta in deltas.items()
         ]
     bars, left = [], 0.0
     for stage, share in add_up_shares(dossier.entries).items():
         width = round(share * 100, 2)
-        bars.append(ChangeBar(stage, "", show_share(share), "", round(left, 2), width, colour=stage_colour(stage)))
+        bars.append(
+            ChangeBar(stage, "", format_share_cell(share), "", round(left, 2), width, colour=stage_colour(stage))
+        )
         left += share * 100
     return bars
 
@@ -200,9 +202,9 @@ def list_entry_failures(entry: ReportEntry, dossier: ReportData) -> list[tuple[s
     for party, summary in zip(dossier.parties, entry.exhibits, strict=True):
         failures = () if summary is None else summary.failures
         for failure in dict.fromkeys(failure for _, failure in failures):
-            found.append((printable(party.name), sum_up(failure)))
+            found.append((printable(party.name), format_failure(failure)))
     if not found and entry.judgement is not None:
-        found = [(one.side.value, sum_up(one.failure)) for one in entry.judgement.failures]
+        found = [(one.side.value, format_failure(one.failure)) for one in entry.judgement.failures]
     return list(dict.fromkeys(found))
 
 
@@ -225,7 +227,7 @@ def render_report(dossier: ReportData) -> str:
         load_templates()
         .get_template("report.html")
         .render(
-            **_tell(dossier),
+            **_describe_counts(dossier),
             columns=table.columns,
             rows=table.rows,
             styles="\n".join([style_sheet(), *map(load_asset, STYLES)]),
@@ -238,7 +240,7 @@ def render_report(dossier: ReportData) -> str:
     return html
 
 
-def _tell(dossier: ReportData) -> dict[str, Any]:
+def _describe_counts(dossier: ReportData) -> dict[str, Any]:
     """What stands above the table and below it."""
     variants = Variants(entry.case for entry in dossier.entries)
     gate = hold_default_gate(dossier)
@@ -247,8 +249,8 @@ def _tell(dossier: ReportData) -> dict[str, Any]:
         "title": printable(dossier.title),
         "headline": make_headline(dossier),
         "parties_told": name_parties(dossier),
-        "story": [_hold_together(text) for text in tell_story(dossier)],
-        "remarks": [show_lines(text) for text in dossier.remarks],
+        "story": [_hold_together(text) for text in describe_story(dossier)],
+        "remarks": [format_lines(text) for text in dossier.remarks],
         "compared": is_compared(dossier),
         "tiles": count_statuses(dossier),
         "whole": MOST_WHOLE,
@@ -258,13 +260,13 @@ def _tell(dossier: ReportData) -> dict[str, Any]:
         "reasons": [_hold_together(text) for text in reasons[:MOST_REASONS]],
         "more_reasons": max(len(reasons) - MOST_REASONS, 0),
         "failed": list_failed(dossier, variants),
-        "doubts": [_hold_together(text) for text in sum_up_doubts(dossier)],
+        "doubts": [_hold_together(text) for text in describe_doubts(dossier)],
         "sections": [_clean_section(section) for section in dossier.sections],
         "parties": [printable(party.name) for party in dossier.parties],
         "facts": list_facts(dossier.parties),
         "builds": list_builds(dossier.parties),
         "method": [printable(text) for text in dossier.method],
-        "commands": [Command(printable(one.about), show_lines(one.text)) for one in dossier.commands],
+        "commands": [Command(printable(one.about), format_lines(one.text)) for one in dossier.commands],
         "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(dossier.created)),
         "torchmark": printable(dossier.torchmark),
     }
@@ -279,7 +281,7 @@ def _clean_section(section: Section) -> Section:
     """The same without what is not to be seen, or would turn a line around."""
     return Section(
         title=printable(section.title),
-        paragraphs=tuple(map(show_lines, section.paragraphs)),
+        paragraphs=tuple(map(format_lines, section.paragraphs)),
         columns=tuple(map(printable, section.columns)),
         rows=tuple(tuple(map(printable, row)) for row in section.rows),
         drawings=tuple(Drawing(printable(one.caption), one.svg) for one in section.drawings),

@@ -19,13 +19,13 @@ from torchmark.report.text.names import Variants
 from torchmark.report.text.run_table import FAILED, fill_cells, find_margin
 from torchmark.report.text.terminal import one_line, printable
 from torchmark.report.text.units import (
+    format_allocation_delta,
+    format_allocations,
+    format_change_cell,
+    format_delta,
+    format_interval_cell,
+    format_share_cell,
     format_time,
-    show_allocation_delta,
-    show_allocations,
-    show_change,
-    show_delta,
-    show_interval,
-    show_share,
     to_share,
 )
 from torchmark.stats.distribution import quantile
@@ -162,7 +162,7 @@ def _fill_change(entry: ReportEntry) -> Cell:
     if time is None:
         return Cell()
     share = to_share(time.log_ratio)
-    return Cell(show_change(share), _finite(share), show_interval(time), _tone(entry))
+    return Cell(format_change_cell(share), _finite(share), format_interval_cell(time), _tone(entry))
 
 
 def _fill_time(entry: ReportEntry) -> Cell:
@@ -199,9 +199,9 @@ def _fill_instructions_change(entry: ReportEntry) -> Cell:
     count = None if entry.judgement is None else entry.judgement.count
     if count is None:
         return Cell()
-    share = show_change(count.ratio) if count.delta else ""
+    share = format_change_cell(count.ratio) if count.delta else ""
     tone = _tone(entry) if abs(count.delta) > 0 else ""
-    return Cell(show_delta(count.delta), _finite(count.delta), share, tone)
+    return Cell(format_delta(count.delta), _finite(count.delta), share, tone)
 
 
 def _fill_instructions(entry: ReportEntry) -> Cell:
@@ -217,7 +217,7 @@ def _fill_mallocs_change(entry: ReportEntry) -> Cell:
     if count is None:
         return Cell()
     delta = count.head_allocations - count.base_allocations
-    return Cell(show_allocation_delta(delta) if delta else "", delta)
+    return Cell(format_allocation_delta(delta) if delta else "", delta)
 
 
 def _fill_stage(entry: ReportEntry) -> Cell:
@@ -227,34 +227,34 @@ def _fill_stage(entry: ReportEntry) -> Cell:
     if len(entry.exhibits) == 1:
         total = sum(one.head for one in entry.breakdown.stages) if entry.breakdown else 0.0
         share = stage.head / total if total else 0.0
-        return Cell(stage.stage, share, show_share(share))
-    return Cell(stage.stage, stage.delta, show_delta(stage.delta))
+        return Cell(stage.stage, share, format_share_cell(share))
+    return Cell(stage.stage, stage.delta, format_delta(stage.delta))
 
 
 def _fill_interval(entry: ReportEntry) -> Cell:
     head = entry.exhibits[-1]
     share = None if head is None or head.wall is None else find_margin(head.wall)
-    return Cell() if share is None else Cell(f"±{show_share(share)}", share)
+    return Cell() if share is None else Cell(f"±{format_share_cell(share)}", share)
 
 
 def _fill_spread(entry: ReportEntry) -> Cell:
     head = entry.exhibits[-1]
     spread = None if head is None or head.count is None else head.count.spread
-    return Cell() if spread is None else Cell(show_share(spread), spread)
+    return Cell() if spread is None else Cell(format_share_cell(spread), spread)
 
 
 def _fill_mallocs(entry: ReportEntry) -> Cell:
     head = entry.exhibits[-1]
     if head is None or head.count is None:
         return Cell()
-    return Cell(show_allocations(head.count.allocations), head.count.allocations)
+    return Cell(format_allocations(head.count.allocations), head.count.allocations)
 
 
 def _fill_tensors(entry: ReportEntry) -> Cell:
     head = entry.exhibits[-1]
     if head is None or head.count is None:
         return Cell()
-    return Cell(show_allocations(head.count.tensor_allocations), head.count.tensor_allocations)
+    return Cell(format_allocations(head.count.tensor_allocations), head.count.tensor_allocations)
 
 
 def _tone(entry: ReportEntry) -> str:

@@ -20,18 +20,18 @@ from torchmark.report.caveats import (
     NOT_OFFERED,
     SOMETIMES,
     UNCHECKED,
+    describe_caveat,
+    describe_doubt,
     explain_doubts,
     explain_environments,
     explain_marks,
     find_shared,
-    word_caveat,
-    word_doubt,
 )
 from torchmark.report.text.names import Variants
-from torchmark.report.text.run_summary import SHORT_COMMIT, word_kinds, word_nodes, word_sources
-from torchmark.report.text.terminal import count, printable, show_lines
-from torchmark.report.text.units import show_delta, show_share, to_share
-from torchmark.report.text.verdict_reasons import say_change
+from torchmark.report.text.run_summary import SHORT_COMMIT, describe_kinds, describe_nodes, format_sources
+from torchmark.report.text.terminal import count, format_lines, printable
+from torchmark.report.text.units import format_delta, format_share_cell, to_share
+from torchmark.report.text.verdict_reasons import format_verdict_change
 
 
 class EntryStatus(enum.Enum):
@@ -99,13 +99,13 @@ def list_doubts(entry: ReportEntry, parties: Sequence[ReportSide], shared: Colle
     """All that is to be doubted of a case. What all cases share is told once, elsewhere."""
     found: list[Doubt] = []
     if entry.judgement is not None:
-        found += [(one.kind, word_doubt(one)) for one in entry.judgement.caveats if one not in shared]
+        found += [(one.kind, describe_doubt(one)) for one in entry.judgement.caveats if one not in shared]
     own = [[] if summary is None else _list_own(summary) for summary in entry.exhibits]
     return list(dict.fromkeys([*found, *_name_owners(own, parties)]))
 
 
 def _list_own(summary: CaseSummary) -> list[Doubt]:
-    own = [(one.kind, word_caveat(one, "shell", NOT_OFFERED)) for one in list_own_caveats(summary)]
+    own = [(one.kind, describe_caveat(one, "shell", NOT_OFFERED)) for one in list_own_caveats(summary)]
     if summary.unchecked:
         reason = printable(summary.unchecked)
         own.append(("unchecked", f"Its results were not compared with other variants': {reason}"))
@@ -124,7 +124,7 @@ def find_common(dossier: ReportData) -> tuple[ComparisonCaveat, ...]:
     return find_shared(_list_judgements(dossier))
 
 
-def sum_up_doubts(dossier: ReportData) -> list[str]:
+def describe_doubts(dossier: ReportData) -> list[str]:
     """Each kind once: of how many cases, at worst, and what to do about it."""
     texts = [text for _, text in explain_doubts(_list_judgements(dossier))]
     found: list[list[Doubt]] = []
@@ -178,11 +178,11 @@ def list_facts(parties: Sequence[ReportSide]) -> list[Fact]:
     facts += [_make_fact(name, [_ask(party, field) for party in parties]) for name, field in _FIELDS.items()]
     facts += [_make_fact(*row) for row in _list_hosts(parties)]
     # Other nodes of the same kind change nothing.
-    facts.append(_make_fact("Nodes", [_word_nodes(party) for party in parties], telling=False))
-    facts.append(_make_fact("Kinds of nodes", [word_kinds(party.count_kinds) for party in parties], telling=False))
+    facts.append(_make_fact("Nodes", [_describe_nodes(party) for party in parties], telling=False))
+    facts.append(_make_fact("Kinds of nodes", [describe_kinds(party.count_kinds) for party in parties], telling=False))
     names = sorted({name for party in parties for one in party.environments for name, _ in one.variables})
     facts += [_make_fact(f"${name}", [_ask(party, _read_variable(name)) for party in parties]) for name in names]
-    facts.append(_make_fact("Benchmarks", [word_sources(party.sources) for party in parties]))
+    facts.append(_make_fact("Benchmarks", [format_sources(party.sources) for party in parties]))
     return [fact for fact in facts if any(value != UNKNOWN for value in fact.values)]
 
 
@@ -192,18 +192,18 @@ def list_builds(parties: Sequence[ReportSide]) -> list[tuple[str, str]]:
     for party in parties:
         text = "\n".join(_collect(one.torch_build for one in party.environments))
         if text:
-            texts.setdefault(show_lines(text), []).append(printable(party.name))
+            texts.setdefault(format_lines(text), []).append(printable(party.name))
     return [(" and ".join(names), text) for text, names in texts.items()]
 
 
-def sum_up(party: ReportSide) -> str:
+def describe_versions(party: ReportSide) -> str:
     """The torch and the Python of a party, on a line."""
     texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(party, _FIELDS[name])) != UNKNOWN]
     return printable(", ".join(texts))
 
 
-def _word_nodes(party: ReportSide) -> str:
-    return word_nodes(party.nodes, timed=any(one.valgrind is None for one in party.environments))
+def _describe_nodes(party: ReportSide) -> str:
+    return describe_nodes(party.nodes, timed=any(one.valgrind is None for one in party.environments))
 
 
 def _make_fact(name: str, values: Sequence[str], *, telling: bool = True) -> Fact:
@@ -229,7 +229,7 @@ def _list_hosts(parties: Sequence[ReportSide]) -> Iterable[tuple[str, list[str]]
     yield "Processor", [_find_processors(party) for party in parties]
     # Of nodes, that is not known.
     owns = [None if party.nodes else party.host for party in parties]
-    yield "Cores", ["" if own is None else _word_cores(own.cores_allowed, own.cores_online) for own in owns]
+    yield "Cores", ["" if own is None else _describe_cores(own.cores_allowed, own.cores_online) for own in owns]
     yield "Quota", ["" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}" for own in owns]
     yield "System", ["" if host is None else host.system for host in hosts]
     yield "Compiler", [(host and host.compiler) or "" for host in hosts]
@@ -241,7 +241,7 @@ def _find_processors(party: ReportSide) -> str:
     return (party.host and party.host.cpu_model) or ""
 
 
-def _word_cores(allowed: int | None, online: int | None) -> str:
+def _describe_cores(allowed: int | None, online: int | None) -> str:
     if allowed is None or allowed == online:
         return "" if online is None else str(online)
     return f"{allowed} of {online or '?'}"
@@ -299,11 +299,11 @@ def _head_results(found: Counter[EntryStatus], total: int) -> str:
         parts = [f"{failed} failed"] * bool(failed) + [f"{missing} {_are(missing)} not measured yet"] * bool(missing)
         return f"{total - failed - missing} of {count(total, 'case')} measured, {', '.join(parts)}"
     return f"{count(total, 'case')} measured" + (
-        "" if not found[EntryStatus.DOUBTFUL] else f", {_word_doubtful(found)}"
+        "" if not found[EntryStatus.DOUBTFUL] else f", {_describe_doubtful(found)}"
     )
 
 
-def _word_doubtful(found: Counter[EntryStatus]) -> str:
+def _describe_doubtful(found: Counter[EntryStatus]) -> str:
     return f"{found[EntryStatus.DOUBTFUL]} with caveats"
 
 
@@ -314,16 +314,16 @@ def _are(number: int) -> str:
 def name_parties(dossier: ReportData) -> str:
     """What is reported on, with what it was measured in."""
     names = [
-        f"{printable(one.name)} ({about})" if (about := sum_up(one)) else printable(one.name)
+        f"{printable(one.name)} ({about})" if (about := describe_versions(one)) else printable(one.name)
         for one in reversed(dossier.parties)
     ]
     return " against ".join(names)
 
 
-def tell_story(dossier: ReportData) -> list[str]:
+def describe_story(dossier: ReportData) -> list[str]:
     """How many cases of each kind there are, the worst of them, and where that comes from."""
     if not is_compared(dossier):
-        return [text for text in (_tell_measured(dossier), _tell_stages(dossier.entries)) if text]
+        return [text for text in (_describe_measured(dossier), _describe_stages(dossier.entries)) if text]
     slower, faster = (
         [entry for entry in dossier.entries if find_status(entry) is status]
         for status in (EntryStatus.SLOWER, EntryStatus.FASTER)
@@ -331,7 +331,7 @@ def tell_story(dossier: ReportData) -> list[str]:
     extremes = [_name_extreme(slower, "the worst", dossier), _name_extreme(faster, "the best", dossier)]
     texts = ["; ".join(filter(None, [_count_up(dossier.entries), *extremes])) + "."]
     # Who has something to worry about does not want to hear of gains first.
-    texts.append(_tell_cause(slower, "slower") if slower else _tell_cause(faster, "faster"))
+    texts.append(_describe_cause(slower, "slower") if slower else _describe_cause(faster, "faster"))
     return [text for text in texts if text]
 
 
@@ -349,7 +349,7 @@ def _name_extreme(entries: Sequence[ReportEntry], extreme: str, dossier: ReportD
         return ""
     largest = max(judged, key=lambda one: abs(find_change(one)[0]))
     name = Variants(entry.case for entry in dossier.entries).name(largest.case)
-    return f"{extreme} is {name} ({say_change(largest)})"
+    return f"{extreme} is {name} ({format_verdict_change(largest)})"
 
 
 def find_change(judgement: CaseJudgement) -> tuple[float, float, float]:
@@ -363,7 +363,7 @@ def find_change(judgement: CaseJudgement) -> tuple[float, float, float]:
     return share, low, high
 
 
-def _tell_measured(dossier: ReportData) -> str:
+def _describe_measured(dossier: ReportData) -> str:
     timed, counted = (
         sum(any(one is not None and getattr(one, what) for one in entry.exhibits) for entry in dossier.entries)
         for what in ("wall", "count")
@@ -372,15 +372,14 @@ def _tell_measured(dossier: ReportData) -> str:
     return f"Of {count(len(dossier.entries), 'case')}, {' and '.join(parts) or 'nothing was measured'}."
 
 
-def _tell_stages(entries: Sequence[ReportEntry]) -> str:
+def _describe_stages(entries: Sequence[ReportEntry]) -> str:
     """The stage that most of a case's instructions are in, over all cases."""
     shares = add_up_shares(entries)
     if not shares:
         return ""
     stage, share = max(shares.items(), key=lambda one: one[1])
-    return (
-        f"On average, {show_share(share).replace('%', ' %')} of the instructions of a case are in the stage “{stage}”."
-    )
+    text = format_share_cell(share).replace("%", " %")
+    return f"On average, {text} of the instructions of a case are in the stage “{stage}”."
 
 
 def add_up_shares(entries: Sequence[ReportEntry]) -> dict[str, float]:
@@ -405,7 +404,7 @@ def add_up_changes(entries: Sequence[ReportEntry]) -> dict[str, float]:
     return {stage: delta for stage, delta in deltas.items() if round(delta)}
 
 
-def _tell_cause(entries: Sequence[ReportEntry], word: str) -> str:
+def _describe_cause(entries: Sequence[ReportEntry], word: str) -> str:
     """Where the instructions went that changed with the time; empty where they are not known, or did not change."""
     deltas = add_up_changes(entries)
     total = sum(deltas.values())
@@ -414,14 +413,14 @@ def _tell_cause(entries: Sequence[ReportEntry], word: str) -> str:
         return ""
     stage, most = max(deltas.items(), key=lambda one: one[1] * sign)
     which = f"The {word} case takes" if len(entries) == 1 else f"All {word} ones together take"
-    text = f"{which} {show_delta(abs(total)).lstrip('+')} {'more' if sign > 0 else 'fewer'} instructions a run"
+    text = f"{which} {format_delta(abs(total)).lstrip('+')} {'more' if sign > 0 else 'fewer'} instructions a run"
     # Of all that stages gained, whatever others lost.
     share = most / sum(delta for delta in deltas.values() if delta * sign > 0)
     if share < MAIN_SHARE:
         return f"{text}."
     if any(delta * sign < 0 for delta in deltas.values()):
-        return f"{text}. The stage that {'gained' if sign > 0 else 'lost'} most is {stage} ({show_delta(most)})."
-    how_much = "all" if share >= ALL else show_share(share).replace("%", " %")
+        return f"{text}. The stage that {'gained' if sign > 0 else 'lost'} most is {stage} ({format_delta(most)})."
+    how_much = "all" if share >= ALL else format_share_cell(share).replace("%", " %")
     return f"{text}, {how_much} of them in the stage “{stage}”."
 
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from torchmark.analysis.grid import Grid, has_several_envs, name_env
 from torchmark.analysis.summarise import find_caveats, find_median_interval, summarise
 from torchmark.model.task import Summary, TaskSpec, Times
-from torchmark.report.caveats import word_caveat
+from torchmark.report.caveats import describe_caveat
 from torchmark.report.text.grid import Style, explain, format_columns, rank_cells
-from torchmark.report.text.terminal import count, show_lines
+from torchmark.report.text.terminal import count, format_lines
 from torchmark.report.text.units import choose_scale, format_deviation, format_range, select_unit
 from torchmark.stats.distribution import histogram
 
@@ -54,7 +54,7 @@ def clean_text(text: str) -> str:
     >>> clean_text("5\\xa0%\\x1b[2J\\n\\u202eb")
     '5\\xa0% [2J\\n b'
     """
-    return text if text.isprintable() else "\xa0".join(map(show_lines, text.split("\xa0")))
+    return text if text.isprintable() else "\xa0".join(map(format_lines, text.split("\xa0")))
 
 
 def write_policy(script: str) -> str:
@@ -100,16 +100,16 @@ def load_templates() -> Any:
         # What is markup already is ours, or has gone through here.
         finalize=lambda value: clean_text(value) if type(value) is str else value,
     )
-    templates.filters["prose"] = lambda text: jinja2.filters.do_mark_safe(mark_code(text))
+    templates.filters["prose"] = lambda text: jinja2.filters.do_mark_safe(format_code(text))
     templates.filters["sentences"] = split_first_sentence
     templates.filters["split_name"] = split_name
     return templates
 
 
-def mark_code(text: str) -> str:
+def format_code(text: str) -> str:
     """A sentence as markup, with code for what stands in backticks. Everything is escaped.
 
-    >>> mark_code("Try `a < b` & wait.")
+    >>> format_code("Try `a < b` & wait.")
     'Try <code>a &lt; b</code> &amp; wait.'
     """
     parts = [html.escape(part) for part in _CODE.split(clean_text(text))]
@@ -154,7 +154,7 @@ def render_measurement(spec: TaskSpec, times: Times) -> str:
             height=HEIGHT,
             axis=AXIS,
             ends=_name_ends(per_run) if len(per_run) > 1 else ("", ""),
-            caveats=[word_caveat(caveat) for caveat in find_caveats(times)],
+            caveats=[describe_caveat(caveat) for caveat in find_caveats(times)],
         )
     )
     return page

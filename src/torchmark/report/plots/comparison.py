@@ -27,7 +27,7 @@ from torchmark.report.plots.svg import (
     fix,
     join,
     label,
-    mark_ticks,
+    label_ticks,
     measure_text,
     scale_times,
     stage_colour,
@@ -37,14 +37,14 @@ from torchmark.report.plots.svg import (
 from torchmark.report.text.terminal import count
 from torchmark.report.text.units import (
     find_seconds,
+    format_delta,
+    format_level,
+    format_seconds_change,
+    format_share,
     has_interval,
-    show_delta,
-    show_seconds,
     to_share,
-    word_level,
-    word_share,
 )
-from torchmark.report.text.units import word_change as word_plainly
+from torchmark.report.text.units import format_change as word_plainly
 
 ROW, HEADING, TOTAL = 14.0, 18.0, 24.0
 LEFT, RIGHT, TOP = 30.0, 10.0, 44.0
@@ -112,9 +112,9 @@ class _DifferencesDrawing:
     def _draw_row(self, layout: LayoutVisits, number: int, y: float) -> Markup:
         shares = [_bound(to_share(one)) for one in layout.log_ratios]
         centre = _bound(to_share(layout.centre))
-        told = f"Layout {number}: {word_change(centre)} in {count(len(shares), 'visit')}"
+        told = f"Layout {number}: {format_change(centre)} in {count(len(shares), 'visit')}"
         if len(shares) > 1:
-            told += f" ({', '.join(map(word_change, shares))})"
+            told += f" ({', '.join(map(format_change, shares))})"
         dots = "".join(f"M{fix(self._span.at(one))} {fix(y)}h0" for one in shares if self._span.has(one))
         rest = [self._draw_outside(one, y) for one in shares if not self._span.has(one)]
         return element(
@@ -155,7 +155,7 @@ class _DifferencesDrawing:
         left, right, middle = (self._span.at(one) for one in (self._low, self._high, self._estimate))
         return element(
             "g",
-            title(self._tell_estimate()),
+            title(self._describe_estimate()),
             label(LEFT - 8, y + 4, "all", size=SMALL, anchor="end", weight="600"),
             element("path", d=f"M{fix(left)} {fix(y)}H{fix(right)}", stroke=self._ink, stroke_width=4),
             element("path", d=f"M{fix(middle)} {fix(y - 6)}l5 6l-5 6l-5 -6z", fill=self._ink),
@@ -164,14 +164,14 @@ class _DifferencesDrawing:
     def _draw_axes(self, bottom: float) -> Markup:
         """Below in per cent, above in seconds, and over it the number that all of this is about."""
         span, base_s = self._span, _bound(self._time.base_s)
-        parts = [draw_axis(span, bottom, mark_ticks(span, 0.01, "%", signed=True), self._width)]
+        parts = [draw_axis(span, bottom, label_ticks(span, 0.01, "%", signed=True), self._width)]
         if base_s > 0 and abs(base_s * span.low) < ENDLESS and abs(base_s * span.high) < ENDLESS:
             scale = scale_times(base_s * span.low, base_s * span.high)
-            marks = mark_ticks(span, scale.length_s / base_s, scale.unit, signed=True)
+            marks = label_ticks(span, scale.length_s / base_s, scale.unit, signed=True)
             parts.append(draw_axis(span, TOP, marks, self._width, above=True))
-        heading = f"{VERDICT_WORDS[self._time.verdict]}, {word_change(self._estimate)}"
+        heading = f"{VERDICT_WORDS[self._time.verdict]}, {format_change(self._estimate)}"
         parts.append(label(8, 14, heading, weight="600", fill=self._ink))
-        parts.append(label(self._width - 8, 14, self._tell_interval(), size=SMALL, anchor="end", opacity=0.8))
+        parts.append(label(self._width - 8, 14, self._describe_interval(), size=SMALL, anchor="end", opacity=0.8))
         return join(parts)
 
     def _explain(self) -> Iterator[tuple[Mark, str]]:
@@ -181,40 +181,40 @@ class _DifferencesDrawing:
             yield lambda x, y: draw_centre(x + MARK / 2, y), "centre of a layout"
         yield (
             lambda x, y: element("rect", x=x, y=y - 5, width=MARK, height=10, fill=ink, fill_opacity=0.3),
-            f"{word_level(time.confidence)} interval",
+            f"{format_level(time.confidence)} interval",
         )
         yield (
             lambda x, y: draw_region(Span(-1.0, 1.0, x, x + MARK), 0.5, y - 6, 12),
-            f"the same: up to {word_share(to_share(time.equivalence))}",
+            f"the same: up to {format_share(to_share(time.equivalence))}",
         )
 
-    def _tell_interval(self) -> str:
+    def _describe_interval(self) -> str:
         if not has_interval(self._time):
             return "no interval"
-        return f"{word_change(self._low)} to {word_change(self._high)}"
+        return f"{format_change(self._low)} to {format_change(self._high)}"
 
-    def _tell_estimate(self) -> str:
-        level = f"{word_level(self._time.confidence)} interval " if has_interval(self._time) else ""
-        about = f"about {show_seconds(find_seconds(self._time))} a run"
-        return f"{word_change(self._estimate)}, {level}{self._tell_interval()}, {about}"
+    def _describe_estimate(self) -> str:
+        level = f"{format_level(self._time.confidence)} interval " if has_interval(self._time) else ""
+        about = f"about {format_seconds_change(find_seconds(self._time))} a run"
+        return f"{format_change(self._estimate)}, {level}{self._describe_interval()}, {about}"
 
     def _describe(self) -> str:
-        text = f"{VERDICT_WORDS[self._time.verdict].capitalize()}: {self._tell_estimate()}."
+        text = f"{VERDICT_WORDS[self._time.verdict].capitalize()}: {self._describe_estimate()}."
         if not self._layouts:
             return f"{text} Both sides did not run in turns."
         centres = sorted(_bound(to_share(layout.centre)) for layout in self._layouts)
         fresh = sum(layout.fresh for layout in self._layouts)
         added = f", {fresh} of them fresh" if fresh else ""
         return (
-            f"{text} {count(len(centres), 'layout')}{added}, from {word_change(centres[0])} to "
-            f"{word_change(centres[-1])}."
+            f"{text} {count(len(centres), 'layout')}{added}, from {format_change(centres[0])} to "
+            f"{format_change(centres[-1])}."
         )
 
 
-def word_change(share: float) -> str:
+def format_change(share: float) -> str:
     """A share with its sign, which is a true minus.
 
-    >>> word_change(-0.0193)
+    >>> format_change(-0.0193)
     '−1.9 %'
     """
     return word_plainly(share).replace("-", "−")
@@ -299,7 +299,7 @@ def _clean(stack: StageBar) -> StageBar:
 
 
 def _draw_header(stack: StageBar, top: float, width: float) -> Markup:
-    total = show(stack.total)
+    total = format_instructions(stack.total)
     room = width - 2 * MARGIN - measure_text(total, SMALL) - GAP
     return join(
         [
@@ -317,7 +317,7 @@ def _draw_bar(stack: StageBar, stages: Sequence[str], top: float, width: float, 
         if not number or not longest:
             continue
         length = width * (number / longest)
-        told = title(f"{stack.name}, {stage}: {show(number)} ({100 * number / stack.total:.1f} %)")
+        told = title(f"{stack.name}, {stage}: {format_instructions(number)} ({100 * number / stack.total:.1f} %)")
         shown = max(length - CUT, min(length, CUT / 2))
         parts.append(element("rect", told, x=x, y=top, width=shown, height=BAR, fill=stage_colour(stage)))
         x += length
@@ -335,9 +335,9 @@ def _draw_table(stacks: Sequence[StageBar], stages: Sequence[str], top: float, w
         y += LINE
     for stage in stages:
         numbers = [stack.instructions.get(stage, 0.0) for stack in stacks]
-        texts = [show(number) for number in numbers]
+        texts = [format_instructions(number) for number in numbers]
         if len(numbers) == 2:
-            texts.append(_show_change(*numbers))
+            texts.append(_format_count_change(*numbers))
         parts.append(element("rect", x=MARGIN, y=y - 9, width=SWATCH, height=SWATCH, rx=2, fill=stage_colour(stage)))
         parts.append(label(MARGIN + SWATCH + GAP, y, fit(stage, room, SMALL), size=SMALL))
         parts += [_cell(end, y, fit(text, COLUMN, SMALL), None) for end, text in zip(ends, texts, strict=True)]
@@ -349,10 +349,10 @@ def _cell(end: float, y: float, text: str, opacity: float | None) -> Markup:
     return label(end, y, text, size=SMALL, anchor="end", opacity=opacity)
 
 
-def show(number: float) -> str:
+def format_instructions(number: float) -> str:
     """A count of instructions, in four figures where it has many.
 
-    >>> show(2421.2), show(32_104_000), show(3.5e12)
+    >>> format_instructions(2421.2), format_instructions(32_104_000), format_instructions(3.5e12)
     ('2,421', '32.1 M', '3.5 T')
     """
     if number < ENORMOUS:
@@ -361,15 +361,19 @@ def show(number: float) -> str:
     return f"{number / unit:.4g} {letter}"
 
 
-def _show_change(base: float, head: float) -> str:
+def _format_count_change(base: float, head: float) -> str:
     delta = head - base
-    text = show_delta(delta) if abs(delta) < ENORMOUS else f"{'+' if delta > 0 else '-'}{show(abs(delta))}"
+    text = (
+        format_delta(delta)
+        if abs(delta) < ENORMOUS
+        else f"{'+' if delta > 0 else '-'}{format_instructions(abs(delta))}"
+    )
     return text.replace("-", "−")
 
 
 def _describe(stacks: Sequence[StageBar], stages: Sequence[str]) -> str:
     told = []
     for stack in stacks:
-        shares = ", ".join(f"{stage} {show(stack.instructions.get(stage, 0.0))}" for stage in stages)
-        told.append(f"{stack.name}: {show(stack.total)} instructions{f'; {shares}' if shares else ''}.")
+        shares = ", ".join(f"{stage} {format_instructions(stack.instructions.get(stage, 0.0))}" for stage in stages)
+        told.append(f"{stack.name}: {format_instructions(stack.total)} instructions{f'; {shares}' if shares else ''}.")
     return " ".join(told) or "Nothing to show."

@@ -29,7 +29,7 @@ from torchmark.report.plots.svg import (
     title,
     widen,
 )
-from torchmark.report.text.history import FLAT, SHORT_COMMIT, Words, choose_shifts, name_run, tell_day
+from torchmark.report.text.history import FLAT, SHORT_COMMIT, Words, choose_shifts, format_day, name_run
 from torchmark.report.text.terminal import count, printable
 from torchmark.report.text.units import to_share
 from torchmark.stats.changes import LEAST_INSTRUCTIONS_SHARE, LEAST_SHIFT
@@ -97,10 +97,10 @@ def find_heights(values: Sequence[Value], metric: Metric) -> tuple[float, float]
     return widen(low - missing, high + missing, AIR)
 
 
-def show_height(height: float, metric: Metric) -> str:
+def format_height(height: float, metric: Metric) -> str:
     """A value in words.
 
-    >>> show_height(-1.25, Metric.WALL), show_height(8484.8, Metric.COUNT)
+    >>> format_height(-1.25, Metric.WALL), format_height(8484.8, Metric.COUNT)
     ('−1.2 %', '8,485 instructions')
     """
     if metric is Metric.COUNT:
@@ -112,7 +112,7 @@ def show_height(height: float, metric: Metric) -> str:
 def name_point(run: RunInfo, suite: str) -> str:
     """The day and the name of a run, and the commit of what it measured."""
     commit = name_commit(run, suite)
-    return f"{tell_day(run.created)} {name_run(run)}" + (f", commit {commit}" if commit else "")
+    return f"{format_day(run.created)} {name_run(run)}" + (f", commit {commit}" if commit else "")
 
 
 def name_commit(run: RunInfo, suite: str) -> str:
@@ -151,7 +151,7 @@ class _HistoryDrawing:
         self._values, self._shifts = list_values(history, metric), choose_shifts(history, [metric])
         low, high = find_heights(self._values, metric)
         ticks = find_ticks(low, high, MOST_TICKS)
-        self._marks = [(tick, _show_tick(ticks.show(tick), tick, metric)) for tick in ticks.values]
+        self._marks = [(tick, _format_tick(ticks.show(tick), tick, metric)) for tick in ticks.values]
         self._left = MARGIN + max((measure_text(text, SMALL) for _, text in self._marks), default=0.0) + 6
         self._right = width - MARGIN
         self._top, self._bottom = HEADER + WORDS, HEADER + WORDS + SERIES
@@ -174,7 +174,7 @@ class _HistoryDrawing:
     def _draw_header(self) -> Markup:
         name, newest = NAMES[self._metric], ""
         if self._values:
-            newest = show_height(self._values[-1].height, self._metric).removesuffix(f" {name}")
+            newest = format_height(self._values[-1].height, self._metric).removesuffix(f" {name}")
             if self._metric is Metric.WALL and self._history.anchor is not None:
                 newest += f" against {name_run(self._history.anchor)}"
             if len(self._values) == 1:
@@ -200,7 +200,7 @@ class _HistoryDrawing:
     def _draw_footer(self) -> Markup:
         """The days of the first and the last run, and how many there are."""
         points, y = self._history.points, self._bottom + 15
-        days = [tell_day(point.run.created) for point in (points[:1] + points[-1:])]
+        days = [format_day(point.run.created) for point in (points[:1] + points[-1:])]
         texts = [label(self._left, y, days[0] if days else "no runs", size=SMALL, opacity=0.8)]
         if len(points) > 1:
             middle = (self._left + self._right) / 2
@@ -237,7 +237,7 @@ class _HistoryDrawing:
 
     def _name(self, position: int, height: float) -> str:
         run = name_point(self._history.points[position].run, self._history.case.suite)
-        return f"{run}: {show_height(height, self._metric)}"
+        return f"{run}: {format_height(height, self._metric)}"
 
     def _draw_shifts(self) -> Iterator[Markup]:
         """A line between two runs, levels beside it, and words above it where there is room for them."""
@@ -245,7 +245,7 @@ class _HistoryDrawing:
         for shift in self._shifts:
             x = (self._x(shift.previous) + self._x(shift.position)) / 2
             text = self._find_words(x, shift, taken)
-            parts = [title(self._tell(shift)), self._draw_level(shift)]
+            parts = [title(self._describe_point(shift)), self._draw_level(shift)]
             line = f"M{fix(x)} {fix(self._top - 2)}V{fix(self._bottom)}"
             dashes = DASHES.get(shift.standing)
             parts.append(element("path", d=line, stroke=ink(shift), stroke_width=1.5, stroke_dasharray=dashes))
@@ -258,7 +258,7 @@ class _HistoryDrawing:
 
     def _find_words(self, x: float, shift: Shift, taken: float) -> str:
         """What fits beside the words that are there already."""
-        share = "" if shift.share is None else show_height(100 * shift.share, Metric.WALL)
+        share = "" if shift.share is None else format_height(100 * shift.share, Metric.WALL)
         for text in (f"{share} {shift.standing.value}".strip(), share):
             width = measure_text(text, SMALL)
             if max(x - width / 2, taken) <= min(x, self._right - width):
@@ -280,7 +280,7 @@ class _HistoryDrawing:
                 strokes += f"M{fix(self._x(first))} {fix(self._heights.at(height))}H{fix(self._x(last))}"
         return element("path", d=strokes or "M0 0", stroke=ink(shift), stroke_width=6, stroke_opacity=0.25)
 
-    def _tell(self, shift: Shift) -> str:
+    def _describe_point(self, shift: Shift) -> str:
         run = self._history.points[shift.position].run
         return f"{name_point(run, self._history.case.suite)}: {Words().tell(shift)}"
 
@@ -289,14 +289,14 @@ class _HistoryDrawing:
         if not self._values:
             return "Nothing was measured."
         first, last = self._values[0], self._values[-1]
-        told = f"{show_height(last.height, self._metric)} in the newest of {count(len(self._values), 'run')}"
+        told = f"{format_height(last.height, self._metric)} in the newest of {count(len(self._values), 'run')}"
         if len(self._values) > 1:
-            told += f", {show_height(first.height, self._metric)} in the oldest"
-        changes = " ".join(self._tell(shift) for shift in self._shifts)
+            told += f", {format_height(first.height, self._metric)} in the oldest"
+        changes = " ".join(self._describe_point(shift) for shift in self._shifts)
         return f"{told}. {changes or 'No change.'}"
 
 
-def _show_tick(text: str, tick: float, metric: Metric) -> str:
+def _format_tick(text: str, tick: float, metric: Metric) -> str:
     text = text.replace("-", "−")
     return text if metric is Metric.COUNT else f"{'+' if tick > 0 else ''}{text} %"
 

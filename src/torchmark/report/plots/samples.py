@@ -30,14 +30,14 @@ from torchmark.report.plots.svg import (
     fix,
     join,
     label,
-    mark_ticks,
+    label_ticks,
     measure_text,
     scale_times,
     title,
     widen,
 )
 from torchmark.report.text.terminal import count
-from torchmark.report.text.units import format_edges, format_range, format_time, word_level
+from torchmark.report.text.units import format_edges, format_level, format_range, format_time
 from torchmark.stats.distribution import quantile
 
 # Fewer samples than this are shown one by one: their histogram would look like more than is known.
@@ -82,7 +82,7 @@ class Drawer:
         facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
         found = self._interval
         if found is not None:
-            facts.append(f"{word_level(found.confidence)} interval {format_range(found.low, found.high)}")
+            facts.append(f"{format_level(found.confidence)} interval {format_range(found.low, found.high)}")
         least, most = format_edges(self._ordered[0], self._ordered[-1])
         facts += [f"minimum {least}", f"maximum {most}"]
         facts.append(count(len(self._ordered), "sample"))
@@ -246,7 +246,7 @@ def _draw_panel(strips: Sequence[Strip], width: float, heading: str = "") -> _Pa
         y += HEADER + BARS + BELOW + GAP
     if span is not None:
         scale = scale_times(span.low, span.high)
-        parts.append(draw_axis(span, y, mark_ticks(span, scale.length_s, scale.unit), width))
+        parts.append(draw_axis(span, y, label_ticks(span, scale.length_s, scale.unit), width))
         y += AXIS_HEIGHT
     words = " ".join(drawer.describe() for drawer in drawers) or "Nothing to show."
     return _Panel(join(parts), y, words)

@@ -81,7 +81,7 @@ def colour(of: Verdict | Side) -> str:
     >>> colour(Side.HEAD)
     'var(--tm-head,#8d66d9)'
     """
-    return _spell(of.value)
+    return _format_attribute(of.value)
 
 
 def stage_colour(stage: str) -> str:
@@ -90,10 +90,10 @@ def stage_colour(stage: str) -> str:
     >>> stage_colour("kernel")
     'var(--tm-stage-kernel,#3f8f4f)'
     """
-    return _spell(f"stage-{_name(stage if stage in STAGE_SHADES else STAGES[-1])}")
+    return _format_attribute(f"stage-{_name(stage if stage in STAGE_SHADES else STAGES[-1])}")
 
 
-def _spell(name: str) -> str:
+def _format_attribute(name: str) -> str:
     return f"var({PREFIX}{name},{_SHADES[name].either})"
 
 
@@ -425,16 +425,16 @@ def scale_times(low: float, high: float) -> Scale:
     return Scale(unit, length_s, 0)
 
 
-def mark_ticks(span: Span, length: float, unit: str, *, signed: bool = False) -> list[tuple[float, str]]:
+def label_ticks(span: Span, length: float, unit: str, *, signed: bool = False) -> list[tuple[float, str]]:
     """Pixels and texts of the marks on an axis whose unit has this length; the last one tells the unit."""
     ticks = find_ticks(span.low / length, span.high / length, max(2, int((span.right - span.left) / PIXELS_A_TICK)))
-    texts = [_show_tick(ticks, value, signed) for value in ticks.values]
+    texts = [_format_tick(ticks, value, signed) for value in ticks.values]
     if texts:
         texts[-1] = f"{texts[-1]} {unit}".strip()
     return [(span.at(value * length), text) for value, text in zip(ticks.values, texts, strict=True)]
 
 
-def _show_tick(ticks: Ticks, value: float, signed: bool) -> str:
+def _format_tick(ticks: Ticks, value: float, signed: bool) -> str:
     return ("+" if signed and value > 0 else "") + ticks.show(value).replace("-", "−")
 
 

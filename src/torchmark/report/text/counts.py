@@ -13,9 +13,9 @@ from torchmark.model.environment import Environment
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
 from torchmark.model.plan import Target
 from torchmark.model.task import TaskSpec
-from torchmark.report.caveats import give_advice, state_fact
+from torchmark.report.caveats import describe_advice, describe_fact
 from torchmark.report.text.terminal import ELLIPSIS, count, cut_middle, measure, pad, printable, wrap
-from torchmark.report.text.units import show_share
+from torchmark.report.text.units import format_share_cell
 
 # The line width that torch prints tensors with, where the user has not set another.
 DEFAULT_LINE_WIDTH = 80
@@ -110,8 +110,8 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_LINE_WIDTH
         columns.append(("spread", [f"{row.spread or 0:.1%}" for row in rows]))
     if _has_baseline(rows):
         columns.append(("baseline", [f"{row.baseline or 0:,.0f}" for row in rows]))
-    columns.append(("mallocs", [show_few(row.allocations) for row in rows]))
-    columns.append(("tensors", [show_few(row.tensor_allocations) for row in rows]))
+    columns.append(("mallocs", [format_few(row.allocations) for row in rows]))
+    columns.append(("tensors", [format_few(row.tensor_allocations) for row in rows]))
     if any(row.cycles is not None for row in rows):
         columns.append(("est. cycles", [f"{row.cycles or 0:,.0f}" for row in rows]))
     if len({row.threads for row in rows}) > 1:
@@ -129,13 +129,13 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_LINE_WIDTH
 def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) -> Iterator[str]:
     """The caveats of each result as notes with its name, each once, then what to do."""
     notes = [(name, caveat) for name, own in zip(names, caveats, strict=True) for caveat in own]
-    facts = [state_fact(caveat) for _, caveat in notes]
+    facts = [describe_fact(caveat) for _, caveat in notes]
     # A fact that all results share is one of the machine, and is said once.
     whose = [
         "" if facts.count(fact) == len(names) else f"{name}: " for (name, _), fact in zip(notes, facts, strict=True)
     ]
     yield from dict.fromkeys(f"NOTE: {name}{fact}" for name, fact in zip(whose, facts, strict=True))
-    yield from dict.fromkeys(give_advice(caveat, "shell", ()) for _, caveat in notes)
+    yield from dict.fromkeys(describe_advice(caveat, "shell", ()) for _, caveat in notes)
 
 
 def _has_baseline(rows: Sequence[CountRow]) -> bool:
@@ -147,10 +147,10 @@ def _line(name: str, name_width: int, cells: Sequence[str], widths: Sequence[int
     return f"{name:<{name_width}}{numbers}"
 
 
-def show_few(n: float | None) -> str:
+def format_few(n: float | None) -> str:
     """A number of allocations: whole where it is; a dash where none were counted.
 
-    >>> show_few(3.0), show_few(2.97), show_few(None)
+    >>> format_few(3.0), format_few(2.97), format_few(None)
     ('3', '2.97', '–')
     """
     return "–" if n is None else f"{n:,.2f}".removesuffix(".00")
@@ -266,7 +266,7 @@ def _cells(row: FunctionRow, total: float) -> tuple[str, str, str]:
 
 
 def _share(part: float, total: float) -> str:
-    return show_share(part / total) if total > 0 and part >= 0 else ""
+    return format_share_cell(part / total) if total > 0 and part >= 0 else ""
 
 
 def _name(text: str) -> str:
@@ -292,8 +292,8 @@ def render_explanation(explanation: Explanation, width: int, *, most: int = MOST
     """The stages that differ, then the functions that differ most; each table ends with the whole difference."""
     width = max(width, LEAST_WIDTH)
     lines = [*_stage_lines(explanation.stages, width), "", *_function_lines(explanation, width, most)]
-    lines += _tell_nameless("base", [(function, function.base) for function in explanation.functions], width)
-    lines += _tell_nameless("head", [(function, function.head) for function in explanation.functions], width)
+    lines += _describe_nameless("base", [(function, function.base) for function in explanation.functions], width)
+    lines += _describe_nameless("head", [(function, function.head) for function in explanation.functions], width)
     return "\n".join(lines)
 
 
@@ -301,7 +301,7 @@ def _stage_lines(stages: Sequence[StageChange], width: int) -> list[str]:
     total = _add_up(stages)
     shown = [(stage.stage, (stage.base, stage.head, stage.delta)) for stage in stages if abs(stage.delta) >= VISIBLE]
     rows: list[tuple[str, tuple[str, ...]]] = [("instructions per run", ("base", "head", "change"))]
-    rows += [(name, _show(numbers)) for name, numbers in [*shown, ("in all", total)]]
+    rows += [(name, _list_cells(numbers)) for name, numbers in [*shown, ("in all", total)]]
     sizes = [max(len(cells[i]) for _, cells in rows) for i in range(3)]
     names = max(len(name) for name, _ in rows)
     if names + sum(sizes) + 2 * len(sizes) > width:
@@ -358,17 +358,17 @@ def _elide(name: str, deepest: int) -> str:
     return "".join(kept)
 
 
-def _tell_nameless(side: str, costs: Sequence[tuple[FunctionChange, float]], width: int) -> list[str]:
+def _describe_nameless(side: str, costs: Sequence[tuple[FunctionChange, float]], width: int) -> list[str]:
     """What could not be placed because a library has no symbols, where that is much."""
     total = sum(cost for _, cost in costs)
     nameless = sum(cost for change, cost in costs if change.function.startswith(NAMELESS) and change.stage == OTHER)
     if not total or nameless / total < NOTABLE_NAMELESS:
         return []
-    share = show_share(nameless / total)
+    share = format_share_cell(nameless / total)
     return wrap(f"Note: {share} of {side}'s instructions are in functions whose names its libraries lack.", width, 2)
 
 
-def plain_explanation(explanation: Explanation, most: int | None = None) -> dict[str, Any]:
+def to_json_explanation(explanation: Explanation, most: int | None = None) -> dict[str, Any]:
     """An explanation for JSON. What `functions` leaves out is summed up in `rest`, with how many functions that is.
 
     Without `most`, as many functions as leave next to nothing of the difference to the rest.
@@ -376,10 +376,10 @@ def plain_explanation(explanation: Explanation, most: int | None = None) -> dict
     number = _count_telling(explanation.functions) if most is None else most
     shown, rest = explanation.functions[:number], explanation.functions[number:]
     return {
-        **_plain_numbers(explanation.functions),
-        "stages": [{"stage": stage.stage, **_plain_numbers([stage])} for stage in explanation.stages],
-        "functions": [{"function": f.function, "stage": f.stage, **_plain_numbers([f])} for f in shown],
-        "rest": {"functions": len(rest), **_plain_numbers(rest)},
+        **_to_json_numbers(explanation.functions),
+        "stages": [{"stage": stage.stage, **_to_json_numbers([stage])} for stage in explanation.stages],
+        "functions": [{"function": f.function, "stage": f.stage, **_to_json_numbers([f])} for f in shown],
+        "rest": {"functions": len(rest), **_to_json_numbers(rest)},
     }
 
 
@@ -394,7 +394,7 @@ def _count_telling(functions: Sequence[FunctionChange]) -> int:
     return len(functions)
 
 
-def _plain_numbers(changes: Sequence[FunctionChange | StageChange]) -> dict[str, float]:
+def _to_json_numbers(changes: Sequence[FunctionChange | StageChange]) -> dict[str, float]:
     return dict(zip(("base", "head", "delta"), _add_up(changes), strict=True))
 
 
@@ -404,6 +404,6 @@ def _add_up(changes: Sequence[FunctionChange | StageChange]) -> tuple[float, flo
     return base, head, head - base
 
 
-def _show(numbers: tuple[float, float, float]) -> tuple[str, ...]:
+def _list_cells(numbers: tuple[float, float, float]) -> tuple[str, ...]:
     base, head, delta = numbers
     return f"{base:,.1f}", f"{head:,.1f}", f"{delta:+,.1f}"

@@ -10,7 +10,7 @@ from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric, Plan
 from torchmark.model.run import CaseSummary
 from torchmark.report.text.names import Variants, name_case, name_target
-from torchmark.report.text.terminal import count, cut, cut_middle, measure, one_line, printable, show_lines
+from torchmark.report.text.terminal import count, cut, cut_middle, format_lines, measure, one_line, printable
 
 
 def describe_failure(failure: Failure) -> str:
@@ -32,12 +32,12 @@ def describe_failure(failure: Failure) -> str:
     return "\n".join(lines)
 
 
-def sum_up_failure(failure: Failure) -> str:
+def summarise_failure(failure: Failure) -> str:
     """What happened, on one line.
 
-    >>> sum_up_failure(Failure(FailureKind.RAISED, "It fails when it is run once.", "Traceback\\n...\\nNameError: x"))
-    'It fails when it is run once. NameError: x'
-    >>> sum_up_failure(Failure(FailureKind.RAISED, 'File "<stmt>", line 1\\n  f(\\nSyntaxError: never closed'))
+    >>> summarise_failure(Failure(FailureKind.RAISED, "It fails when run once.", "Traceback\\n...\\nNameError: x"))
+    'It fails when run once. NameError: x'
+    >>> summarise_failure(Failure(FailureKind.RAISED, 'File "<stmt>", line 1\\n  f(\\nSyntaxError: never closed'))
     'SyntaxError: never closed'
     """
     lines = [line.strip() for line in failure.message.splitlines() if line.strip()]
@@ -50,10 +50,10 @@ def sum_up_failure(failure: Failure) -> str:
     return message or failure.kind.value.replace("_", " ")
 
 
-def give_hint(failure: Failure) -> str | None:
+def describe_hint(failure: Failure) -> str | None:
     """What to do about a failure of a statement on the command line, where that is the same for everybody.
 
-    >>> give_hint(Failure(FailureKind.RAISED, "NameError: name 'x' is not defined"))
+    >>> describe_hint(Failure(FailureKind.RAISED, "NameError: name 'x' is not defined"))
     'Define the name with --setup, such as --setup "x = torch.ones(4)".'
     """
     if failure.kind is FailureKind.TIMED_OUT:
@@ -64,10 +64,10 @@ def give_hint(failure: Failure) -> str | None:
 
 def list_hints(failures: Iterable[Failure]) -> list[str]:
     """What to do about these failures, each advice once."""
-    return list(dict.fromkeys(filter(None, map(give_hint, failures))))
+    return list(dict.fromkeys(filter(None, map(describe_hint, failures))))
 
 
-def tell_statements(failures: Mapping[str, Failure], *, with_names: bool) -> list[str]:
+def describe_statements(failures: Mapping[str, Failure], *, with_names: bool) -> list[str]:
     """What went wrong with statements, then what to do. A broken setup fails them all in the same way: told once."""
     texts = {stmt: describe_failure(failure) for stmt, failure in failures.items()}
     lines = []
@@ -90,7 +90,7 @@ def list_failures(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> l
     lines = [f"{count(len(failed), 'case')} failed:"]
     for summary in failed:
         where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
-        lines.append(join_reason(variants.name(summary.case) + where, word_failures(summary, plan), width))
+        lines.append(join_reason(variants.name(summary.case) + where, describe_failures(summary, plan), width))
     return lines
 
 
@@ -105,28 +105,28 @@ def shorten_name(name: str, reason: str, width: int) -> str:
     return cut_middle(name, room)
 
 
-def word_failures(summary: CaseSummary, plan: Plan) -> str:
+def describe_failures(summary: CaseSummary, plan: Plan) -> str:
     """Why, and when where not everything failed in the same way."""
     reasons: dict[str, dict[Metric, None]] = {}
     for metric, failure in summary.failures:
-        reasons.setdefault(sum_up(failure), {})[metric] = None
+        reasons.setdefault(format_failure(failure), {})[metric] = None
     if len(reasons) == 1 and len(plan.sampling.metrics) == len(next(iter(reasons.values()))):
         return next(iter(reasons))
     return "; ".join(f"{' and '.join(VERBS[m] for m in metrics)}: {text}" for text, metrics in reasons.items())
 
 
-def sum_up(failure: Failure) -> str:
+def format_failure(failure: Failure) -> str:
     """The reason on a line that no terminal stumbles over."""
-    return printable(sum_up_failure(failure))
+    return printable(summarise_failure(failure))
 
 
-def tell_failures(summaries: Sequence[CaseSummary], plan: Plan) -> str:
+def render_failures(summaries: Sequence[CaseSummary], plan: Plan) -> str:
     """All that is known of each failure, once for all that failed in the same way; empty where nothing did."""
     names: dict[str, list[str]] = {}
     for summary in summaries:
         where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
         for metric, failure in summary.failures:
-            text = show_lines(describe_failure(failure))
+            text = format_lines(describe_failure(failure))
             names.setdefault(text, []).append(f"Failed: {VERBS[metric]} {name_case(summary.case)}{where}")
     return "\n\n".join("\n".join([*whose, text]) for text, whose in names.items())
 
@@ -169,7 +169,7 @@ def sort_of(failure: Failure) -> tuple[str, str, str]:
     True
     """
     place = _FIRST_PLACE.search(failure.traceback or "")
-    return failure.kind.value, place[1] if place else "", _NUMBERS.sub("0", sum_up_failure(failure))
+    return failure.kind.value, place[1] if place else "", _NUMBERS.sub("0", summarise_failure(failure))
 
 
 def is_hopeless(failures: Sequence[Failure], tried: int, total: int) -> bool:
@@ -182,7 +182,7 @@ def is_hopeless(failures: Sequence[Failure], tried: int, total: int) -> bool:
     return len({(failure.kind, failure.message) for failure in failures}) == 1
 
 
-def word_input_failures(failures: Sequence[tuple[int, Failure]], tried: int, total: int) -> list[str]:
+def describe_input_failures(failures: Sequence[tuple[int, Failure]], tried: int, total: int) -> list[str]:
     """Each sort once, with the numbers of the inputs it went wrong on."""
     lines: list[str] = []
     by_sort: dict[tuple[str, str, str], list[tuple[int, str]]] = {}

@@ -11,7 +11,7 @@ from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.case import Case
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Regression, StaleEntry, Witness
 from torchmark.model.judgement import CaseJudgement, Verdict
-from torchmark.report.caveats import explain_doubts, word_doubt
+from torchmark.report.caveats import describe_doubt, explain_doubts
 from torchmark.report.text.counts import render_explanation
 from torchmark.report.text.failures import list_hints
 from torchmark.report.text.grid import escape_markdown, markdown_row
@@ -24,11 +24,11 @@ from torchmark.report.text.judgements import (
     make_rows,
     order_judgements,
     render_judgements,
-    tell_side_failures,
+    render_side_failures,
 )
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count, cut, cut_middle, printable, wrap
-from torchmark.report.text.units import format_time, word_change
+from torchmark.report.text.units import format_change, format_time
 from torchmark.report.text.verdict_reasons import explain_cause
 
 # So many functions are named of what grew, and so many cases of what is alike.
@@ -52,7 +52,7 @@ _MISSING = {
 _UNITS = {Witness.INSTRUCTIONS: "instructions", Witness.ALLOCATIONS: "allocations"}
 
 
-def tell_gate(result: GateResult, accept: str | None) -> list[str]:
+def describe_gate(result: GateResult, accept: str | None) -> list[str]:
     """A line for each of what there is to say, with commands to copy; `accept` is what those of the ledger end with.
 
     None is for counts that are not kept, and so cannot be accepted.
@@ -60,60 +60,60 @@ def tell_gate(result: GateResult, accept: str | None) -> list[str]:
     lines = []
     if result.regressions:
         lines.append(f"{count(len(result.regressions), 'regression')}:")
-        lines += [f"  {word_regression(one)}" for one in result.regressions]
+        lines += [f"  {describe_regression(one)}" for one in result.regressions]
         meant = [one.case for one in result.regressions if one.witness is Witness.INSTRUCTIONS]
         lines += ["Where that is meant to be:", *_propose(meant, accept)] if meant and accept is not None else []
     if result.improvements:
-        lines += [word_improvement(one) for one in result.improvements]
+        lines += [describe_improvement(one) for one in result.improvements]
         improved = [one.case for one in result.improvements]
         lines += ["Let the ledger know:", *_propose(improved, accept)] if accept is not None else []
     if result.accepted:
         lines.append(f"More instructions than base, and as accepted: {_name_some(result.accepted)}.")
-    return [*lines, *word_stale(result.stale), *word_gaps(result)]
+    return [*lines, *describe_stale(result.stale), *describe_gaps(result)]
 
 
 def list_sentences(result: GateResult) -> list[str]:
     """The same without commands, for a page."""
     return [
-        *(f"{word_regression(one)}." for one in result.regressions),
-        *(f"{word_improvement(one)} It asks to be accepted." for one in result.improvements),
-        *word_stale(result.stale),
-        *word_gaps(result),
+        *(f"{describe_regression(one)}." for one in result.regressions),
+        *(f"{describe_improvement(one)} It asks to be accepted." for one in result.improvements),
+        *describe_stale(result.stale),
+        *describe_gaps(result),
     ]
 
 
-def spell_limit(limit: Limit) -> str:
+def format_limit(limit: Limit) -> str:
     """As on the command line.
 
-    >>> spell_limit(Limit(Witness.TIME, share=0.02, pattern="nn/*")), spell_limit(Limit(Witness.INSTRUCTIONS))
+    >>> format_limit(Limit(Witness.TIME, share=0.02, pattern="nn/*")), format_limit(Limit(Witness.INSTRUCTIONS))
     ('time:2%@nn/*', 'Ir:0')
     """
     size = f"{limit.amount:.15g}" if limit.share is None else f"{limit.share * 100:.12g}%"
     return f"{limit.witness.value}:{size}" + (f"@{limit.pattern}" if limit.pattern else "")
 
 
-def word_regression(regression: Regression) -> str:
+def describe_regression(regression: Regression) -> str:
     """One line: how much more, than what, and where."""
     name, base, head = name_case(regression.case), regression.base, regression.head
     if regression.witness is None or base is None or head is None:
-        return f"{name} {_OTHERWISE[regression.reason]}{_word_functions(regression.functions)}"
-    share = f" ({word_change((head - base) / base)})" if base else ""
+        return f"{name} {_OTHERWISE[regression.reason]}{_describe_functions(regression.functions)}"
+    share = f" ({format_change((head - base) / base)})" if base else ""
     than = "than accepted" if regression.accepted else "than base"
     if regression.witness is Witness.TIME:
         text = f"{name} takes {format_time(head - base)}{share} more {than}"
     else:
         text = f"{name} takes {_number(head - base)} {_UNITS[regression.witness]}{share} more {than}"
-    text += f", limit {spell_limit(regression.limit)}" if regression.limit is not None else ""
-    return text + _word_functions(regression.functions)
+    text += f", limit {format_limit(regression.limit)}" if regression.limit is not None else ""
+    return text + _describe_functions(regression.functions)
 
 
-def word_improvement(improvement: Improvement) -> str:
+def describe_improvement(improvement: Improvement) -> str:
     """One line."""
     less = improvement.accepted - improvement.head
     return f"{name_case(improvement.case)} takes {_number(less)} instructions less than accepted."
 
 
-def word_stale(stale: Sequence[StaleEntry]) -> list[str]:
+def describe_stale(stale: Sequence[StaleEntry]) -> list[str]:
     """A line for all entries that are stale for the same reason."""
     groups: dict[tuple[tuple[str, str, str], ...], list[Case]] = {}
     for entry in stale:
@@ -121,23 +121,24 @@ def word_stale(stale: Sequence[StaleEntry]) -> list[str]:
         reasons = tuple(("definition", "", "") if one[0] == "definition" else one for one in entry.differences)
         groups.setdefault(reasons, []).append(entry.case)
     return [
-        f"The ledger says nothing of {_name_some(cases)}: {', '.join(_word_difference(*one) for one in reasons)}."
+        f"The ledger says nothing of {_name_some(cases)}: {', '.join(_describe_difference(*one) for one in reasons)}."
         for reasons, cases in groups.items()
     ]
 
 
-def word_gaps(result: GateResult) -> list[str]:
+def describe_gaps(result: GateResult) -> list[str]:
     """A line for each way in which less was compared than was asked for."""
     lines = ["Nothing was compared: no case has results on both sides."] if result.nothing_compared else []
     if result.lost:
         lines.append(f"Not all of {_name_some(result.lost)} was compared: head failed there, or was not measured.")
     lines += [
-        f"No case could be held to the limit {spell_limit(one)}: {_MISSING[one.witness]}." for one in result.idle_limits
+        f"No case could be held to the limit {format_limit(one)}: {_MISSING[one.witness]}."
+        for one in result.idle_limits
     ]
     return lines
 
 
-def _word_difference(what: str, accepted: str, now: str) -> str:
+def _describe_difference(what: str, accepted: str, now: str) -> str:
     if what == "definition":
         return "it is defined otherwise now"
     return printable(f"{what.replace('_', ' ')} was {accepted} and is {now}")
@@ -147,7 +148,7 @@ def _name_some(cases: Sequence[Case]) -> str:
     return "; ".join(map(name_case, cases)) if len(cases) <= MOST_CASES else count(len(cases), "case")
 
 
-def _word_functions(functions: Sequence[Growth]) -> str:
+def _describe_functions(functions: Sequence[Growth]) -> str:
     if not functions:
         return ""
     named = ", ".join(f"{printable(one.function)} +{_number(one.delta)}" for one in functions[:MOST_FUNCTIONS])
@@ -175,13 +176,13 @@ MOST_NAMES = 20
 
 def list_obstacles(contrast: Contrast) -> list[str]:
     """A sentence for each reason not to compare, with the case that it is of unless it is of all."""
-    lines = [word_doubt(obstacle) for obstacle in contrast.obstacles]
+    lines = [describe_doubt(obstacle) for obstacle in contrast.obstacles]
     for case, obstacles in contrast.case_obstacles:
-        lines += [f"{name_case(case)}: {word_doubt(obstacle)}" for obstacle in obstacles]
+        lines += [f"{name_case(case)}: {describe_doubt(obstacle)}" for obstacle in obstacles]
     return lines
 
 
-def tell_refusal(contrast: Contrast, width: int) -> str:
+def describe_refusal(contrast: Contrast, width: int) -> str:
     """Why some or all cases are not compared, and what to do about it."""
     cases = count(len(contrast.case_obstacles), "case")
     what = "These runs are" if contrast.obstacles else f"{cases} {'is' if len(contrast.case_obstacles) == 1 else 'are'}"
@@ -194,7 +195,7 @@ def tell_refusal(contrast: Contrast, width: int) -> str:
     return "\n".join([*lines, *wrap("--force compares them all the same, and keeps the caveat.", width)])
 
 
-def tell_unpaired(contrast: Contrast, base: str, head: str, width: int) -> str:
+def describe_unpaired(contrast: Contrast, base: str, head: str, width: int) -> str:
     """The cases that only one side has; empty where there are none."""
     return "\n".join(
         [*_name(contrast.missing, f"Only in {base}", width), *_name(contrast.new, f"Only in {head}", width)]
@@ -230,7 +231,7 @@ def render_comparison(
     explaining: bool = True,
     accept: str | None = None,
 ) -> str:
-    """A comparison that was just made; `accept` is as for `tell_gate`."""
+    """A comparison that was just made; `accept` is as for `describe_gate`."""
     if len(judgements) == 1:
         texts = [describe_judgement(judgements[0], width)]
     else:
@@ -243,7 +244,7 @@ def render_comparison(
     ]
     texts += [explain_judgements(changed[:MOST_EXPLAINED], width)] if explaining else []
     failures = (failed.failure for one in judgements if not one.case.suite for failed in one.failures)
-    texts += [tell_side_failures(judgements, width), *list_hints(failures), "\n".join(tell_gate(result, accept))]
+    texts += [render_side_failures(judgements, width), *list_hints(failures), "\n".join(describe_gate(result, accept))]
     return "\n\n".join(filter(None, texts))
 
 
@@ -271,8 +272,8 @@ def render_contrast(
         stopped = {one.case for one in result.regressions}
         changed = (one for one in found if one.case in stopped or (one.count and is_instruction_change(one.count)))
         found = list(itertools.islice(changed, MOST_EXPLAINED))
-    texts += [explain_judgements(found, width), tell_unpaired(contrast, base, head, width)]
-    texts.append("\n".join(tell_gate(result, accept)))
+    texts += [explain_judgements(found, width), describe_unpaired(contrast, base, head, width)]
+    texts.append("\n".join(describe_gate(result, accept)))
     return "\n\n".join(filter(None, texts))
 
 
@@ -299,7 +300,7 @@ def summarise_markdown(
     """
     rows = make_rows(order_judgements(judgements), judgements)
     parts = [f"## {_quote(title)}", _quote(close(judgements))]
-    parts.append("\n".join(f"- {_quote(text)}" for text in gate[:MOST_ROWS]) + _tell_rest(len(gate)))
+    parts.append("\n".join(f"- {_quote(text)}" for text in gate[:MOST_ROWS]) + _describe_rest(len(gate)))
     changed = [row for row in rows if row.judgement.verdict in CHANGED]
     if changed:
         parts.append(f"Changes are of {_quote(head)} against {_quote(base)}, for one run.")
@@ -331,12 +332,12 @@ def _render_table(rows: Sequence[JudgementRow]) -> str:
         name = escape_markdown(cut_middle(row.name, LONGEST_NAME))
         why = _quote(explain_cause(row.judgement))
         lines.append(markdown_row([row.judgement.verdict.value, name, *(row.cells[column] for column in columns), why]))
-    return "\n".join(lines) + _tell_rest(len(rows))
+    return "\n".join(lines) + _describe_rest(len(rows))
 
 
 def _quote(text: str) -> str:
     return escape_markdown(printable(cut(text, LONGEST_SENTENCE)))
 
 
-def _tell_rest(number: int) -> str:
+def _describe_rest(number: int) -> str:
     return f"\n\n{number - MOST_ROWS} more are not shown." if number > MOST_ROWS else ""

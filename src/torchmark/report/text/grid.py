@@ -276,7 +276,7 @@ def export_csv(grids: Sequence[Grid]) -> str:
     writer = csv.DictWriter(out, CSV_COLUMNS, lineterminator="\n")
     writer.writeheader()
     for grid, row, column, cell in _cells(grids):
-        values = {"label": grid.label, **_plain(row, column, cell)}
+        values = {"label": grid.label, **_to_json_summary_row(row, column, cell)}
         writer.writerow({name: guard(value) if isinstance(value, str) else value for name, value in values.items()})
     return out.getvalue()
 
@@ -289,24 +289,24 @@ def export_dict(grids: Sequence[Grid]) -> dict[str, Any]:
         "tables": [
             {
                 "label": grid.label,
-                "results": [_plain(row, column, cell) for _, row, column, cell in _cells([grid])],
+                "results": [_to_json_summary_row(row, column, cell) for _, row, column, cell in _cells([grid])],
             }
             for grid in grids
         ],
     }
 
 
-def _plain(row: GridRow, column: str | None, cell: Summary) -> dict[str, Any]:
+def _to_json_summary_row(row: GridRow, column: str | None, cell: Summary) -> dict[str, Any]:
     return {
         "num_threads": row.num_threads,
         "env": row.env,
         "name": row.name,
         "description": column,
-        **plain_summary(cell),
+        **to_json_summary(cell),
     }
 
 
-def plain_summary(summary: Summary) -> dict[str, Any]:
+def to_json_summary(summary: Summary) -> dict[str, Any]:
     """A summary as plain values, with the unit in each name."""
     return {
         "samples": summary.samples,
@@ -321,7 +321,7 @@ def plain_summary(summary: Summary) -> dict[str, Any]:
     }
 
 
-def plain_caveat(caveat: Caveat) -> dict[str, Any]:
+def to_json_caveat(caveat: Caveat) -> dict[str, Any]:
     """A caveat as plain values; `kind` tells which one it is."""
     return {"kind": caveat.kind, **dataclasses.asdict(caveat)}
 

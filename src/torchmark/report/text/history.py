@@ -101,10 +101,10 @@ class Words:
 
         >>> from torchmark.model.history import Difference
         >>> torch = Difference("torch", "2.12.0", "2.13.0")
-        >>> Words().tell(Shift((Metric.COUNT,), 5, 4, Standing.CONFIRMED, Ground.EXACT, 1000, 1050, None, (torch,)))
+        >>> Words().tell(Shift((Metric.COUNT,), 5, 4, ShiftStanding.CONFIRMED, Ground.EXACT, 1000, 1050, None, (torch,)))
         'instructions +50 (+5.0 %), confirmed: counts are exact. torch 2.12.0 → 2.13.0.'
         """
-        size = f"{_tell_size(shift)}, " if shift.before is not None else ""
+        size = f"{_describe_size(shift)}, " if shift.before is not None else ""
         whats = {one.what for one in shift.differences}
         told = [self._contrast(one) for one in shift.differences if _IMPLIED.get(one.what) not in whats]
         differences = f" {', '.join(told)}." if told else ""
@@ -115,7 +115,7 @@ class Words:
         return f"{printable(difference.what)} {before} {self._arrow} {after}"
 
 
-def _tell_size(shift: Shift) -> str:
+def _describe_size(shift: Shift) -> str:
     share = "" if shift.share is None else f"{100 * shift.share:+.1f} %"
     if shift.metrics == (Metric.WALL,):
         return f"time {share}"
@@ -140,7 +140,7 @@ def _shorten(what: str, text: str | None) -> str:
     return printable(text[:SHORT_COMMIT] if what.endswith("commit") else cut(text, LONGEST))
 
 
-def spell_command(history: History, shift: Shift, interpreters: Collection[str]) -> str | None:
+def format_command(history: History, shift: Shift, interpreters: Collection[str]) -> str | None:
     """The comparison that would settle an open change; None where both runs used one interpreter, or one is gone."""
     if shift.standing is not ShiftStanding.UNCONFIRMED or shift.pythons is None:
         return None
@@ -236,7 +236,7 @@ class _Renderer:
     def _draw(
         self, history: History, metric: Metric, values: Sequence[float | None], least_span: float
     ) -> Iterator[str]:
-        text = self._tell_time(history) if metric is Metric.WALL else _tell_count(history.points)
+        text = self._describe_time(history) if metric is Metric.WALL else _describe_count(history.points)
         yield from self._wrap(text)
         line = draw(values, self._width - len(_INDENT), least_span=least_span, blocks=self._blocks)
         yield (_INDENT + line.text).rstrip()
@@ -244,7 +244,7 @@ class _Renderer:
         if marks:
             yield _INDENT + marks
 
-    def _tell_time(self, history: History) -> str:
+    def _describe_time(self, history: History) -> str:
         newest, anchor = history.newest, history.anchor
         assert newest is not None
         assert newest.log_ratio is not None
@@ -259,9 +259,9 @@ class _Renderer:
 
     def _list(self, history: History, shift: Shift) -> Iterator[str]:
         run = history.points[shift.position].run
-        head = f"{MARKS[shift.standing]} {tell_day(run.created)} {name_run(run)}: "
+        head = f"{MARKS[shift.standing]} {format_day(run.created)} {name_run(run)}: "
         yield from self._wrap(head + self._words.tell(shift), 2)
-        command = spell_command(history, shift, self._interpreters)
+        command = format_command(history, shift, self._interpreters)
         if command:
             yield from self._wrap(f"  Find out with:  {command}", 4)
 
@@ -269,7 +269,7 @@ class _Renderer:
         return [_INDENT + line for line in wrap(text, self._width - len(_INDENT), hanging)]
 
 
-def _tell_count(points: Sequence[Point]) -> str:
+def _describe_count(points: Sequence[Point]) -> str:
     counted = [point.instructions.value for point in points if point.instructions is not None]
     newest = f"instructions: {counted[-1]:,.0f}"
     if len(counted) == 1:
@@ -290,7 +290,7 @@ def name_run(run: RunInfo) -> str:
     return printable(run.name) or run.id[:8]
 
 
-def tell_day(moment: float) -> str:
+def format_day(moment: float) -> str:
     """The day of a moment, where people are."""
     try:
         return time.strftime("%Y-%m-%d", time.localtime(moment))
@@ -304,13 +304,13 @@ def _explain_marks(histories: Iterable[History], metrics: Sequence[Metric], widt
 
 
 def _close(histories: Sequence[History], shown: int, metrics: Sequence[Metric], width: int) -> list[str]:
-    text = tell_outcome(histories, metrics)
+    text = describe_outcome(histories, metrics)
     if shown < len(histories):
         text += f" {'The others' if shown else 'They'} are not shown; name them, or choose fewer with -k."
     return wrap(text, width)
 
 
-def tell_outcome(histories: Sequence[History], metrics: Sequence[Metric]) -> str:
+def describe_outcome(histories: Sequence[History], metrics: Sequence[Metric]) -> str:
     """What was looked at, and what came of it."""
     changed = sum(bool(choose_shifts(history, metrics)) for history in histories)
     runs = {point.run.id for history in histories for point in history.points}

@@ -9,27 +9,27 @@ from typing import Any
 
 from torchmark.analysis.input_comparisons import NOTABLE, InputComparison, InputRatio
 from torchmark.model.inputs import Condition, FuzzedInput, Relation, Rule, RuleSearch
-from torchmark.report.progress import Tried, draw_bar, word_rate
-from torchmark.report.text.failures import sort_of, sum_up_failure
+from torchmark.report.progress import Tried, draw_bar, format_rate
+from torchmark.report.text.failures import sort_of, summarise_failure
 from torchmark.report.text.terminal import count, cut, measure, one_line, pad, wrap
-from torchmark.report.text.units import format_duration, format_time, show_ratio
+from torchmark.report.text.units import format_duration, format_ratio, format_time
 
 
-def word_input(one: FuzzedInput) -> str:
+def describe_input(one: FuzzedInput) -> str:
     """All tensors of an input, and their type if that is one of its features.
 
     >>> tensor = {"size": (64, 3), "steps": (1, 2), "order": (1, 0)}
-    >>> word_input(FuzzedInput(7, {}, {"x": tensor, "y": {"size": (3,)}}, ""))
+    >>> describe_input(FuzzedInput(7, {}, {"x": tensor, "y": {"size": (3,)}}, ""))
     'x 64x3 every 1,2 order 1,0; y 3'
-    >>> word_input(FuzzedInput(7, {"dtype": "int8"}, {"x": {"size": (3,)}}, ""))
+    >>> describe_input(FuzzedInput(7, {"dtype": "int8"}, {"x": {"size": (3,)}}, ""))
     'int8 x 3'
     """
-    tensors = "; ".join(word_tensor(name, tensor) for name, tensor in one.tensors.items())
+    tensors = "; ".join(describe_tensor_input(name, tensor) for name, tensor in one.tensors.items())
     # Told only where inputs differ in it.
     return f"{one.features['dtype']} {tensors}" if "dtype" in one.features else tensors
 
 
-def word_tensor(name: str, tensor: Mapping[str, Any]) -> str:
+def describe_tensor_input(name: str, tensor: Mapping[str, Any]) -> str:
     """Its size, and whatever is not as usual: steps, the order in memory, what is sparse."""
     size = tensor["size"]
     parts = [name, "x".join(map(str, size)) or "scalar"]
@@ -75,7 +75,7 @@ class InputAdvance:
         if sort in self._told:
             return None
         self._told.add(sort)
-        return f"Failed: input {one.index} ({word_input(one)}): {sum_up_failure(failure)}"
+        return f"Failed: input {one.index} ({describe_input(one)}): {summarise_failure(failure)}"
 
     def describe(self) -> str:
         """One line for a log."""
@@ -89,7 +89,7 @@ class InputAdvance:
     def draw(self, width: int, *, fancy: bool) -> str:
         """A bar, numbers, the rate, and what remains."""
         parts = [f"{self.done}/{self.total} inputs", f"{self.failed} failed" if self.failed else ""]
-        parts.append(word_rate(self.done, self.elapsed_s))
+        parts.append(format_rate(self.done, self.elapsed_s))
         if 0 < self.done < self.total:
             remaining = self.elapsed_s / self.done * (self.total - self.done)
             parts.append(f"about {format_duration(remaining)} left")
@@ -153,12 +153,12 @@ def render_contest(contest: InputComparison, letters: tuple[str, str], width: in
     if hidden:
         lines.append(pad("...", widths[0], right=True) + f"  {count(hidden, 'input')} between these")
     lines += [_line(row, widths, width) for row in high]
-    return [*lines, "", *wrap(sum_up(contest, letters), width)]
+    return [*lines, "", *wrap(describe_ratios(contest, letters), width)]
 
 
-def sum_up(contest: InputComparison, letters: tuple[str, str]) -> str:
+def describe_ratios(contest: InputComparison, letters: tuple[str, str]) -> str:
     """The middle, and on how many inputs there is a difference worth speaking of."""
-    middle, p25, p75 = (show_ratio(contest.quantile(q)) for q in (0.5, 0.25, 0.75))
+    middle, p25, p75 = (format_ratio(contest.quantile(q)) for q in (0.5, 0.25, 0.75))
     a, b = letters
     number = len(contest.entries)
     if number == 1:
@@ -188,10 +188,10 @@ def _titles(contest: InputComparison, letters: tuple[str, str]) -> list[str]:
 
 def _cells(entry: InputRatio, *, per_element: bool) -> list[str]:
     low, high = entry.ratio.low, entry.ratio.high
-    interval = "" if low is None or high is None else f"{show_ratio(math.exp(low))} to {show_ratio(math.exp(high))}"
+    interval = "" if low is None or high is None else f"{format_ratio(math.exp(low))} to {format_ratio(math.exp(high))}"
     times = [format_time(entry.other_s)] if per_element else [format_time(entry.base_s), format_time(entry.other_s)]
-    ratio = show_ratio(math.exp(entry.ratio.log_ratio))
-    return [ratio, interval, *times, f"#{entry.input.index}  {word_input(entry.input)}"]
+    ratio = format_ratio(math.exp(entry.ratio.log_ratio))
+    return [ratio, interval, *times, f"#{entry.input.index}  {describe_input(entry.input)}"]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
@@ -209,18 +209,18 @@ EQUAL = NOTABLE / 2
 _VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", " have ": " do not have "}
 
 
-def word_condition(condition: Condition) -> str:
+def describe_condition(condition: Condition) -> str:
     """A condition as people say it.
 
-    >>> word_condition(Condition("x is contiguous", Relation.IS, False))
+    >>> describe_condition(Condition("x is contiguous", Relation.IS, False))
     'x is not contiguous'
-    >>> word_condition(Condition("k0", Relation.ABOVE, 1024))
+    >>> describe_condition(Condition("k0", Relation.ABOVE, 1024))
     'k0 > 1024'
     """
     if isinstance(condition.value, bool) and condition.relation in (Relation.IS, Relation.IS_NOT):
         holds = condition.value is (condition.relation is Relation.IS)
         return condition.feature if holds else _deny(condition.feature)
-    return f"{condition.feature} {condition.relation.value} {_show(condition.value)}"
+    return f"{condition.feature} {condition.relation.value} {_format_value(condition.value)}"
 
 
 def _deny(claim: str) -> str:
@@ -231,25 +231,25 @@ def _deny(claim: str) -> str:
     return claim.replace(verb, _VERBS[verb], 1)
 
 
-def _show(value: float | str) -> str:
+def _format_value(value: float | str) -> str:
     """A number without needless zeros, and never in powers of ten as long as it is whole."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
 
 
-def word_conditions(conditions: tuple[Condition, ...]) -> str:
+def describe_conditions(conditions: tuple[Condition, ...]) -> str:
     """All of them in one clause."""
-    words = [word_condition(condition) for condition in conditions]
+    words = [describe_condition(condition) for condition in conditions]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def word_rule(rule: Rule, subject: str, other: str | None = None) -> str:
+def describe_rule(rule: Rule, subject: str, other: str | None = None) -> str:
     """A rule as a sentence on one statement held against another, or on one alone if there is no other.
 
     Effects are those of the subject's time over the other's; without another, of its time per element.
     """
-    when = word_conditions(rule.conditions)
+    when = describe_conditions(rule.conditions)
     seen = f"({rule.inputs_inside} and {rule.inputs_outside} held-back inputs)"
     if other is None:
         more = "longer" if rule.inside > rule.outside else "less time"
@@ -283,16 +283,16 @@ def _times(effect: float) -> str:
     return f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}"
 
 
-def word_search(search: RuleSearch, subject: str, other: str | None = None) -> list[str]:
+def describe_search(search: RuleSearch, subject: str, other: str | None = None) -> list[str]:
     """All rules, a sentence each, or the one sentence why there is none."""
     if search.rules:
-        first, *more = (word_rule(rule, subject, other) for rule in search.rules)
+        first, *more = (describe_rule(rule, subject, other) for rule in search.rules)
         return [first, *(f"Of the other inputs: {sentence}" for sentence in more)]
     inputs = search.searched + search.held_back
     if search.too_few:
         return [f"Too few inputs to look for rules: {inputs}. Try -n 200."]
     if search.candidate:
-        clause = f"{word_conditions(search.candidate)}, seen in {count(search.searched, 'input')}"
+        clause = f"{describe_conditions(search.candidate)}, seen in {count(search.searched, 'input')}"
         held = f"the {search.held_back} that were held back"
         return [f"No rule explains it: {clause}, did not hold up in {held}. More may tell: try -n {2 * inputs}."]
     return ["No rule: nothing that is known of the inputs goes with it."]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Side, TimeEvidence, Verdict
 from torchmark.report.caveats import Face, explain_doubts, find_comparison_marks, find_shared
-from torchmark.report.text.failures import join_reason, shorten_name, sum_up
+from torchmark.report.text.failures import format_failure, join_reason, shorten_name
 from torchmark.report.text.names import Variants, name_case
 from torchmark.report.text.run_table import MISSING
 from torchmark.report.text.terminal import count, cut, cut_middle, measure, pad, printable, wrap
@@ -17,23 +17,23 @@ from torchmark.report.text.units import (
     explain_level,
     find_bound,
     find_seconds,
+    format_allocation_delta,
+    format_change_cell,
+    format_delta,
+    format_interval_cell,
+    format_level,
+    format_magnitude_cell,
+    format_seconds_change,
     has_interval,
-    show_allocation_delta,
-    show_change,
-    show_delta,
-    show_interval,
-    show_magnitude,
-    show_seconds,
     to_share,
-    word_level,
 )
 from torchmark.report.text.verdict_reasons import (
     SHORT_CAUSES,
-    say_change,
-    say_failures,
-    say_verdict,
-    tell_facts,
-    tell_notes,
+    describe_facts,
+    describe_failed_sides,
+    describe_notes,
+    describe_verdict,
+    format_verdict_change,
 )
 
 # The column of marks has no head.
@@ -84,28 +84,28 @@ def fill_cells(judgement: CaseJudgement, marks: str = "") -> dict[str, str]:
     """The text of each column."""
     cells = dict.fromkeys(COLUMNS, "")
     cells[MARKS], cells["why"] = marks, SHORT_CAUSES[judgement.cause]
-    cells.update({"time": MISSING} if judgement.time is None else _show_time(judgement.time))
+    cells.update({"time": MISSING} if judgement.time is None else _format_time(judgement.time))
     if judgement.count is not None:
-        cells.update(_show_count(judgement.count))
+        cells.update(_format_count(judgement.count))
     return cells
 
 
-def _show_time(time: TimeEvidence) -> dict[str, str]:
+def _format_time(time: TimeEvidence) -> dict[str, str]:
     return {
-        "time": show_change(to_share(time.log_ratio)),
-        "±": show_interval(time) or MISSING,
-        "per run": show_seconds(find_seconds(time)),
+        "time": format_change_cell(to_share(time.log_ratio)),
+        "±": format_interval_cell(time) or MISSING,
+        "per run": format_seconds_change(find_seconds(time)),
     }
 
 
-def _show_count(count: CountEvidence) -> dict[str, str]:
+def _format_count(count: CountEvidence) -> dict[str, str]:
     mallocs = count.head_allocations - count.base_allocations
     tensors = count.head_tensor_allocations - count.base_tensor_allocations
     return {
-        "instr.": show_delta(count.delta),
-        "%": show_change(count.ratio) if count.delta else "",
-        "mallocs": show_allocation_delta(mallocs) if mallocs else "",
-        "tensors": show_allocation_delta(tensors) if tensors else "",
+        "instr.": format_delta(count.delta),
+        "%": format_change_cell(count.ratio) if count.delta else "",
+        "mallocs": format_allocation_delta(mallocs) if mallocs else "",
+        "tensors": format_allocation_delta(tensors) if tensors else "",
     }
 
 
@@ -114,12 +114,12 @@ def find_columns(rows: Sequence[JudgementRow]) -> list[str]:
     return [column for column in COLUMNS if any(row.cells[column] not in ("", MISSING) for row in rows)]
 
 
-def sum_up_same(judgements: Sequence[CaseJudgement]) -> str:
+def describe_same(judgements: Sequence[CaseJudgement]) -> str:
     """What can be said of all of these together, where they are too many for lines of their own."""
     text = f"{len(judgements)} cases"
     bounds = [find_bound(judgement.time) for judgement in judgements if judgement.time is not None]
     if bounds:
-        text += f", within {show_magnitude(max(bounds))}"
+        text += f", within {format_magnitude_cell(max(bounds))}"
     differing = sum(judgement.count is not None and judgement.count.delta != 0 for judgement in judgements)
     return text + (f"; {differing} with other instructions" if differing else "")
 
@@ -197,7 +197,7 @@ def render_table(
         first, *below = _render_apart(row, layout, width) if apart else [_render_row(row, layout, width)]
         lines += [_paint_verdict(first, row.judgement.verdict, colour), *below]
     if folded:
-        line = cut(pad(Verdict.SAME.value, verdicts) + GAP + sum_up_same(folded), width)
+        line = cut(pad(Verdict.SAME.value, verdicts) + GAP + describe_same(folded), width)
         lines.append(_paint_verdict(line, Verdict.SAME, colour))
     return lines, layout.left_out
 
@@ -205,7 +205,7 @@ def render_table(
 def _cut_name(row: JudgementRow, layout: _JudgementLayout, width: int) -> str:
     """What there is room for."""
     if row.judgement.verdict is Verdict.FAILED:
-        return shorten_name(row.name, say_failures(row.judgement), width - layout.verdict)
+        return shorten_name(row.name, describe_failed_sides(row.judgement), width - layout.verdict)
     return cut_middle(row.name, layout.name)
 
 
@@ -214,7 +214,7 @@ def _render_row(row: JudgementRow, layout: _JudgementLayout, width: int) -> str:
     if verdict is not Verdict.FAILED:
         return cut(_join(verdict.value, row.name, row.cells, layout), width)
     # The reason takes the place of the numbers; the name begins where other names do.
-    reason = join_reason(row.name, say_failures(row.judgement), width - layout.verdict)
+    reason = join_reason(row.name, describe_failed_sides(row.judgement), width - layout.verdict)
     return pad(verdict.value, layout.verdict) + reason
 
 
@@ -223,7 +223,9 @@ def _render_apart(row: JudgementRow, layout: _JudgementLayout, width: int) -> li
     verdict, indent = row.judgement.verdict, " " * layout.verdict + GAP
     lines = [indent + text for text in wrap(row.name, width - len(indent)) or [""]]
     lines[0] = verdict.value + lines[0][len(verdict.value) :]
-    rest = indent + say_failures(row.judgement) if verdict is Verdict.FAILED else _join("", "", row.cells, layout)
+    rest = (
+        indent + describe_failed_sides(row.judgement) if verdict is Verdict.FAILED else _join("", "", row.cells, layout)
+    )
     return [*lines, cut(rest, width)] if rest else lines
 
 
@@ -284,7 +286,7 @@ def _explain_interval(times: Sequence[TimeEvidence]) -> str:
     if not found:
         return ""
     least = min(found, key=lambda time: time.confidence)
-    level = word_level(least.confidence)
+    level = format_level(least.confidence)
     which = (
         f"the {level} interval" if len({one.confidence for one in found}) == 1 else f"an interval of at least {level}"
     )
@@ -300,12 +302,12 @@ def _wrap(text: str, width: int, hanging: int = 0) -> list[str]:
 def describe_judgement(judgement: CaseJudgement, width: int = 80, face: Face = "shell") -> str:
     """The verdict, what was measured, how and why, and what is to be doubted."""
     width = max(width, LEAST_WIDTH)
-    lines = _wrap(f"{name_case(judgement.case)}: {say_verdict(judgement)}", width, 2)
-    facts = tell_facts(judgement)
+    lines = _wrap(f"{name_case(judgement.case)}: {describe_verdict(judgement)}", width, 2)
+    facts = describe_facts(judgement)
     room = max(measure(name) for name, _ in facts)
     for name, text in facts:
         lines += _wrap(f"  {pad(name, room)}  {text}", width, room + 4)
-    for note in tell_notes(judgement, face):
+    for note in describe_notes(judgement, face):
         lines += _wrap(f"  Note: {note}", width, 4)
     return "\n".join(lines)
 
@@ -325,21 +327,23 @@ def close(judgements: Sequence[CaseJudgement]) -> str:
         if found and extreme:
             worst = max(found, key=find_magnitude)
             which = f"{extreme}: " if len(found) > 1 else ""
-            parts.append(f"{len(found)} {verdict.value} ({which}{say_change(worst)}, {variants.name(worst.case)})")
+            parts.append(
+                f"{len(found)} {verdict.value} ({which}{format_verdict_change(worst)}, {variants.name(worst.case)})"
+            )
         elif found:
             parts.append(f"{len(found)} {verdict.value}")
-    failed = Counter(say_verdict(judgement) for judgement in judgements if judgement.verdict is Verdict.FAILED)
+    failed = Counter(describe_verdict(judgement) for judgement in judgements if judgement.verdict is Verdict.FAILED)
     parts += [f"{number} {where}" for where, number in failed.items()]
     return f"{count(len(judgements), 'case')}: {', '.join(parts)}."
 
 
-def tell_side_failures(judgements: Sequence[CaseJudgement], width: int = 80) -> str:
+def render_side_failures(judgements: Sequence[CaseJudgement], width: int = 80) -> str:
     """What failed on each side: each reason once, with the cases it hit; empty where nothing did."""
     variants = Variants(judgement.case for judgement in judgements)
     hit: dict[Side, dict[str, dict[str, None]]] = {side: {} for side in Side}
     for judgement in judgements:
         for failed in judgement.failures:
-            hit[failed.side].setdefault(sum_up(failed.failure), {})[variants.name(judgement.case)] = None
+            hit[failed.side].setdefault(format_failure(failed.failure), {})[variants.name(judgement.case)] = None
     lines: list[str] = []
     for side, reasons in hit.items():
         for reason, names in reasons.items():

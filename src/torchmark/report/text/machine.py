@@ -13,7 +13,7 @@ from rich.text import Text
 from torchmark.analysis.verdict.sequential import CONFIDENCE, SELF_TEST_FACTOR, Power, Trust, floor_for
 from torchmark.model.environment import Finding, FindingStatus, Machine
 from torchmark.report.text.terminal import count, wrap
-from torchmark.report.text.units import format_time, word_share
+from torchmark.report.text.units import format_share, format_time
 
 SCHEMA = "torchmark.doctor"
 SCHEMA_VERSION = 1
@@ -42,7 +42,7 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
     console.print(Text(f"\n{count(problems, 'problem')}." if problems else "\nNo problems."))
 
 
-def plain_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str, Any]:
+def to_json_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str, Any]:
     """Findings and the facts behind them, as plain values for JSON."""
     return {
         "schema": SCHEMA,
@@ -56,7 +56,7 @@ def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
     """False alarms, power by size, and what that means for comparisons."""
     lines = wrap(
         f"{stmt}, about {format_time(run_s)}, against itself: {count(trust.false_alarms, 'false alarm')} in "
-        f"{count(trust.trials, 'trial')} (the true rate is below {word_share(trust.most_false)}, {CONFIDENCE:.0%} "
+        f"{count(trust.trials, 'trial')} (the true rate is below {format_share(trust.most_false)}, {CONFIDENCE:.0%} "
         f"confidence); the same in {trust.same}. Half of them took {trust.seconds:.2f} s or less.",
         width,
     )
@@ -65,14 +65,14 @@ def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
     smallest = trust.smallest_seen_s
     seen = (
         f"The smallest slowdown that is found four times in five: {format_time(smallest)} "
-        f"({word_share(smallest / run_s)})."
+        f"({format_share(smallest / run_s)})."
         if smallest is not None
         else "None of these slowdowns is found four times in five: is the machine busy?"
     )
     floor = floor_for(run_s, trust.sd)
     text = (
-        f"Trials against itself spread by {word_share(trust.sd)}, so that `torchmark ab` calls nothing below "
-        f"{word_share(floor)} a change of such a statement."
+        f"Trials against itself spread by {format_share(trust.sd)}, so that `torchmark ab` calls nothing below "
+        f"{format_share(floor)} a change of such a statement."
     )
     return "\n".join([*lines, "", *wrap(seen, width), *wrap(text, width)])
 
@@ -82,7 +82,7 @@ def _row(power: Power) -> str:
     return f"{format_time(power.injected_s):>10}  {found:>9}  {power.share:>7.0%}  {power.seconds:>7.2f}"
 
 
-def plain_selftest(trust: Trust, run_s: float) -> dict[str, Any]:
+def to_json_selftest(trust: Trust, run_s: float) -> dict[str, Any]:
     """The same as plain values for JSON."""
     return {
         "run_s": run_s,

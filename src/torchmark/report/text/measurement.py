@@ -20,9 +20,9 @@ from torchmark.analysis.summarise import (
 )
 from torchmark.model.caveats import Variation
 from torchmark.model.task import Interval, Summary, TaskSpec
-from torchmark.report.caveats import give_advice, state_fact
+from torchmark.report.caveats import describe_advice, describe_fact
 from torchmark.report.text.terminal import count, cut_middle, measure, one_line, pad, wrap
-from torchmark.report.text.units import choose_scale, format_edges, format_range, format_time, show_ratio
+from torchmark.report.text.units import choose_scale, format_edges, format_range, format_ratio, format_time
 from torchmark.stats.intervals import PairedRatio
 
 
@@ -120,17 +120,19 @@ def conclude(names: Sequence[str], standings: Standings) -> str:
     low, high = _bounds(ratio)
     which = "faster" if len(names) == 2 else "the fastest"
     next_one = names[standings.runner_up] + ("" if len(names) == 2 else ", the next one,")
-    much = show_ratio(math.exp(ratio.log_ratio))
+    much = format_ratio(math.exp(ratio.log_ratio))
     return f"{names[fastest]} is {which}: {next_one} takes {much} times as long (95 % interval {low} to {high})."
 
 
 def _admit(names: Sequence[str], standings: Standings) -> str:
     among = [names[i] for i in range(len(names)) if i == standings.fastest or i in standings.rivals]
     which = "which is faster" if len(names) == 2 else f"which of {', '.join(among[:-1])} and {among[-1]} is the fastest"
-    return f"These measurements cannot tell {which}: {_say_why([standings.ratios[i] for i in standings.rivals])}."
+    return (
+        f"These measurements cannot tell {which}: {_describe_reason([standings.ratios[i] for i in standings.rivals])}."
+    )
 
 
-def _say_why(ratios: Sequence[PairedRatio]) -> str:
+def _describe_reason(ratios: Sequence[PairedRatio]) -> str:
     if any(ratio.low is None for ratio in ratios):
         return "there are too few rounds in turns for an interval of the ratio"
     share = f"{SMALLEST_DIFFERENCE:.0%}".replace("%", " %")
@@ -145,13 +147,13 @@ def _say_why(ratios: Sequence[PairedRatio]) -> str:
 def _cells(row: TimedRow, ratio: PairedRatio) -> tuple[str, str, str, str]:
     interval = "" if row.interval is None else format_range(row.interval.low, row.interval.high)
     low_high = "" if ratio.low is None or not (ratio.low or ratio.high) else " to ".join(_bounds(ratio))
-    return format_time(row.median_s), interval, show_ratio(math.exp(ratio.log_ratio)), low_high
+    return format_time(row.median_s), interval, format_ratio(math.exp(ratio.log_ratio)), low_high
 
 
 def _bounds(ratio: PairedRatio) -> tuple[str, str]:
     assert ratio.low is not None
     assert ratio.high is not None
-    return show_ratio(math.exp(ratio.low)), show_ratio(math.exp(ratio.high))
+    return format_ratio(math.exp(ratio.low)), format_ratio(math.exp(ratio.high))
 
 
 # Longer names make a sentence hard to read.
@@ -207,14 +209,14 @@ def _describe_group(group: StatementGroup, width: int, python: str | None, langu
     lines = render_standings(heading, rows, standings, width)
     if len(rows) == 1:
         return lines
-    lines += wrap(f"{_say_how(group)} {conclude(name_rows(names, LONGEST_NAME), standings)}", width)
+    lines += wrap(f"{_describe_method(group)} {conclude(name_rows(names, LONGEST_NAME), standings)}", width)
     if standings.rivals:
         rivals = [specs[i] for i in range(len(specs)) if i == standings.fastest or i in standings.rivals]
-        lines.append(_say_what_can(rivals, python, language))
+        lines.append(_describe_choice(rivals, python, language))
     return lines
 
 
-def _say_how(group: StatementGroup) -> str:
+def _describe_method(group: StatementGroup) -> str:
     if group.rounds is None:
         return "Measured one after the other."
     how = f"Measured in turns, in {count(len(group.rounds[0]), 'round')}."
@@ -223,7 +225,7 @@ def _say_how(group: StatementGroup) -> str:
     return f"{how} Each had a process of its own, because together they fail: {group.obstacle.message}"
 
 
-def _say_what_can(specs: Sequence[TaskSpec], python: str | None, language: str) -> str:
+def _describe_choice(specs: Sequence[TaskSpec], python: str | None, language: str) -> str:
     """How to find out what these measurements cannot tell."""
     spec = specs[0]
     if python is not None or len({one.num_threads for one in specs}) > 1:
@@ -247,16 +249,16 @@ def _list_notes(results: Sequence[TimedStatement], used: Collection[str]) -> lis
         for caveat in find_caveats(result.times)
         if len(results) > 1 or not isinstance(caveat, Variation)
     ]
-    lines = [f"NOTE: {_say_whose(result, results)}{state_fact(caveat)}" for result, caveat in notes]
-    lines += dict.fromkeys(give_advice(caveat, "shell", used) for _, caveat in notes)
+    lines = [f"NOTE: {_describe_source(result, results)}{describe_fact(caveat)}" for result, caveat in notes]
+    lines += dict.fromkeys(describe_advice(caveat, "shell", used) for _, caveat in notes)
     for result in results:
         if does_nothing(result.spec.stmt):
-            whose = _say_whose(result, results)
+            whose = _describe_source(result, results)
             lines.append(f"NOTE: {whose}The statement does nothing: this is the empty loop's own cost.")
     return lines
 
 
-def _say_whose(result: TimedStatement, results: Sequence[TimedStatement]) -> str:
+def _describe_source(result: TimedStatement, results: Sequence[TimedStatement]) -> str:
     spec = result.spec
     return f"{one_line(name_row(spec))}, {count(spec.num_threads, 'thread')}: " if len(results) > 1 else ""
 

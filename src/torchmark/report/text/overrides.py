@@ -27,7 +27,7 @@ from torchmark.report.text.failures import list_failures
 from torchmark.report.text.run_summary import describe_run, render_footer
 from torchmark.report.text.run_table import FAILED, MISSING
 from torchmark.report.text.terminal import count, cut, measure, pad, printable, wrap
-from torchmark.report.text.units import format_time, show_share
+from torchmark.report.text.units import format_share_cell, format_time
 
 INDENT = "  "
 BOLD, END = "\033[1m", "\033[0m"
@@ -58,7 +58,7 @@ VISIBLE = 0.5
 Cells = Mapping[str, str]
 
 
-def tabulate_costs(rows: Sequence[OverrideRow], width: int, *, colour: bool = False) -> list[str]:
+def render_costs(rows: Sequence[OverrideRow], width: int, *, colour: bool = False) -> list[str]:
     """Times in microseconds and instructions of a call, and how many of each it has more than with plain Tensors."""
     shown = [row for row in rows if row.summary.wall or row.summary.count or not row.summary.failures]
     heads = [head for head in HEADS if any(_fill(row)[head] for row in shown)]
@@ -78,39 +78,39 @@ def _fill(row: OverrideRow) -> dict[str, str]:
         cells[head] = FAILED if metric in failed else MISSING if metric in summary.missing else ""
     if (wall := summary.wall) is not None:
         times = wall.times
-        cells["min"], cells["median"] = show_us(times.minimum), show_us(times.median)
-        cells["std"] = "" if times.std is None else show_us(times.std)
+        cells["min"], cells["median"] = format_us(times.minimum), format_us(times.median)
+        cells["std"] = "" if times.std is None else format_us(times.std)
         if wall.interval is not None and times.median > 0:
             farther = max(wall.interval.high - times.median, times.median - wall.interval.low)
-            cells["±"] = show_share(farther / times.median)
+            cells["±"] = format_share_cell(farther / times.median)
     if summary.count is not None:
         cells["instr"] = f"{summary.count.instructions:,.0f}"
     if overhead is not None:
-        cells["+ns"] = "" if overhead.seconds is None else show_more(overhead.seconds / 1e-9)
-        cells["+instr"] = "" if overhead.instructions is None else show_more(overhead.instructions)
+        cells["+ns"] = "" if overhead.seconds is None else format_more(overhead.seconds / 1e-9)
+        cells["+instr"] = "" if overhead.instructions is None else format_more(overhead.instructions)
     return cells
 
 
-def show_us(seconds: float) -> str:
+def format_us(seconds: float) -> str:
     """Microseconds without their unit; three decimals are nanoseconds.
 
-    >>> show_us(1.2344e-6), show_us(123.4e-6)
+    >>> format_us(1.2344e-6), format_us(123.4e-6)
     ('1.234', '123.4')
     """
     us = seconds / MICROSECOND
     return f"{us:.3f}" if us < 100 else f"{us:,.1f}"
 
 
-def show_more(number: float) -> str:
+def format_more(number: float) -> str:
     """A difference as a whole number with its sign.
 
-    >>> show_more(1234.5), show_more(-0.2)
+    >>> format_more(1234.5), format_more(-0.2)
     ('+1,234', '0')
     """
     return f"{number:+,.0f}" if abs(number) >= VISIBLE else "0"
 
 
-def tabulate_stages(rows: Sequence[OverrideRow], width: int, *, colour: bool = False) -> list[str]:
+def render_stages(rows: Sequence[OverrideRow], width: int, *, colour: bool = False) -> list[str]:
     """The instructions that calls have more than with plain Tensors, by stage; each line adds up to `+instr`.
 
     Where there is little room, the stages in which there is least are one column.
@@ -122,8 +122,8 @@ def tabulate_stages(rows: Sequence[OverrideRow], width: int, *, colour: bool = F
 
     def fill(row: OverrideRow) -> dict[str, str]:
         deltas = _deltas(row)
-        cells = {SHORT_STAGES[stage]: show_more(deltas[stage]) for stage in stages}
-        return {**cells, REST: show_more(sum(deltas[stage] for stage in merged))}
+        cells = {SHORT_STAGES[stage]: format_more(deltas[stage]) for stage in stages}
+        return {**cells, REST: format_more(sum(deltas[stage] for stage in merged))}
 
     def heads() -> list[str]:
         return [*(SHORT_STAGES[stage] for stage in stages), *([REST] if merged else [])]
@@ -174,7 +174,7 @@ class _CallTable:
         yield self._paint(self._join("", {head: head for head in self._sizes}))
         for _, group in itertools.groupby(self._rows, key=lambda row: row.call):
             of_call = list(group)
-            yield self._paint(cut(f"{of_call[0].call}: {show_stmt(of_call[0])}", self._width))
+            yield self._paint(cut(f"{of_call[0].call}: {format_stmt(of_call[0])}", self._width))
             for row in of_call:
                 name = INDENT + _name(row)
                 if measure(name) > self._room:
@@ -194,7 +194,7 @@ def _name(row: OverrideRow) -> str:
     return printable(row.operands)
 
 
-def show_stmt(row: OverrideRow) -> str:
+def format_stmt(row: OverrideRow) -> str:
     """The statement on a line."""
     return printable(" ".join(line.strip() for line in row.case.args.stmt.splitlines()))
 
@@ -217,16 +217,16 @@ def render_overrides(
     """All of it. `shown` is the run as commands that are proposed may call it, `store` where it is kept."""
     width = max(width, LEAST_WIDTH)
     summaries = [row.summary for row in rows]
-    stages = tabulate_stages(rows, width, colour=colour)
+    stages = render_stages(rows, width, colour=colour)
     parts = [
         [describe_run(run, width)],
-        tabulate_costs(rows, width, colour=colour),
+        render_costs(rows, width, colour=colour),
         list(_explain_costs(run, rows, width)),
         [*wrap("The instructions that are more than with plain Tensors, by stage of the call:", width), "", *stages]
         if stages
         else [],
         _explain_stages(width) if stages else [],
-        [line for finding in findings for line in wrap(word_finding(finding), width, 2)],
+        [line for finding in findings for line in wrap(describe_finding(finding), width, 2)],
         list_classic_lines(rows),
         list_failures(summaries, run.plan, width),
         render_footer(summaries, run.plan, width, shown, store),
@@ -256,12 +256,12 @@ def _explain_stages(width: int) -> list[str]:
     return wrap(f"{', '.join(long)}. Functions by stage are in the JSON.", width)
 
 
-def word_finding(finding: OverrideFinding) -> str:
+def describe_finding(finding: OverrideFinding) -> str:
     """A finding as a sentence that begins with whether it is met."""
     return f"{'Met' if finding.is_met else 'Not met'}: {_WORDS[finding.expectation](finding)}"
 
 
-def _word_cheapest(finding: OverrideFinding) -> str:
+def _describe_cheapest(finding: OverrideFinding) -> str:
     least = finding.least
     end = f"closest is {_name_type(least)}, with {least.value:+,.0f} instructions"
     if finding.is_met:
@@ -269,7 +269,7 @@ def _word_cheapest(finding: OverrideFinding) -> str:
     return f"plain Tensors are cheapest, except in {finding.of - finding.met} of {finding.of} cases; {end}."
 
 
-def _word_nothing(finding: OverrideFinding) -> str:
+def _describe_nothing(finding: OverrideFinding) -> str:
     most = finding.most
     return (
         "overrides cost plain Tensors next to nothing. Functions for them take at most "
@@ -277,7 +277,7 @@ def _word_nothing(finding: OverrideFinding) -> str:
     )
 
 
-def _word_limit(finding: OverrideFinding, whom: str, expected: str) -> str:
+def _describe_limit(finding: OverrideFinding, whom: str, expected: str) -> str:
     least, most = finding.least, finding.most
     pay = f"{_time(least)} to {_time(most)} more ({_name_type(least)}; {_name_type(most)})"
     if finding.of == 1:
@@ -288,17 +288,17 @@ def _word_limit(finding: OverrideFinding, whom: str, expected: str) -> str:
     )
 
 
-def _word_order(finding: OverrideFinding) -> str:
+def _describe_order(finding: OverrideFinding) -> str:
     names = ", ".join(f"{one.row.operands} ({_time(one)})" for one in finding.order)
     return f"the overhead of torch.add should grow from Tensor to subclasses to Tensor-likes. It grows so: {names}."
 
 
 _WORDS = {
-    Expectation.PLAIN_IS_CHEAPEST: _word_cheapest,
-    Expectation.NOTHING_FOR_PLAIN: _word_nothing,
-    Expectation.SMALL_FOR_SUBCLASSES: lambda finding: _word_limit(finding, "subclasses of Tensor", "little"),
-    Expectation.COUPLE_FOR_TENSOR_LIKES: lambda finding: _word_limit(finding, "Tensor-likes", "a couple of us"),
-    Expectation.ORDER: _word_order,
+    Expectation.PLAIN_IS_CHEAPEST: _describe_cheapest,
+    Expectation.NOTHING_FOR_PLAIN: _describe_nothing,
+    Expectation.SMALL_FOR_SUBCLASSES: lambda finding: _describe_limit(finding, "subclasses of Tensor", "little"),
+    Expectation.COUPLE_FOR_TENSOR_LIKES: lambda finding: _describe_limit(finding, "Tensor-likes", "a couple of us"),
+    Expectation.ORDER: _describe_order,
 }
 
 
@@ -329,7 +329,7 @@ def list_classic_lines(rows: Sequence[OverrideRow]) -> list[str]:
     return lines
 
 
-def tell_bundle(output: str, size: int, drawn: int, slower: int) -> str:
+def describe_bundle(output: str, size: int, drawn: int, slower: int) -> str:
     """What is in the ZIP of a comparison, of so many bytes; `drawn` of those that became slower have graphs."""
     graphs = f", with flame graphs of {drawn} of {count(slower, 'case')} that became slower" if slower else ""
     return f"{output} ({size / 1e6:.1f} MB) has the page, the tables and the raw results{graphs}."

@@ -214,12 +214,12 @@ def render_plan(plan: Plan, expected: Estimate, cores: int, width: int, *, of: i
     """The cases, how each is measured, where, and how long that will take. `of` is how many there were to select."""
     width = max(width, LEAST_PLAN_WIDTH)
     lines = summarise_cases(plan.cases, of, width).split("\n")
-    for text in (*_word_sampling(plan), _word_places(plan, cores), _word_estimate(expected)):
+    for text in (*_describe_sampling(plan), _describe_places(plan, cores), _describe_estimate(expected)):
         lines += wrap(text, width, 2)
     return "\n".join(lines)
 
 
-def _word_sampling(plan: Plan) -> list[str]:
+def _describe_sampling(plan: Plan) -> list[str]:
     sampling, texts = plan.sampling, []
     if Metric.WALL in sampling.metrics:
         texts.append(f"Timed: one after the other, each for {format_time(sampling.min_run_time_s)} or more")
@@ -230,14 +230,14 @@ def _word_sampling(plan: Plan) -> list[str]:
     return texts
 
 
-def _word_places(plan: Plan, cores: int) -> str:
+def _describe_places(plan: Plan, cores: int) -> str:
     where = f"{count(cores, 'core')}"
     if len(plan.targets) > 1:
         where += f"; {len(plan.targets)} environments: {', '.join(map(name_target, plan.targets))}"
     return f"Where: {where}"
 
 
-def _word_estimate(expected: Estimate) -> str:
+def _describe_estimate(expected: Estimate) -> str:
     results = count(expected.total, "result")
     if not expected.total:
         return "Nothing is left to measure."

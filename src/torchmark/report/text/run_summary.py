@@ -48,12 +48,12 @@ def list_names(names: Sequence[str]) -> str:
     return ", ".join(map(printable, shown))
 
 
-def word_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
+def describe_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
     """Which nodes these are, and their processors, with whose they are if they differ; empty where there are none.
 
-    >>> word_nodes([Node("a", "EPYC"), Node("b", "EPYC")], timed=True)
+    >>> describe_nodes([Node("a", "EPYC"), Node("b", "EPYC")], timed=True)
     '2 nodes: a, b; EPYC'
-    >>> word_nodes([Node("a", "EPYC"), Node("b", "Xeon"), Node("c", "EPYC")], timed=True)
+    >>> describe_nodes([Node("a", "EPYC"), Node("b", "Xeon"), Node("c", "EPYC")], timed=True)
     '3 nodes: EPYC (a, c); Xeon (b); times of each are kept apart'
     """
     if not nodes:
@@ -67,7 +67,7 @@ def word_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
         shown = f": {list_names(names)}" if len(names) <= MOST_NAMES else f" ({list_names(names)})"
         return "; ".join([f"{count(len(names), 'node')}{shown}", *cpus])
     ordered = sorted(by_cpu.items(), key=lambda item: -len(item[1]))
-    kinds = (f"{_word_trait('cpu', cpu)} ({_number(owners)})" for cpu, owners in ordered)
+    kinds = (f"{_describe_trait('cpu', cpu)} ({_number(owners)})" for cpu, owners in ordered)
     return f"{count(len(names), 'node')}: {'; '.join(kinds)}{'; times of each are kept apart' if timed else ''}"
 
 
@@ -76,38 +76,39 @@ def _number(names: Sequence[str]) -> str:
     return list_names(names) if len(names) <= MOST_NAMES else f"{len(names)}: {list_names(names)}"
 
 
-def word_kinds(kinds: Sequence[NodeKind]) -> str:
+def describe_kinds(kinds: Sequence[NodeKind]) -> str:
     """What tells the kinds apart that counts come from; empty where there is but one.
 
-    >>> word_kinds([NodeKind((("capability", "AVX2"),), (Node("a"),)), NodeKind((("capability", None),), (Node("b"),))])
+    >>> kinds = [NodeKind((("capability", text),), (Node(name),)) for text, name in (("AVX2", "a"), (None, "b"))]
+    >>> describe_kinds(kinds)
     'Counts come from 2 kinds of nodes: AVX2 (a); an unknown instruction set (b); they are kept apart'
     """
     if len(kinds) < 2:
         return ""
     told = [
-        f"{', '.join(_word_trait(*trait) for trait in kind.traits)} ({_number([node.name for node in kind.nodes])})"
+        f"{', '.join(_describe_trait(*trait) for trait in kind.traits)} ({_number([node.name for node in kind.nodes])})"
         for kind in kinds
     ]
     return f"Counts come from {len(kinds)} kinds of nodes: {'; '.join(told)}; they are kept apart"
 
 
-def _word_trait(what: str, value: str | None) -> str:
+def _describe_trait(what: str, value: str | None) -> str:
     if value is None:
         return _UNKNOWN[what]
     short = value[:SHORT_BUILD_COMMIT] if what == "torch_commit" else value.removeprefix("valgrind-")
     return _TRAITS[what].format(short)
 
 
-def tell_nodes(run: Run) -> Iterator[str]:
+def render_nodes(run: Run) -> Iterator[str]:
     """A line on the nodes of a run, and one for each target whose counts are of several kinds; none for one machine."""
     host = run.info.host
     nodes = list_nodes(run.outcomes, host)
     if not nodes:
         return
-    yield word_nodes(nodes, timed=Metric.WALL in run.plan.sampling.metrics)
+    yield describe_nodes(nodes, timed=Metric.WALL in run.plan.sampling.metrics)
     for target in run.plan.targets:
         outcomes = (outcome for outcome in run.outcomes if outcome.order.target == target)
-        if text := word_kinds(list_kinds(outcomes, Metric.COUNT, host)):
+        if text := describe_kinds(list_kinds(outcomes, Metric.COUNT, host)):
             yield f"({name_target(target)}) {text}" if len(run.plan.targets) > 1 else text
 
 
@@ -181,9 +182,9 @@ SHORT_COMMIT = 10
 
 def describe_run(run: Run, width: int) -> str:
     """A few lines."""
-    nodes, host = list(tell_nodes(run)), _word_host(run.info.host)
-    texts = [_word_run(run.info), *_word_environments(run), *nodes, f"begun on {host}" if nodes else host]
-    texts += [text for text in (word_sources(run.info.sources),) if text]
+    nodes, host = list(render_nodes(run)), _describe_host(run.info.host)
+    texts = [_describe_run(run.info), *_describe_environments(run), *nodes, f"begun on {host}" if nodes else host]
+    texts += [text for text in (format_sources(run.info.sources),) if text]
     first, *others = (printable(text) for text in texts)
     lines = wrap(first, width, 2)
     for text in others:
@@ -191,7 +192,7 @@ def describe_run(run: Run, width: int) -> str:
     return "\n".join(lines)
 
 
-def _word_run(info: RunInfo) -> str:
+def _describe_run(info: RunInfo) -> str:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.created))
     name = f"{info.name} ({info.id[:SHORT_ID]})" if info.name else info.id[:SHORT_ID]
     if info.finished is not None:
@@ -204,7 +205,7 @@ def _word_run(info: RunInfo) -> str:
     return f"Run {name}, {when}, {state}{failed}"
 
 
-def _word_environments(run: Run) -> Iterator[str]:
+def _describe_environments(run: Run) -> Iterator[str]:
     """The interpreter and torch of each target, as its outcomes tell."""
     found: dict[Target, list[Environment]] = {target: [] for target in run.plan.targets}
     for outcome in run.outcomes:
@@ -213,10 +214,10 @@ def _word_environments(run: Run) -> Iterator[str]:
     for target, environments in found.items():
         if environments:
             where = f"({name_target(target)}) " if len(found) > 1 else ""
-            yield where + _word_environment(list(dict.fromkeys(environments)))
+            yield where + _describe_environment(list(dict.fromkeys(environments)))
 
 
-def _word_environment(environments: list[Environment]) -> str:
+def _describe_environment(environments: list[Environment]) -> str:
     # A run that was gone on with elsewhere, or after an upgrade, has several.
     texts = [
         f"{what} {' and '.join(dict.fromkeys(versions))}"
@@ -235,7 +236,7 @@ def _word_environment(environments: list[Environment]) -> str:
     return ", ".join(texts)
 
 
-def _word_host(host: Host) -> str:
+def _describe_host(host: Host) -> str:
     texts = [host.cpu_model] if host.cpu_model else []
     if host.cores_allowed is not None and host.cores_allowed != host.cores_online:
         texts.append(f"{host.cores_allowed} of {host.cores_online or '?'} cores")
@@ -246,7 +247,7 @@ def _word_host(host: Host) -> str:
     return ", ".join([*texts, host.system])
 
 
-def word_sources(sources: tuple[Source, ...]) -> str:
+def format_sources(sources: tuple[Source, ...]) -> str:
     """Where the cases come from."""
     return "; ".join(
         source.suite
@@ -266,7 +267,7 @@ _NUMBERS = {"cases", "results", "failed"}
 _GAP = "  "
 
 
-def tell_state(entry: RunEntry) -> str:
+def describe_state(entry: RunEntry) -> str:
     """Whether a run is complete, was stopped or is under way, in one word; of a part of a run, which part it is."""
     if entry.writer is not None:
         return "running"
@@ -304,16 +305,16 @@ def _make_row(entry: RunEntry, id_length: int) -> tuple[str, ...]:
     return (
         info.id[:id_length],
         printable(info.name),
-        _show_moment(info.created),
+        _format_moment(info.created),
         str(entry.cases),
         f"{info.outcomes}/{info.orders}",
         str(info.failures),
-        printable(_tell_torch(entry)),
-        tell_state(entry),
+        printable(_describe_torch(entry)),
+        describe_state(entry),
     )
 
 
-def _tell_torch(entry: RunEntry) -> str:
+def _describe_torch(entry: RunEntry) -> str:
     """The versions; where several targets have names, those."""
     names = [name for name in entry.targets if name]
     return ", ".join(names if len(names) > 1 else entry.torch_versions)
@@ -330,7 +331,7 @@ def _count_shared(one: str, two: str) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 
-def _show_moment(moment: float) -> str:
+def _format_moment(moment: float) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
     except (OverflowError, ValueError, OSError):  # no clock has ever shown that

@@ -17,7 +17,7 @@ from torchmark.report.text.failures import join_reason, list_failures
 from torchmark.report.text.names import Variants, explain_short_words, name_target
 from torchmark.report.text.run_summary import render_footer
 from torchmark.report.text.terminal import count, cut, cut_middle, measure, one_line, pad, printable, wrap
-from torchmark.report.text.units import format_time, show_allocations, show_share, show_time
+from torchmark.report.text.units import format_allocations, format_share_cell, format_time, format_time_cell
 from torchmark.stats.distribution import quantile
 
 HEADS = ("guards, call", "first compile", "from cache", "graphs", "breaks")
@@ -45,7 +45,7 @@ def render_compile_costs(summaries: Sequence[CaseSummary], width: int) -> list[s
     lines += [
         _join_compile_cells(cut_middle(name, size), row, sizes, size) for name, row in zip(names, cells, strict=True)
     ]
-    lines += [join_reason(names[i], text, width) for i, text in _tell_breaks([costs for _, costs in compiled])]
+    lines += [join_reason(names[i], text, width) for i, text in _describe_breaks([costs for _, costs in compiled])]
     text = "Besides the steady time above: guards and the way in and out of each call; compiling with an empty cache, "
     return [*(cut(line, width) for line in lines), *wrap(f"{text}and in another process with a filled one.", width)]
 
@@ -61,15 +61,15 @@ def _name(compiled: Sequence[tuple[CaseSummary, CompileCosts]], *, several: bool
 def _fill(costs: CompileCosts) -> tuple[str, ...]:
     calls = costs.call.per_run
     return (
-        show_time(quantile(sorted(calls), 0.5)) if calls else "",
-        show_time(costs.cold_s),
-        show_time(costs.warm_s) if costs.warm.cache_hits else "no cache",
+        format_time_cell(quantile(sorted(calls), 0.5)) if calls else "",
+        format_time_cell(costs.cold_s),
+        format_time_cell(costs.warm_s) if costs.warm.cache_hits else "no cache",
         str(costs.graphs),
         str(costs.graph_breaks),
     )
 
 
-def _tell_breaks(all_costs: Sequence[CompileCosts]) -> list[tuple[int, str]]:
+def _describe_breaks(all_costs: Sequence[CompileCosts]) -> list[tuple[int, str]]:
     """What broke graphs and what was not compiled at all, of the first few cases that had it."""
     told = []
     for i, costs in enumerate(all_costs):
@@ -87,20 +87,20 @@ def _join_compile_cells(name: str, cells: Sequence[str], sizes: Sequence[int], s
 
 def describe_compile_costs(costs: CompileCosts) -> str:
     """A line for each cost, then what was compiled and what was not; nothing at the end."""
-    rows = tell_compile_costs(costs)
+    rows = list_compile_costs(costs)
     width = max(len(name) for name, _ in rows)
     lines = [f"  {name:<{width}}  {text}" for name, text in rows]
     return "\n".join([*lines, *(f"    break: {text}" for text in costs.cold.breaks)])
 
 
-def tell_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
+def list_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
     """Each cost by its name."""
     return (
         ("steady call", _median(costs.steady)),
         ("guards and call", _median(costs.call)),
         ("compile, empty cache", format_time(costs.cold_s)),
-        _word_warm(costs),
-        ("graphs", _word_graphs(costs)),
+        _describe_warm(costs),
+        ("graphs", _describe_graphs(costs)),
     )
 
 
@@ -108,14 +108,14 @@ def _median(times: Times) -> str:
     return format_time(quantile(sorted(times.per_run), 0.5))
 
 
-def _word_warm(costs: CompileCosts) -> tuple[str, str]:
+def _describe_warm(costs: CompileCosts) -> tuple[str, str]:
     """Back ends other than Inductor keep nothing, and Inductor may refuse to."""
     if costs.warm.cache_hits:
         return "compile, from cache", format_time(costs.warm_s)
     return "compile, again", f"{format_time(costs.warm_s)} (nothing was found in the cache)"
 
 
-def _word_graphs(costs: CompileCosts) -> str:
+def _describe_graphs(costs: CompileCosts) -> str:
     breaks = count(costs.graph_breaks, "break") if costs.graph_breaks else "no breaks"
     text = f"{costs.graphs}, {breaks}"
     if costs.cold.abandoned:
@@ -157,14 +157,14 @@ def fill_cells(summary: CaseSummary) -> dict[str, str]:
     for column, metric in (("time", Metric.WALL), ("instructions", Metric.COUNT)):
         cells[column] = FAILED if metric in failed else MISSING if metric in summary.missing else ""
     if (wall := summary.wall) is not None:
-        cells["time"] = show_time(wall.times.median)
+        cells["time"] = format_time_cell(wall.times.median)
         if (margin := find_margin(wall)) is not None:
-            cells["±"] = "±" + show_share(margin)
+            cells["±"] = "±" + format_share_cell(margin)
     if (counted := summary.count) is not None:
         cells["instructions"] = f"{counted.instructions:,.0f}"
-        cells["spread"] = "" if counted.spread is None else show_share(counted.spread)
-        cells["mallocs"] = show_allocations(counted.allocations)
-        cells["tensors"] = show_allocations(counted.tensor_allocations)
+        cells["spread"] = "" if counted.spread is None else format_share_cell(counted.spread)
+        cells["mallocs"] = format_allocations(counted.allocations)
+        cells["tensors"] = format_allocations(counted.tensor_allocations)
     return cells
 
 

@@ -44,10 +44,10 @@ def printable_lines(text: str, *, styled: bool = False) -> str:
     return "\n".join(_print_line(line.expandtabs(), styled=styled) for line in text.split("\n"))
 
 
-def show_lines(text: str) -> str:
+def format_lines(text: str) -> str:
     """A text of several lines for a page: nothing is left that is not to be seen.
 
-    >>> show_lines("a\\tb\\n\\u202ec")
+    >>> format_lines("a\\tb\\n\\u202ec")
     'a       b\\n c'
     """
     return "\n".join(printable(line.expandtabs()) for line in text.splitlines())

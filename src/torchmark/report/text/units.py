@@ -159,11 +159,11 @@ def decimals_for(value: float) -> int:
     return 1 - math.floor(math.log10(abs(value)))
 
 
-def show_share(share: float) -> str:
+def format_share_cell(share: float) -> str:
     """A share in at most five columns, unless it is enormous.
 
-    >>> show_share(0.0), show_share(0.00042), show_share(0.0123), show_share(0.42), show_share(1e-9)
-    ('0%', '0.04%', '1.2%', '42%', '<.01%')
+    >>> [format_share_cell(share) for share in (0.0, 0.00042, 0.0123, 0.42, 1e-9)]
+    ['0%', '0.04%', '1.2%', '42%', '<.01%']
     """
     percent = share * 100
     if percent == 0 or percent >= 9.95:
@@ -173,25 +173,25 @@ def show_share(share: float) -> str:
     return f"{percent:.2f}%" if percent >= 0.005 else "<.01%"
 
 
-def show_time(seconds: float) -> str:
+def format_time_cell(seconds: float) -> str:
     """A time whose unit takes two columns, whatever it is."""
     number, unit = format_time(seconds).split(" ")
     return f"{number} {unit:<2}"
 
 
-def show_allocations(number: float) -> str:
+def format_allocations(number: float) -> str:
     """Allocations per run: whole, or with decimals where they are few and not whole.
 
-    >>> show_allocations(3.0), show_allocations(2.97), show_allocations(1234.5)
+    >>> format_allocations(3.0), format_allocations(2.97), format_allocations(1234.5)
     ('3', '2.97', '1,234')
     """
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}".removesuffix(".00")
 
 
-def show_ratio(ratio: float) -> str:
+def format_ratio(ratio: float) -> str:
     """A ratio to three figures, in which 1 has two decimals.
 
-    >>> show_ratio(0.987), show_ratio(12.34), show_ratio(1234.5), show_ratio(0.0123)
+    >>> format_ratio(0.987), format_ratio(12.34), format_ratio(1234.5), format_ratio(0.0123)
     ('0.99', '12.3', '1234', '0.012')
     """
     if not math.isfinite(ratio) or ratio >= 100:
@@ -230,7 +230,7 @@ def find_bound(time: TimeEvidence) -> float:
     return max(abs(to_share(time.low)), abs(to_share(time.high)))
 
 
-def show_interval(time: TimeEvidence) -> str:
+def format_interval_cell(time: TimeEvidence) -> str:
     """The interval of a change, for a column: as ± if that gives the same ends as are shown elsewhere, or as its ends.
 
     Empty where too little was measured for an interval.
@@ -238,18 +238,20 @@ def show_interval(time: TimeEvidence) -> str:
     if not has_interval(time):
         return ""
     share, low, high = to_share(time.log_ratio), to_share(time.low), to_share(time.high)
-    margin = show_magnitude(max(high - share, share - low))
-    middle, reach, least, most = map(_read, (show_change(share), margin, show_change(low), show_change(high)))
+    margin = format_magnitude_cell(max(high - share, share - low))
+    middle, reach, least, most = map(
+        _read, (format_change_cell(share), margin, format_change_cell(low), format_change_cell(high))
+    )
     if math.isclose(middle - reach, least, abs_tol=1e-9) and math.isclose(middle + reach, most, abs_tol=1e-9):
         return f"±{margin}"
-    return f"{show_change(low)} to {show_change(high)}"
+    return f"{format_change_cell(low)} to {format_change_cell(high)}"
 
 
-def word_interval(time: TimeEvidence) -> str:
+def format_interval(time: TimeEvidence) -> str:
     """The ends of the interval of a change, for a sentence."""
     if not has_interval(time):
         return "no interval: too few samples"
-    return f"{word_change(to_share(time.low))} to {word_change(to_share(time.high))}"
+    return f"{format_change(to_share(time.low))} to {format_change(to_share(time.high))}"
 
 
 def has_interval(time: TimeEvidence) -> bool:
@@ -265,10 +267,10 @@ def _read(text: str) -> float:
         return math.nan
 
 
-def word_level(confidence: float) -> str:
+def format_level(confidence: float) -> str:
     """How sure an interval is.
 
-    >>> word_level(0.911302), word_level(0.95), word_level(0.9875)
+    >>> format_level(0.911302), format_level(0.95), format_level(0.9875)
     ('91 %', '95 %', '98.8 %')
     """
     percent = confidence * 100
@@ -292,48 +294,48 @@ def find_seconds(time: TimeEvidence) -> float:
     return time.base_s * to_share(time.log_ratio)
 
 
-def show_magnitude(share: float) -> str:
+def format_magnitude_cell(share: float) -> str:
     """A share without its sign, for a column.
 
-    >>> show_magnitude(-0.0193), show_magnitude(2.5e9), show_magnitude(math.inf)
+    >>> format_magnitude_cell(-0.0193), format_magnitude_cell(2.5e9), format_magnitude_cell(math.inf)
     ('1.9%', '2e+11%', '∞')
     """
     if not math.isfinite(share):
         return UNKNOWN if math.isnan(share) else ENDLESS
-    return show_share(abs(share)) if abs(share) < ENORMOUS else f"{abs(share) * 100:.0e}%"
+    return format_share_cell(abs(share)) if abs(share) < ENORMOUS else f"{abs(share) * 100:.0e}%"
 
 
-def show_change(share: float) -> str:
+def format_change_cell(share: float) -> str:
     """A share with its sign, for a column.
 
-    >>> show_change(0.0193), show_change(-0.41), show_change(-1e-7)
+    >>> format_change_cell(0.0193), format_change_cell(-0.41), format_change_cell(-1e-7)
     ('+1.9%', '-41%', '0%')
     """
-    return "0%" if abs(share) < NOTHING else _sign(share) + show_magnitude(share)
+    return "0%" if abs(share) < NOTHING else _sign(share) + format_magnitude_cell(share)
 
 
-def word_share(share: float) -> str:
+def format_share(share: float) -> str:
     """A share without its sign, for a sentence.
 
-    >>> word_share(-0.0193)
+    >>> format_share(-0.0193)
     '1.9 %'
     """
-    return show_magnitude(share).replace("%", " %")
+    return format_magnitude_cell(share).replace("%", " %")
 
 
-def word_change(share: float) -> str:
+def format_change(share: float) -> str:
     """A share with its sign, for a sentence.
 
-    >>> word_change(0.41)
+    >>> format_change(0.41)
     '+41 %'
     """
-    return show_change(share).replace("%", " %")
+    return format_change_cell(share).replace("%", " %")
 
 
-def word_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """A time without its sign, to two figures: it is an estimate.
 
-    >>> word_seconds(-29.3e-9), word_seconds(1.234e-6), word_seconds(0.0)
+    >>> format_seconds(-29.3e-9), format_seconds(1.234e-6), format_seconds(0.0)
     ('29 ns', '1.2 us', '0 ns')
     """
     if not math.isfinite(seconds):
@@ -342,13 +344,13 @@ def word_seconds(seconds: float) -> str:
     return f"{float(number):g} {unit}"
 
 
-def show_seconds(seconds: float) -> str:
+def format_seconds_change(seconds: float) -> str:
     """A change of time with its sign.
 
-    >>> show_seconds(29.3e-9), show_seconds(-1.234e-3)
+    >>> format_seconds_change(29.3e-9), format_seconds_change(-1.234e-3)
     ('+29 ns', '-1.2 ms')
     """
-    text = word_seconds(seconds)
+    text = format_seconds(seconds)
     return text if text.startswith("0 ") else _sign(seconds) + text
 
 
@@ -371,10 +373,10 @@ def format_duration(seconds: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
-def show_delta(number: float) -> str:
+def format_delta(number: float) -> str:
     """A change of a count with its sign.
 
-    >>> show_delta(3712.4), show_delta(-0.3), show_delta(2.0), show_delta(0.0)
+    >>> format_delta(3712.4), format_delta(-0.3), format_delta(2.0), format_delta(0.0)
     ('+3,712', '-0.3', '+2', '0')
     """
     if not math.isfinite(number):
@@ -383,13 +385,13 @@ def show_delta(number: float) -> str:
     return text if text == "0" else _sign(number) + text
 
 
-def show_allocation_delta(number: float) -> str:
+def format_allocation_delta(number: float) -> str:
     """A change of allocations with its sign.
 
-    >>> show_allocation_delta(2.0), show_allocation_delta(-0.25), show_allocation_delta(0.0)
+    >>> format_allocation_delta(2.0), format_allocation_delta(-0.25), format_allocation_delta(0.0)
     ('+2', '-0.25', '0')
     """
-    text = show_allocations(abs(number))
+    text = format_allocations(abs(number))
     return text if text == "0" else _sign(number) + text
 
 

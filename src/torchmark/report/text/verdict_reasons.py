@@ -6,26 +6,26 @@ import math
 
 from torchmark.analysis.verdict.judge import expected_seconds
 from torchmark.model.judgement import CaseJudgement, Cause, CountEvidence, Side, Spread, TimeEvidence, Verdict
-from torchmark.report.caveats import Face, word_doubt
-from torchmark.report.text.failures import sum_up
+from torchmark.report.caveats import Face, describe_doubt
+from torchmark.report.text.failures import format_failure
 from torchmark.report.text.terminal import count, one_line, printable
 from torchmark.report.text.units import (
     explain_level,
     find_bound,
     find_seconds,
+    format_allocation_delta,
+    format_allocations,
+    format_change,
+    format_delta,
     format_duration,
+    format_interval,
+    format_level,
+    format_seconds,
+    format_seconds_change,
+    format_share,
     format_time,
     has_interval,
-    show_allocation_delta,
-    show_allocations,
-    show_delta,
-    show_seconds,
     to_share,
-    word_change,
-    word_interval,
-    word_level,
-    word_seconds,
-    word_share,
 )
 
 # How the witnesses agree, where there is only room for a few words.
@@ -57,71 +57,71 @@ _SENTENCES = {
 def explain_cause(judgement: CaseJudgement) -> str:
     """What the verdict rests on; of what is undecided, the bound that was reached and what would decide it."""
     if judgement.verdict is Verdict.FAILED:
-        return say_failures(judgement)
+        return describe_failed_sides(judgement)
     if judgement.verdict is not Verdict.UNDECIDED or judgement.time is None:
         return _fill_in(judgement)
-    bound = tell_bound(judgement.time)
+    bound = describe_bound(judgement.time)
     # There is nothing to tell but the bound.
     return bound if judgement.cause in (Cause.OPEN, Cause.TIME_ALONE) else f"{_fill_in(judgement)} {bound}"
 
 
-def say_failures(judgement: CaseJudgement) -> str:
+def describe_failed_sides(judgement: CaseJudgement) -> str:
     """On which sides it failed, and how."""
     reasons: dict[str, dict[Side, None]] = {}
     for failed in judgement.failures:
-        reasons.setdefault(sum_up(failed.failure), {})[failed.side] = None
+        reasons.setdefault(format_failure(failed.failure), {})[failed.side] = None
     texts = [f"on {' and '.join(side.value for side in sides)}: {reason}" for reason, sides in reasons.items()]
     return "; ".join(texts) or "Neither times nor counts exist for both sides."
 
 
-def tell_bound(time: TimeEvidence) -> str:
+def describe_bound(time: TimeEvidence) -> str:
     """How large the change can be at most, and what it would take to decide."""
     bound = find_bound(time)
     if not math.isfinite(bound):
         return "There is no interval yet: too little was measured for one."
     if time.confirmed is False:
-        return f"Less than {word_share(bound)} either way: what some layouts of memory show, fresh ones do not."
+        return f"Less than {format_share(bound)} either way: what some layouts of memory show, fresh ones do not."
     if time.needed_s is not None:
         remedy = f"about {format_duration(time.needed_s)} more would decide"
     elif time.layouts:
         remedy = "more layouts of memory would decide"
     else:
         remedy = "taking turns might decide: `torchmark ab`"
-    return f"Less than {word_share(bound)} either way; {remedy}."
+    return f"Less than {format_share(bound)} either way; {remedy}."
 
 
 def _fill_in(judgement: CaseJudgement) -> str:
     time, count = judgement.time, judgement.count
     expected = 0.0 if count is None else expected_seconds(count.delta)
     return _SENTENCES[judgement.cause].format(
-        instructions="Instructions were not counted" if count is None else _say_instructions(count),
-        time="it was not timed" if time is None else _say_time(time),
-        bound="?" if time is None else word_share(find_bound(time)),
-        bound_s="?" if time is None else word_seconds(find_bound(time) * time.base_s),
-        expected=f"about {word_seconds(expected)} {'less' if expected < 0 else 'more'}",
+        instructions="Instructions were not counted" if count is None else _describe_instructions_change(count),
+        time="it was not timed" if time is None else _describe_time_change(time),
+        bound="?" if time is None else format_share(find_bound(time)),
+        bound_s="?" if time is None else format_seconds(find_bound(time) * time.base_s),
+        expected=f"about {format_seconds(expected)} {'less' if expected < 0 else 'more'}",
         again=", on fresh layouts of memory too" if time is not None and time.confirmed else "",
-        moves="moves" if time is None or time.layout_sd is None else f"moves by {word_share(time.layout_sd)}",
+        moves="moves" if time is None or time.layout_sd is None else f"moves by {format_share(time.layout_sd)}",
     )
 
 
-def _say_instructions(count: CountEvidence) -> str:
+def _describe_instructions_change(count: CountEvidence) -> str:
     allocations = count.head_allocations - count.base_allocations
-    also = f" and {show_allocation_delta(allocations)} allocations" if allocations else ""
+    also = f" and {format_allocation_delta(allocations)} allocations" if allocations else ""
     if not count.delta:
         return "The same instructions" + also
     noun = "instruction" if abs(count.delta) == 1 else "instructions"
-    return f"{show_delta(count.delta)} {noun} ({word_change(count.ratio)}){also}"
+    return f"{format_delta(count.delta)} {noun} ({format_change(count.ratio)}){also}"
 
 
-def _say_time(time: TimeEvidence) -> str:
+def _describe_time_change(time: TimeEvidence) -> str:
     share = to_share(time.log_ratio)
-    return f"{word_share(share)} {'less' if share < 0 else 'more'} time"
+    return f"{format_share(share)} {'less' if share < 0 else 'more'} time"
 
 
 _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAILED: "failed"}
 
 
-def say_verdict(judgement: CaseJudgement) -> str:
+def describe_verdict(judgement: CaseJudgement) -> str:
     """The verdict in a few words, with the number that it is about.
 
     >>> from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
@@ -129,7 +129,7 @@ def say_verdict(judgement: CaseJudgement) -> str:
     >>> from torchmark.model.task import Language
     >>> case = Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON), TimerArgs("x + 1"))
     >>> time = TimeEvidence(Verdict.SLOWER, 0.02, 0.015, 0.025, 0.99, 1e-6, 1.02e-6, 0.003, 0.01)
-    >>> say_verdict(Judgement(case, Verdict.SLOWER, Cause.TIME_ALONE, time))
+    >>> describe_verdict(CaseJudgement(case, Verdict.SLOWER, Cause.TIME_ALONE, time))
     'slower, +2.0 %'
     """
     if judgement.verdict is Verdict.FAILED and judgement.failures:
@@ -137,55 +137,55 @@ def say_verdict(judgement: CaseJudgement) -> str:
         return f"failed on {' and '.join(sides)}"
     if judgement.verdict in _WORDS:
         return _WORDS[judgement.verdict]
-    return f"{judgement.verdict.value}, {say_change(judgement)}"
+    return f"{judgement.verdict.value}, {format_verdict_change(judgement)}"
 
 
-def say_change(judgement: CaseJudgement) -> str:
+def format_verdict_change(judgement: CaseJudgement) -> str:
     """The change that makes a case slower or faster: of time, unless instructions alone say so."""
     time, counted = judgement.time, judgement.count
     if time is not None and (time.verdict is judgement.verdict or counted is None):
-        return word_change(to_share(time.log_ratio))
-    return "by how much is not known" if counted is None else f"{word_change(counted.ratio)} instructions"
+        return format_change(to_share(time.log_ratio))
+    return "by how much is not known" if counted is None else f"{format_change(counted.ratio)} instructions"
 
 
-def tell_facts(judgement: CaseJudgement) -> list[tuple[str, str]]:
+def describe_facts(judgement: CaseJudgement) -> list[tuple[str, str]]:
     """What was measured on both sides, how, and why that gives the verdict."""
     facts = []
     if judgement.base_case is not None:
         facts.append(("head", printable(one_line(judgement.case.args.stmt.strip()))))
         facts.append(("base", printable(one_line(judgement.base_case.args.stmt.strip()))))
     if judgement.time is not None:
-        facts.append(("time", _tell_time(judgement.time)))
+        facts.append(("time", _describe_time(judgement.time)))
     if judgement.count is not None:
-        facts += _tell_counts(judgement.count)
+        facts += _describe_counts(judgement.count)
     if judgement.time is not None:
-        facts.append(("measured", _tell_effort(judgement.time)))
+        facts.append(("measured", _describe_effort(judgement.time)))
     facts.append(("why", explain_cause(judgement)))
     if judgement.failures and judgement.verdict is not Verdict.FAILED:
-        facts.append(("failed", say_failures(judgement)))
+        facts.append(("failed", describe_failed_sides(judgement)))
     return facts
 
 
-def tell_notes(judgement: CaseJudgement, face: Face = "shell") -> list[str]:
+def describe_notes(judgement: CaseJudgement, face: Face = "shell") -> list[str]:
     """What is to be doubted, and what to do about it."""
-    return [word_doubt(caveat, face) for caveat in judgement.caveats]
+    return [describe_doubt(caveat, face) for caveat in judgement.caveats]
 
 
-def _tell_time(time: TimeEvidence) -> str:
-    change = word_change(to_share(time.log_ratio))
-    return f"{change} ({word_interval(time)}), about {show_seconds(find_seconds(time))} on {format_time(time.base_s)}"
+def _describe_time(time: TimeEvidence) -> str:
+    change = format_change(to_share(time.log_ratio))
+    difference = format_seconds_change(find_seconds(time))
+    return f"{change} ({format_interval(time)}), about {difference} on {format_time(time.base_s)}"
 
 
-def _tell_counts(counted: CountEvidence) -> list[tuple[str, str]]:
+def _describe_counts(counted: CountEvidence) -> list[tuple[str, str]]:
     base, head = counted.base, counted.head
     if counted.delta:
-        change = (
-            f"{show_delta(counted.delta)} ({word_change(counted.ratio)}), from {base.value:,.0f} to {head.value:,.0f}"
-        )
+        change = f"{format_delta(counted.delta)} ({format_change(counted.ratio)})"
+        change += f", from {base.value:,.0f} to {head.value:,.0f}"
     else:
         change = f"{head.value:,.0f} on both sides"
     if base.low != base.high or head.low != head.high:
-        change += f"; over layouts {_tell_range(base)} and {_tell_range(head)}"
+        change += f"; over layouts {_describe_range(base)} and {_describe_range(head)}"
     return [
         ("instructions", change),
         ("allocations", _contrast(counted.base_allocations, counted.head_allocations)),
@@ -193,17 +193,17 @@ def _tell_counts(counted: CountEvidence) -> list[tuple[str, str]]:
     ]
 
 
-def _tell_range(spread: Spread) -> str:
+def _describe_range(spread: Spread) -> str:
     return f"{spread.low:,.0f} to {spread.high:,.0f}"
 
 
 def _contrast(base: float, head: float) -> str:
     if base == head:
-        return f"{show_allocations(head)} on both sides"
-    return f"{show_allocation_delta(head - base)}, from {show_allocations(base)} to {show_allocations(head)}"
+        return f"{format_allocations(head)} on both sides"
+    return f"{format_allocation_delta(head - base)}, from {format_allocations(base)} to {format_allocations(head)}"
 
 
-def _tell_effort(time: TimeEvidence) -> str:
+def _describe_effort(time: TimeEvidence) -> str:
     if time.layouts:
         text = f"in turns, in {count(time.layouts, 'layout')} of memory, {count(time.sweeps, 'visit')} each"
     else:
@@ -215,4 +215,4 @@ def _tell_effort(time: TimeEvidence) -> str:
     if not has_interval(time):
         return text
     reason = explain_level(time)
-    return f"{text}; {word_level(time.confidence)} confidence{f': {reason}' if reason else ''}"
+    return f"{text}; {format_level(time.confidence)} confidence{f': {reason}' if reason else ''}"

@@ -70,7 +70,7 @@ class ClusterBackend:
             self._dispatcher = Dispatcher(self._fleet, run_setup)
         assert self._dispatcher is not None
         for aside in self._dispatcher.open():
-            self._notify(_word(aside))
+            self._notify(_describe(aside))
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
         """Carry out orders; see `Backend`."""
@@ -88,7 +88,7 @@ class ClusterBackend:
         batch_queue = BatchQueue(Batch(common if alike else KindGroup(), alone=True, request=race) for race in races)
         for report in self._dispatcher.run(batch_queue, stop):
             if isinstance(report, SetAside):
-                self._notify(_word(report))
+                self._notify(_describe(report))
             elif isinstance(report, Returned):
                 assert isinstance(report.batch.request, Race)
                 assert isinstance(report.reply, InputTimed)
@@ -115,7 +115,7 @@ class ClusterBackend:
     def _translate(self, report: Report, plan: Plan) -> Iterator[Event]:
         now = time.time()
         if isinstance(report, SetAside):
-            self._notify(_word(report))
+            self._notify(_describe(report))
         elif isinstance(report, Sent):
             yield from (Begun(order, order.target) for order in report.batch.orders)
         elif isinstance(report, Returned):
@@ -140,7 +140,7 @@ def _list_outcomes(report: Returned, now: float) -> Iterator[Outcome]:
     yield from (Outcome(order, failure, now, now) for order in orders)
 
 
-def _word(aside: SetAside) -> str:
+def _describe(aside: SetAside) -> str:
     return f"The node {aside.node} is not used. {aside.reason}"
 
 

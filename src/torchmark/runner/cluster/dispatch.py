@@ -57,7 +57,7 @@ def is_hopeless(batch: Batch) -> bool:
     )
 
 
-def word_losses(batch: Batch, last: str) -> str:
+def describe_losses(batch: Batch, last: str) -> str:
     """Why it was given up; `last` is what was said the last time."""
     parts = []
     if batch.lost_actors:
@@ -370,7 +370,7 @@ class Dispatcher:
                 self._batch_queue.give_back(piece)
             self._attend_to_all()
             return
-        message = word_losses(batch, message)
+        message = describe_losses(batch, message)
         for one in self._batch_queue.abandon(batch.kind_group) if batch.is_build else [batch]:
             one.is_done = True
             self._batch_queue.finish(one)

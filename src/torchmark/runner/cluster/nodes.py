@@ -206,7 +206,7 @@ class Nodes:
         fit, odd = self._admission.settle(sum(uncounted) if self._counting else 0, self._fleet.now())
         for id_, kind in fit.items():
             self.members[id_].kind = kind
-        return [self.members[id_] for id_ in fit], [self.refuse(self.members[one.node], _word(one)) for one in odd]
+        return [self.members[id_] for id_ in fit], [self.refuse(self.members[one.node], _describe(one)) for one in odd]
 
     # --- actors --------------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Nodes:
                 return None
         elif isinstance(reply, CanaryCounted):
             if member.canary is not None and member.canary.counts != reply.counts:
-                return self.refuse(member, _word_unsteady(member.canary.counts, reply.counts))
+                return self.refuse(member, _describe_unsteady(member.canary.counts, reply.counts))
             member.canary = reply
         actor.is_ready = True
         member.failures = 0
@@ -288,14 +288,14 @@ def _compiles(member: Member) -> bool:
     return member.surveyed is not None and member.surveyed.compiles
 
 
-def _word(odd: OddNode) -> str:
+def _describe(odd: OddNode) -> str:
     return (
         f"Its canary takes {_list(odd.counts)} instructions, where it takes {_list(odd.expected)} on the other nodes "
         "of its kind: what is counted there cannot be compared."
     )
 
 
-def _word_unsteady(before: tuple[int, ...], now: tuple[int, ...]) -> str:
+def _describe_unsteady(before: tuple[int, ...], now: tuple[int, ...]) -> str:
     return (
         f"Its canary takes {_list(before)} instructions in one process and {_list(now)} in another: "
         "what is counted there cannot be compared."

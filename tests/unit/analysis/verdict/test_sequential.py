@@ -20,7 +20,7 @@ from torchmark.analysis.verdict.sequential import (
     look,
     predict_visits,
     settle,
-    sum_up,
+    summarise_trials,
     to_evidence,
 )
 from torchmark.model.gate import Trial
@@ -34,7 +34,7 @@ def trial(injected_s: float, verdict: Verdict, log_ratio: float = 0.0, seconds: 
 
 
 def test_false_alarms_are_those_of_a_build_against_itself() -> None:
-    trust = sum_up(
+    trust = summarise_trials(
         [
             trial(0.0, Verdict.SLOWER, 0.04, 1.0),
             trial(0.0, Verdict.FASTER, -0.02, 2.0),
@@ -53,7 +53,7 @@ def test_false_alarms_are_those_of_a_build_against_itself() -> None:
 
 def test_power_is_told_by_size_and_the_wrong_way_is_not_found() -> None:
     trials = [trial(2e-8, Verdict.SLOWER)] * 9 + [trial(2e-8, Verdict.FASTER)] + [trial(1e-8, Verdict.UNDECIDED)] * 4
-    small, large = sum_up(trials).powers
+    small, large = summarise_trials(trials).powers
     assert (small.injected_s, small.found, small.share) == (1e-8, 0, 0.0)
     assert (large.found, large.wrong_way, large.share) == (9, 1, 0.9)
     assert large.low < 0.9 < large.high
@@ -61,10 +61,10 @@ def test_power_is_told_by_size_and_the_wrong_way_is_not_found() -> None:
 
 def test_the_smallest_that_is_seen_has_no_larger_one_that_is_not() -> None:
     seen, missed = Verdict.SLOWER, Verdict.SAME
-    assert sum_up([trial(1.0, seen), trial(2.0, missed), trial(3.0, seen)]).smallest_seen_s == 3.0
-    assert sum_up([trial(1.0, missed), trial(2.0, seen), trial(3.0, seen)]).smallest_seen_s == 2.0
-    assert sum_up([trial(1.0, seen), trial(2.0, missed)]).smallest_seen_s is None
-    assert sum_up([trial(0.0, missed)]).smallest_seen_s is None
+    assert summarise_trials([trial(1.0, seen), trial(2.0, missed), trial(3.0, seen)]).smallest_seen_s == 3.0
+    assert summarise_trials([trial(1.0, missed), trial(2.0, seen), trial(3.0, seen)]).smallest_seen_s == 2.0
+    assert summarise_trials([trial(1.0, seen), trial(2.0, missed)]).smallest_seen_s is None
+    assert summarise_trials([trial(0.0, missed)]).smallest_seen_s is None
 
 
 # Five looks, each with a confidence of 99 %: round numbers for what is worked by hand.

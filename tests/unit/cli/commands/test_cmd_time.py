@@ -18,8 +18,8 @@ from torchmark.cli.options import Seconds, ThreadCounts
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Compiled, Times
-from torchmark.report.as_json import plain_times
-from torchmark.report.text.failures import tell_statements
+from torchmark.report.as_json import to_json_times
+from torchmark.report.text.failures import describe_statements
 from torchmark.report.text.measurement import describe_groups
 from torchmark.runner.worker import Worker
 
@@ -252,7 +252,7 @@ def test_the_cost_of_the_empty_loop_is_called_that(stmt: str) -> None:
 
 
 def as_json(outcomes: Outcomes) -> dict[str, Any]:
-    return plain_times(outcomes.groups, outcomes.measurements, outcomes.failures, "python")
+    return to_json_times(outcomes.groups, outcomes.measurements, outcomes.failures, "python")
 
 
 def test_json_has_raw_times_statistics_ratios_and_failures() -> None:
@@ -294,7 +294,7 @@ def test_a_missing_file_and_an_unknown_name_are_said_with_what_to_do(
     unknown = Failure(FailureKind.RAISED, "NameError: name 'y' is not defined")
     late = Failure(FailureKind.TIMED_OUT, "It did not end within 1 s.")
     failures = {"y": unknown, "y + 1": unknown, "while True: pass": late, "f()": CRASH}
-    assert tell_statements(failures, with_names=True)[-2:] == [
+    assert describe_statements(failures, with_names=True)[-2:] == [
         'Define the name with --setup, such as --setup "y = torch.ones(4)".',
         "Give it more time with --timeout SECONDS.",
     ]

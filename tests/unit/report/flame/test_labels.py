@@ -15,16 +15,16 @@ from torchmark.report.flame.labels import (
     SHADES,
     FlameScale,
     colour_of,
+    describe_frame,
     family_of,
     find_step,
     fit_label,
+    format_percent,
+    format_relation,
     full_name,
     gauge_of,
     label_of,
     origin_of,
-    show_percent,
-    show_relation,
-    tell_frame,
 )
 from torchmark.report.text.terminal import measure
 
@@ -98,13 +98,13 @@ def test_a_tooltip_has_shares_of_all_and_of_the_caller_and_what_is_spent_in_the_
     run = root.children[0]
     hook = run.children[0]
     add = hook.children[0]
-    assert tell_frame(root, None, root, gauge_of(flame)) == [
+    assert describe_frame(root, None, root, gauge_of(flame)) == [
         "all",
         "1,000.5 instructions per run, 100% of all",
         "in itself 0, 0% of all",
     ]
-    assert tell_frame(run, root, root, gauge_of(flame))[2] == "1,000.5 instructions per run, 100% of all"
-    assert tell_frame(add, hook, root, gauge_of(flame)) == [
+    assert describe_frame(run, root, root, gauge_of(flame))[2] == "1,000.5 instructions per run, 100% of all"
+    assert describe_frame(add, hook, root, gauge_of(flame)) == [
         "at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&)",
         "libtorch_cpu.so",
         "490.5 instructions per run, 49% of all, 71% of its caller",
@@ -118,13 +118,13 @@ def test_a_tooltip_of_a_difference_has_both_sides_and_what_is_new_or_gone() -> N
     run = root.children[0]
     hook, old, malloc = run.children
     gauge = gauge_of(flame)
-    assert tell_frame(hook, run, root, gauge)[2:] == [
+    assert describe_frame(hook, run, root, gauge)[2:] == [
         "690.5 → 780.5 (+90, +13%) instructions per run",
         "in itself 200 → 320 (+120, +60%)",
         "69% → 80% of all",
     ]
-    assert tell_frame(old, run, root, gauge)[3] == "in itself 110 → 0 (−110, gone)"
-    assert tell_frame(malloc, run, root, gauge)[3] == "in itself 100 (no change)"
+    assert describe_frame(old, run, root, gauge)[3] == "in itself 110 → 0 (−110, gone)"
+    assert describe_frame(malloc, run, root, gauge)[3] == "in itself 100 (no change)"
 
 
 def test_samples_are_not_divided_by_runs() -> None:
@@ -142,11 +142,11 @@ def test_a_value_is_shown_to_half_a_tenth(value: int, runs: int) -> None:
     [(0, 0, "0%"), (5, 0, "0%"), (994, 10_000, "9.9%"), (995, 10_000, "10%"), (1, 10**9, "<0.01%"), (3, 2, "150%")],
 )
 def test_shares_have_two_figures_or_so(part: int, whole: int, text: str) -> None:
-    assert show_percent(part, whole) == text
+    assert format_percent(part, whole) == text
 
 
 def test_changes_from_nothing_and_to_nothing_are_no_percentages() -> None:
-    assert [show_relation(*pair) for pair in ((0, 5), (5, 0), (4, 4), (4, 3), (0, 0))] == [
+    assert [format_relation(*pair) for pair in ((0, 5), (5, 0), (4, 4), (4, 3), (0, 0))] == [
         "new",
         "gone",
         "no change",

@@ -36,13 +36,13 @@ from torchmark.report.flame.labels import FAMILIES, SHADES, full_name, gauge_of,
 from torchmark.report.flame.page import (
     MOST_FUNCTIONS_ON_PAGE,
     NameTable,
+    describe_flame,
     pack_flame,
     rank_growth,
     rank_own,
     render_html,
     render_svg,
     round_to_runs,
-    sum_up_flame,
     write_number,
 )
 from torchmark.report.flame.picture import WIDTH, list_heading, list_keys
@@ -263,18 +263,18 @@ def make(own: int, below: int) -> Stacks:
 
 def test_the_most_expensive_functions_come_first() -> None:
     flame = Flame(root=grow(make(300, 700)), title="x", unit=FlameUnit.INSTRUCTIONS, method=Method.CALLERS, number=10)
-    assert sum_up_flame(flame) == ["100 instructions per run", "   70%  at::add (l.so)", "   30%  f (a.py:1)"]
+    assert describe_flame(flame) == ["100 instructions per run", "   70%  at::add (l.so)", "   30%  f (a.py:1)"]
 
 
 def test_of_a_difference_those_that_changed_most_do() -> None:
     root = grow_difference(make(300, 700), make(800, 600))
-    lines = sum_up_flame(Flame(root=root, title="x", unit=FlameUnit.INSTRUCTIONS, method=Method.CALLERS, number=10))
+    lines = describe_flame(Flame(root=root, title="x", unit=FlameUnit.INSTRUCTIONS, method=Method.CALLERS, number=10))
     assert lines == ["100 → 140 instructions per run (+40%)", "+50  f (a.py:1)", "−10  at::add (l.so)"]
 
 
 def test_of_nothing_there_is_only_the_total() -> None:
     flame = Flame(grow(Stacks((), FlameUnit.SAMPLES, Method.SAMPLING)), "x", FlameUnit.SAMPLES, Method.SAMPLING)
-    assert sum_up_flame(flame) == ["0 samples"]
+    assert describe_flame(flame) == ["0 samples"]
 
 
 SVG = "{http://www.w3.org/2000/svg}"

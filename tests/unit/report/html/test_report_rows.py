@@ -14,7 +14,7 @@ from tests.made_summaries import make_case, make_summary
 from torchmark.model.plan import Sampling
 from torchmark.model.report_data import ReportEntry
 from torchmark.report.html.report_details import list_numbers
-from torchmark.report.html.report_page import word_method
+from torchmark.report.html.report_page import describe_method
 from torchmark.report.html.report_rows import (
     COMPARED,
     MOST_SAMPLES,
@@ -85,10 +85,10 @@ def test_every_entry_of_a_report_has_all_cells() -> None:
 
 
 def test_how_it_was_measured_tells_rounds_and_whether_sides_took_turns() -> None:
-    times, counts = word_method([Sampling(repeat=3), Sampling(repeat=3)], in_turns=True)
+    times, counts = describe_method([Sampling(repeat=3), Sampling(repeat=3)], in_turns=True)
     assert "in 3 rounds; the sides were timed case by case." in times
     assert "5 layouts of memory" in counts
-    assert word_method([Sampling(())]) == ()
+    assert describe_method([Sampling(())]) == ()
 
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200))

@@ -8,7 +8,7 @@ from tests.made_dossiers import BASE, HEAD, make_dossier, make_entry
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.caveats import Drift, LayoutSensitive, NotInTurns, OtherInstructionSet
 from torchmark.model.report_data import ReportEntry
-from torchmark.report.html.report_story import EntryStatus, find_common, find_status, list_doubts, sum_up_doubts
+from torchmark.report.html.report_story import EntryStatus, describe_doubts, find_common, find_status, list_doubts
 
 A, B = make_case("a"), make_case("b")
 
@@ -26,7 +26,7 @@ def test_what_holds_for_all_cases_is_told_once_and_of_no_single_one() -> None:
     assert common == (NotInTurns(),)
     kinds = [[kind for kind, _ in list_doubts(entry, dossier.parties, common)] for entry in dossier.entries]
     assert kinds == [["layout_sensitive"], []]
-    assert sum("one after the other" in text for text in sum_up_doubts(dossier)) == 1
+    assert sum("one after the other" in text for text in describe_doubts(dossier)) == 1
 
 
 def test_a_caveat_of_one_side_has_its_name_and_one_of_both_has_none() -> None:
@@ -48,4 +48,4 @@ def test_what_is_true_of_a_whole_environment_makes_no_case_doubtful() -> None:
     entry = ReportEntry(A, (summary,))
     assert find_status(entry) is EntryStatus.MEASURED
     assert list_doubts(entry, (HEAD,), ()) == []
-    assert sum_up_doubts(make_dossier([entry], compared=False))[0].startswith("torch uses AVX512")
+    assert describe_doubts(make_dossier([entry], compared=False))[0].startswith("torch uses AVX512")

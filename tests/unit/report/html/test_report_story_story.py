@@ -14,11 +14,11 @@ from torchmark.model.plan import Metric
 from torchmark.model.report_data import ReportEntry
 from torchmark.report.html.report_story import (
     EntryStatus,
+    describe_story,
     find_status,
     hold_default_gate,
     make_headline,
     name_parties,
-    tell_story,
 )
 
 A, B = make_case("a"), make_case("b")
@@ -66,7 +66,7 @@ def _doubtful() -> tuple[ReportEntry, ...]:
 
 
 def test_the_story_counts_every_case_once_names_the_worst_and_the_stage_it_is_in() -> None:
-    story = " ".join(tell_story(make_small()))
+    story = " ".join(describe_story(make_small()))
     assert "Of 5 cases, 2 slower, 1 failed, 1 faster, 1 same" in story
     assert "the worst is Pointwise / add, Python (+12 %)" in story
     assert "the best is Pointwise / mul, Python (-5.0 %)" in story
@@ -81,12 +81,12 @@ def test_where_other_stages_lost_some_no_share_of_the_sum_is_told() -> None:
     stages = (StageChange("interpreter", 0.0, 900.0), StageChange("kernel", 500.0, 100.0))
     assert entry.breakdown is not None
     mixed = dataclasses.replace(entry, breakdown=dataclasses.replace(entry.breakdown, stages=stages))
-    story = " ".join(tell_story(make_dossier([mixed])))
+    story = " ".join(describe_story(make_dossier([mixed])))
     assert "500 more instructions a run. The stage that gained most is interpreter (+900)." in story
 
 
 def test_a_run_alone_tells_what_was_measured_and_where_instructions_are() -> None:
-    story = " ".join(tell_story(make_small(compared=False)))
+    story = " ".join(describe_story(make_small(compared=False)))
     assert "Of 5 cases, 4 timed and 4 counted." in story
     assert "in the stage “kernel”" in story
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark import Compare, Measurement, TaskSpec
-from torchmark.report.html.templates import load_asset, mark_code, script_json, split_first_sentence
+from torchmark.report.html.templates import format_code, load_asset, script_json, split_first_sentence
 
 
 @given(st.recursive(st.text(st.characters(codec=None)), lambda below: st.lists(below, max_size=3)))
@@ -122,14 +122,14 @@ def test_a_comparison_is_a_table_a_label() -> None:
 
 
 def test_what_stands_in_backticks_is_code_and_its_markup_is_text() -> None:
-    outline = Outline(mark_code(f"Try `{EVIL}` & {EVIL}, or `a`."))
+    outline = Outline(format_code(f"Try `{EVIL}` & {EVIL}, or `a`."))
     assert outline.tags == ["code", "code"]
     assert outline.text == f"Try {EVIL} & {EVIL}, or a."
 
 
 @pytest.mark.parametrize("text", ["a ` alone", "empty ``", "over `two\nlines`"])
 def test_backticks_that_are_not_around_a_line_of_code_stay(text: str) -> None:
-    assert mark_code(text) == text
+    assert format_code(text) == text
 
 
 def test_a_number_or_a_name_does_not_end_a_sentence() -> None:

@@ -30,7 +30,7 @@ from torchmark.report.plots.svg import (
     fit,
     fix,
     label,
-    mark_ticks,
+    label_ticks,
     measure_text,
     scale_times,
     stage_colour,
@@ -78,9 +78,9 @@ def test_an_axis_has_a_length(one: float, other: float) -> None:
 def test_marks_tell_their_unit_once() -> None:
     span = Span(1.0e-6, 1.2e-6, 0.0, 300.0)
     scale = scale_times(span.low, span.high)
-    marks = mark_ticks(span, scale.length_s, scale.unit)
+    marks = label_ticks(span, scale.length_s, scale.unit)
     assert [text for _, text in marks] == ["1.00", "1.05", "1.10", "1.15", "1.20 us"]
-    signed = mark_ticks(Span(-0.02, 0.02, 0.0, 400.0), 0.01, "%", signed=True)
+    signed = label_ticks(Span(-0.02, 0.02, 0.0, 400.0), 0.01, "%", signed=True)
     assert [text for _, text in signed] == ["−2", "−1", "0", "+1", "+2 %"]
 
 

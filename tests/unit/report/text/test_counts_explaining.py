@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
-from torchmark.report.text.counts import fit_name, plain_explanation, render_explanation
+from torchmark.report.text.counts import fit_name, render_explanation, to_json_explanation
 
 
 def make_explanation(*functions: FunctionChange) -> Explanation:
@@ -108,7 +108,7 @@ def test_no_line_is_wider_than_the_terminal(changes: list[FunctionChange], width
 
 @given(st.lists(CHANGES, max_size=12), st.integers(0, 15))
 def test_plain_functions_and_the_rest_add_up(changes: list[FunctionChange], most: int) -> None:
-    plain = json.loads(json.dumps(plain_explanation(make_explanation(*changes), most)))
+    plain = json.loads(json.dumps(to_json_explanation(make_explanation(*changes), most)))
     assert len(plain["functions"]) + plain["rest"]["functions"] == len(changes)
     for key in ("base", "head", "delta"):
         shown = sum(function[key] for function in plain["functions"])
@@ -117,7 +117,7 @@ def test_plain_functions_and_the_rest_add_up(changes: list[FunctionChange], most
 
 
 def test_plain_entries_have_names_stages_and_numbers() -> None:
-    plain = plain_explanation(EXPLANATION, most=1)
+    plain = to_json_explanation(EXPLANATION, most=1)
     assert plain["functions"] == [
         {"function": "_PyEval_EvalFrameDefault", "stage": "interpreter", "base": 1000.0, "head": 1250.5, "delta": 250.5}
     ]

@@ -7,8 +7,8 @@ import pytest
 from tests.sample_runs import ADD, FAILING, ODD
 from torchmark.analysis.gate import parse_limit
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Regression, StaleEntry, Witness
-from torchmark.report.as_json import plain_gate
-from torchmark.report.text.gate import list_sentences, tell_gate, word_regression, word_stale
+from torchmark.report.as_json import to_json_gate
+from torchmark.report.text.gate import describe_gate, describe_regression, describe_stale, list_sentences
 
 IR, TIME = Witness.INSTRUCTIONS, Witness.TIME
 GREW = Regression(
@@ -62,12 +62,12 @@ GREW = Regression(
     ],
 )
 def test_a_regression_is_one_line(regression: Regression, text: str) -> None:
-    assert word_regression(regression) == f"Pointwise / add, Python {text}"
+    assert describe_regression(regression) == f"Pointwise / add, Python {text}"
 
 
 def test_commands_accept_what_stopped_by_its_instructions_and_what_became_better() -> None:
     result = GateResult((GREW, GREW, Regression(FAILING, FailOn.MISSING)), (Improvement(FAILING, 320.0, 200.0),))
-    lines = tell_gate(result, " --run x")
+    lines = describe_gate(result, " --run x")
     assert lines[0] == "3 regressions:"
     assert lines[4:6] == [
         "Where that is meant to be:",
@@ -78,8 +78,8 @@ def test_commands_accept_what_stopped_by_its_instructions_and_what_became_better
         "Let the ledger know:",
         "  torchmark accept 'fails, Python' --run x --why '…'",
     ]
-    assert tell_gate(GateResult(), "") == []
-    assert tell_gate(GateResult(accepted=(ADD,)), "") == [
+    assert describe_gate(GateResult(), "") == []
+    assert describe_gate(GateResult(accepted=(ADD,)), "") == [
         "More instructions than base, and as accepted: Pointwise / add, Python."
     ]
 
@@ -87,9 +87,9 @@ def test_commands_accept_what_stopped_by_its_instructions_and_what_became_better
 def test_entries_that_are_stale_for_one_reason_are_one_line() -> None:
     torch = ("torch", "2.12", "2.13")
     many = [StaleEntry(case, (torch,)) for case in (ADD, ODD, FAILING, ADD)]
-    assert word_stale(many) == ["The ledger says nothing of 4 cases: torch was 2.12 and is 2.13."]
+    assert describe_stale(many) == ["The ledger says nothing of 4 cases: torch was 2.12 and is 2.13."]
     defined = StaleEntry(ADD, (("definition", "abc", "def"), ("hash_seed", "0", "1")))
-    assert word_stale([defined]) == [
+    assert describe_stale([defined]) == [
         "The ledger says nothing of Pointwise / add, Python: it is defined otherwise now, hash seed was 0 and is 1."
     ]
 
@@ -110,7 +110,7 @@ def test_plain_values_have_everything() -> None:
         accepted=(ODD,),
         exit_code=3,
     )
-    plain = json.loads(json.dumps(plain_gate(result), allow_nan=False))
+    plain = json.loads(json.dumps(to_json_gate(result), allow_nan=False))
     assert plain["exit_code"] == 3
     assert plain["regressions"][0]["functions"][0] == {"function": "f9", "delta": 9}
     assert (plain["regressions"][0]["limit"], plain["regressions"][0]["witness"]) == ("Ir:0", "Ir")
@@ -121,9 +121,9 @@ def test_plain_values_have_everything() -> None:
 
 def test_what_a_ledger_says_stays_on_its_line() -> None:
     evil = "2.2\x1b]0;x\x07\n::error::y"
-    (line,) = word_stale([StaleEntry(ADD, (("torch", evil, "2.2"),))])
+    (line,) = describe_stale([StaleEntry(ADD, (("torch", evil, "2.2"),))])
     assert line.isprintable()
     grown = Regression(
         case=ADD, reason=FailOn.SLOWER, witness=IR, base=1000.0, head=1050.0, functions=(Growth(evil, 50),)
     )
-    assert word_regression(grown).isprintable()
+    assert describe_regression(grown).isprintable()

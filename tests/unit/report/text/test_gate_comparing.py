@@ -8,36 +8,36 @@ from tests.sample_runs import ADD, FAILING
 from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.caveats import Incomparable
 from torchmark.model.judgement import Verdict
-from torchmark.report.as_json import plain_contrast
-from torchmark.report.text.gate import MOST_NAMES, explain_judgements, tell_refusal, tell_unpaired
+from torchmark.report.as_json import to_json_contrast
+from torchmark.report.text.gate import MOST_NAMES, describe_refusal, describe_unpaired, explain_judgements
 
 CPU = Incomparable("cpu", "One", "Another")
 TEXT = Incomparable("definition", "stmt: 1", "stmt: 2")
 
 
 def test_a_refusal_gives_the_reasons_and_a_way_out() -> None:
-    text = tell_refusal(Contrast((), obstacles=(CPU,)), 200)
+    text = describe_refusal(Contrast((), obstacles=(CPU,)), 200)
     assert text.startswith(
         "These runs are not comparable:\n  The sides ran on different processors: base One, head Another"
     )
     assert text.endswith("--force compares them all the same, and keeps the caveat.")
-    text = tell_refusal(Contrast((), case_obstacles=((ADD, (TEXT,)),)), 200)
+    text = describe_refusal(Contrast((), case_obstacles=((ADD, (TEXT,)),)), 200)
     assert text.startswith("1 case is not comparable:\n  Pointwise / add, Python: The sides do not measure the same")
-    many = tell_refusal(Contrast((), case_obstacles=((ADD, (TEXT,)),) * (MOST_NAMES + 2)), 200)
+    many = describe_refusal(Contrast((), case_obstacles=((ADD, (TEXT,)),) * (MOST_NAMES + 2)), 200)
     assert "  and 2 more" in many
 
 
 def test_lines_of_a_refusal_fit() -> None:
     long = dataclasses.replace(TEXT, base="x " * 400)
-    assert all(len(line) <= 60 for line in tell_refusal(Contrast((), obstacles=(long, CPU)), 60).splitlines())
+    assert all(len(line) <= 60 for line in describe_refusal(Contrast((), obstacles=(long, CPU)), 60).splitlines())
 
 
 def test_cases_of_one_side_are_named() -> None:
     contrast = Contrast((), missing=(ADD,), new=(FAILING,) * (MOST_NAMES + 1))
-    lines = tell_unpaired(contrast, "before", "after", 80).splitlines()
+    lines = describe_unpaired(contrast, "before", "after", 80).splitlines()
     assert lines[:3] == ["Only in before: 1 case", "  Pointwise / add, Python", "Only in after: 21 cases"]
     assert lines[-1] == "  and 1 more"
-    assert tell_unpaired(Contrast(()), "before", "after", 80) == ""
+    assert describe_unpaired(Contrast(()), "before", "after", 80) == ""
 
 
 def test_explanations_stand_below_the_names_of_their_cases() -> None:
@@ -56,7 +56,7 @@ def test_plain_values_have_everything() -> None:
         obstacles=(CPU,),
         case_obstacles=((ADD, (TEXT,)),),
     )
-    plain = json.loads(json.dumps(plain_contrast(contrast, forced=True)))
+    plain = json.loads(json.dumps(to_json_contrast(contrast, forced=True)))
     assert plain["forced"] is True
     assert plain["obstacles"][0]["what"] == "cpu"
     assert plain["case_obstacles"][0]["obstacles"][0]["base"] == "stmt: 1"

@@ -20,9 +20,9 @@ from torchmark.report.text.history import (
     MANY,
     Words,
     draw,
+    format_command,
+    format_day,
     render_histories,
-    spell_command,
-    tell_day,
 )
 from torchmark.report.text.terminal import measure
 
@@ -157,8 +157,8 @@ def test_names_of_others_do_not_steer_the_terminal() -> None:
 
 
 def test_a_moment_that_no_calendar_has_is_a_question_mark() -> None:
-    assert tell_day(0.0) == "1970-01-01"
-    assert tell_day(1e300) == "?"
+    assert format_day(0.0) == "1970-01-01"
+    assert format_day(1e300) == "?"
 
 
 OPEN = Shift(
@@ -211,13 +211,13 @@ def test_a_command_quotes_what_has_to_be_quoted() -> None:
     case = dataclasses.replace(ADD, label=('a "b"',), suite="my suite.py")
     history = History(case, OWN, (), ())
     there = {"/a/python", "/b c/python"}
-    command = spell_command(history, OPEN, there)
+    command = format_command(history, OPEN, there)
     assert command == (
         "torchmark ab 'my suite.py' --base /a/python --head '/b c/python' -k '\"a \"\"b\"\"\" and python'"
     )
-    assert spell_command(history, dataclasses.replace(OPEN, standing=ShiftStanding.CONFIRMED), there) is None
-    assert spell_command(history, dataclasses.replace(OPEN, pythons=None), there) is None
-    assert spell_command(history, OPEN, {"/a/python"}) is None
+    assert format_command(history, dataclasses.replace(OPEN, standing=ShiftStanding.CONFIRMED), there) is None
+    assert format_command(history, dataclasses.replace(OPEN, pythons=None), there) is None
+    assert format_command(history, OPEN, {"/a/python"}) is None
 
 
 SERIES = st.lists(st.none() | st.floats(-1e6, 1e6), max_size=60)

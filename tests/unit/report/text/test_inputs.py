@@ -12,14 +12,14 @@ from torchmark.model.inputs import Condition, FuzzedInput, Relation, Rule, RuleS
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.report.text.inputs import (
     InputAdvance,
+    describe_condition,
+    describe_input,
+    describe_rule,
+    describe_search,
+    describe_tensor_input,
     name_statement,
-    word_condition,
-    word_input,
-    word_rule,
-    word_search,
-    word_tensor,
 )
-from torchmark.report.text.units import show_ratio
+from torchmark.report.text.units import format_ratio
 
 NOT_CONTIGUOUS = Condition("x is contiguous", Relation.IS, False)
 LARGE = Condition("k0", Relation.ABOVE, 1024)
@@ -58,11 +58,11 @@ def make_rule(inside: float, outside: float, *conditions: Condition) -> Rule:
     ],
 )
 def test_conditions_read_as_people_say_them(feature: str, relation: Relation, value: Value, words: str) -> None:
-    assert word_condition(Condition(feature, relation, value)) == words
+    assert describe_condition(Condition(feature, relation, value)) == words
 
 
 def test_a_rule_is_one_sentence() -> None:
-    assert word_rule(make_rule(3.2, 1, NOT_CONTIGUOUS, LARGE), "x + y", "torch.add(x, y)") == (
+    assert describe_rule(make_rule(3.2, 1, NOT_CONTIGUOUS, LARGE), "x + y", "torch.add(x, y)") == (
         '"x + y" is slower than "torch.add(x, y)" when x is not contiguous and k0 > 1024: '
         "3.2 times its time there, 1.00 times elsewhere (7 and 59 held-back inputs)."
     )
@@ -86,23 +86,25 @@ def test_a_rule_is_one_sentence() -> None:
     ],
 )
 def test_every_pair_of_sides_has_its_words(inside: float, outside: float, claim: str) -> None:
-    assert word_rule(make_rule(inside, outside), "B", "A").startswith(f'"B" is {claim} k0 > 1024: ')
+    assert describe_rule(make_rule(inside, outside), "B", "A").startswith(f'"B" is {claim} k0 > 1024: ')
 
 
 def test_a_statement_alone_is_told_by_its_time_per_element() -> None:
-    assert word_rule(make_rule(3.2e-9, 1e-9), "x.neg()") == (
+    assert describe_rule(make_rule(3.2e-9, 1e-9), "x.neg()") == (
         '"x.neg()" takes longer per element when k0 > 1024: 3.2 times as long as elsewhere (7 and 59 held-back inputs).'
     )
-    assert '"x.neg()" takes less time per element when k0 > 1024: 0.50 times' in word_rule(make_rule(1, 2), "x.neg()")
+    assert '"x.neg()" takes less time per element when k0 > 1024: 0.50 times' in describe_rule(
+        make_rule(1, 2), "x.neg()"
+    )
 
 
 def test_three_conditions_are_listed() -> None:
     rule = make_rule(2, 1, NOT_CONTIGUOUS, LARGE, Condition("dim", Relation.IS, 3))
-    assert "when x is not contiguous, k0 > 1024 and dim is 3: " in word_rule(rule, "B", "A")
+    assert "when x is not contiguous, k0 > 1024 and dim is 3: " in describe_rule(rule, "B", "A")
 
 
 def test_later_rules_are_about_the_other_inputs() -> None:
-    first, second = word_search(RuleSearch((make_rule(3, 1), make_rule(0.5, 1)), 134, 66), "B", "A")
+    first, second = describe_search(RuleSearch((make_rule(3, 1), make_rule(0.5, 1)), 134, 66), "B", "A")
     assert first.startswith('"B" is slower')
     assert second.startswith('Of the other inputs: "B" is faster')
 
@@ -120,20 +122,20 @@ def test_later_rules_are_about_the_other_inputs() -> None:
     ],
 )
 def test_without_a_rule_one_line_says_why(search: RuleSearch, line: str) -> None:
-    assert word_search(search, "B", "A") == [line]
+    assert describe_search(search, "B", "A") == [line]
 
 
 ONE = FuzzedInput(7, {}, {"x": {"size": (3,), "numel": 3}}, "")
 
 
 def test_what_is_as_usual_is_not_told() -> None:
-    assert word_tensor("x", {"size": (3, 4), "steps": (1, 1), "order": (0, 1)}) == "x 3x4"
-    assert word_tensor("x", {"size": (), "steps": (), "order": ()}) == "x scalar"
+    assert describe_tensor_input("x", {"size": (3, 4), "steps": (1, 1), "order": (0, 1)}) == "x 3x4"
+    assert describe_tensor_input("x", {"size": (), "steps": (), "order": ()}) == "x scalar"
 
 
 def test_a_sparse_tensor_tells_its_density_and_form() -> None:
     fuzzer = UnaryOpSparseFuzzer(0, preset="small")
-    texts = [word_input(outline(fuzzer, k)) for k in range(8)]
+    texts = [describe_input(outline(fuzzer, k)) for k in range(8)]
     assert all("sparse in" in text and "density" in text for text in texts)
     assert {"uncoalesced" in text for text in texts} == {True, False}
 
@@ -143,7 +145,7 @@ def test_letters_go_on_behind_the_last() -> None:
 
 
 def test_ratios_keep_three_figures_at_any_size() -> None:
-    assert [show_ratio(r) for r in (1.0, 0.5, 99.96, 250.4, 0.05)] == ["1.00", "0.50", "100.0", "250", "0.05"]
+    assert [format_ratio(r) for r in (1.0, 0.5, 99.96, 250.4, 0.05)] == ["1.00", "0.50", "100.0", "250", "0.05"]
 
 
 def test_the_rest_is_estimated_from_what_is_done() -> None:

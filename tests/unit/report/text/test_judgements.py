@@ -19,7 +19,7 @@ from torchmark.report.text.judgements import (
     describe_judgement,
     order_judgements,
     render_judgements,
-    tell_side_failures,
+    render_side_failures,
 )
 
 UNMATCHED = Unmatched("libraries", ("libtorch_cpu.so",))
@@ -241,7 +241,7 @@ def test_the_closing_sentence_names_the_extremes() -> None:
 
 def test_nothing_to_show_is_said() -> None:
     assert render_judgements([], 80) == "Nothing was compared."
-    assert tell_side_failures([]) == ""
+    assert render_side_failures([]) == ""
 
 
 def test_each_reason_is_told_once_a_side_with_the_cases_it_hit() -> None:
@@ -250,7 +250,7 @@ def test_each_reason_is_told_once_a_side_with_the_cases_it_hit() -> None:
         make_judgement("b", failures=fail(Side.BASE) + fail(Side.HEAD, failure=CRASHED)),
         make_judgement("c", time=make_time(0.1)),
     ]
-    assert tell_side_failures(judgements, 100).split("\n") == [
+    assert render_side_failures(judgements, 100).split("\n") == [
         "Failed on base, 2 cases: It fails when it is run once. AttributeError: module 'torch' has no",
         "  attribute 'f'",
         "  a; b",
@@ -262,7 +262,7 @@ def test_each_reason_is_told_once_a_side_with_the_cases_it_hit() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(random_judgements, max_size=6), st.integers(40, 200), st.booleans())
 def test_no_line_is_wider_than_the_terminal(judgements: list[CaseJudgement], width: int, all_cases: bool) -> None:
-    texts = [render_judgements(judgements, width, all_cases=all_cases), tell_side_failures(judgements, width)]
+    texts = [render_judgements(judgements, width, all_cases=all_cases), render_side_failures(judgements, width)]
     texts += [describe_judgement(judgement, width) for judgement in judgements]
     for line in "\n".join(texts).split("\n"):
         assert cell_len(line) <= width

@@ -8,11 +8,11 @@ import json
 import pytest
 from rich.console import Console
 
-from torchmark.analysis.verdict.sequential import sum_up
+from torchmark.analysis.verdict.sequential import summarise_trials
 from torchmark.model.environment import Finding, FindingStatus, Machine
 from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
-from torchmark.report.text.machine import plain_findings, plain_selftest, print_findings, render_selftest
+from torchmark.report.text.machine import print_findings, render_selftest, to_json_findings, to_json_selftest
 
 FINDINGS = (
     Finding("cores", FindingStatus.PROBLEM, "1 of 8 usable", "Allow a second one."),
@@ -33,7 +33,7 @@ def test_findings_fit_into_eighty_columns_and_keep_their_brackets() -> None:
 
 
 def test_plain_findings_survive_json() -> None:
-    data = plain_findings(Machine("Linux", "CPython"), FINDINGS)
+    data = to_json_findings(Machine("Linux", "CPython"), FINDINGS)
     assert json.loads(json.dumps(data)) == data
     assert data["findings"][0]["status"] == "problem"
     assert data["machine"]["valgrind"] is None
@@ -48,7 +48,7 @@ TRIALS = [
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_false_alarms_power_and_the_floor_are_told_within_the_width(width: int) -> None:
-    text = render_selftest(sum_up(TRIALS), "torch.add(x, y)", 1e-6, width)
+    text = render_selftest(summarise_trials(TRIALS), "torch.add(x, y)", 1e-6, width)
     assert max(map(len, text.splitlines())) <= width
     words = " ".join(text.split())
     assert "0 false alarms in 5 trials" in words
@@ -61,11 +61,11 @@ def test_false_alarms_power_and_the_floor_are_told_within_the_width(width: int) 
 
 
 def test_where_nothing_is_found_that_is_said() -> None:
-    assert "None of these slowdowns" in render_selftest(sum_up(TRIALS[:8]), "f()", 1e-6, 80)
+    assert "None of these slowdowns" in render_selftest(summarise_trials(TRIALS[:8]), "f()", 1e-6, 80)
 
 
 def test_programs_get_the_same_numbers() -> None:
-    plain = json.loads(json.dumps(plain_selftest(sum_up(TRIALS), 1e-6), allow_nan=False))
+    plain = json.loads(json.dumps(to_json_selftest(summarise_trials(TRIALS), 1e-6), allow_nan=False))
     assert (plain["trials"], plain["false_alarms"], plain["same"]) == (5, 0, 5)
     assert [power["found"] for power in plain["powers"]] == [0, 4]
     assert plain["smallest_seen_s"] == 5e-8

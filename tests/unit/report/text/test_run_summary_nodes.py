@@ -11,7 +11,7 @@ from tests.made_contrasts import COUNTED
 from tests.sample_runs import ADD, COUNT, only, tally
 from torchmark.model.plan import Node, NodeKind
 from torchmark.model.run import Run
-from torchmark.report.text.run_summary import describe_run, tell_nodes, word_kinds, word_nodes
+from torchmark.report.text.run_summary import describe_kinds, describe_nodes, describe_run, render_nodes
 
 MANY = [Node(f"n-{i:03}", "EPYC") for i in range(1, 101)]
 
@@ -30,18 +30,18 @@ MANY = [Node(f"n-{i:03}", "EPYC") for i in range(1, 101)]
     ],
 )
 def test_nodes_are_named_as_far_as_a_person_reads(nodes: list[Node], text: str) -> None:
-    assert word_nodes(nodes, timed=True) == text
-    assert word_nodes(nodes, timed=False) == text.removesuffix("; times of each are kept apart")
+    assert describe_nodes(nodes, timed=True) == text
+    assert describe_nodes(nodes, timed=False) == text.removesuffix("; times of each are kept apart")
 
 
 def test_every_trait_has_words() -> None:
     values = {"torch": "2.13.0", "torch_commit": "c0ffee" * 7, "valgrind": "valgrind-3.19.0", "hash_seed": "1"}
     known = NodeKind((*values.items(), ("torch_build", "2"), ("capability", "AVX2"), ("cpu", "EPYC")), (Node("a"),))
     unknown = NodeKind(tuple((what, None) for what in (*values, "capability", "cpu")), (Node("b"),))
-    text = word_kinds([known, unknown])
+    text = describe_kinds([known, unknown])
     assert "torch 2.13.0, torch at c0ffeec0ff, Valgrind 3.19.0, hash seed 1, build 2 of torch, AVX2, EPYC (a)" in text
     assert text.count("unknown") == 6
-    assert word_kinds([known]) == ""
+    assert describe_kinds([known]) == ""
 
 
 def counted_on(*places: tuple[Node | None, dict[str, Any]]) -> Run:
@@ -57,7 +57,7 @@ def counted_on(*places: tuple[Node | None, dict[str, Any]]) -> Run:
 
 def test_a_heading_names_nodes_and_the_kinds_that_counts_come_from() -> None:
     run = counted_on((Node("a", "EPYC"), {}), (Node("b", "EPYC"), {"valgrind": "valgrind-3.22.0"}))
-    assert list(tell_nodes(run)) == [
+    assert list(render_nodes(run)) == [
         "2 nodes: a, b; EPYC",
         "Counts come from 2 kinds of nodes: Valgrind 3.19.0 (a); Valgrind 3.22.0 (b); they are kept apart",
     ]
@@ -68,7 +68,7 @@ def test_a_heading_names_nodes_and_the_kinds_that_counts_come_from() -> None:
 
 def test_a_heading_of_one_machine_says_nothing_of_nodes() -> None:
     run = counted_on((None, {}), (None, {"valgrind": "valgrind-3.22.0"}))
-    assert list(tell_nodes(run)) == []
+    assert list(render_nodes(run)) == []
     assert "begun on" not in describe_run(run, 200)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.stored_runs import BEGAN, INFO
 from torchmark.model.run import RunEntry
-from torchmark.report.text.run_summary import render_runs, tell_state
+from torchmark.report.text.run_summary import describe_state, render_runs
 from torchmark.report.text.terminal import measure
 
 STOPPED = RunEntry(
@@ -52,7 +52,7 @@ def as_shard(entry: RunEntry, text: str) -> RunEntry:
     ],
 )
 def test_states(entry: RunEntry, state: str) -> None:
-    assert tell_state(entry) == state
+    assert describe_state(entry) == state
 
 
 def test_so_much_of_an_id_is_shown_as_tells_it_from_the_others() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.report.text.terminal import escape_json, printable, printable_lines, show_lines
+from torchmark.report.text.terminal import escape_json, format_lines, printable, printable_lines
 
 EVIL = [
     "\x1b]0;PWN\x07",
@@ -80,7 +80,7 @@ def test_other_sequences_are_not_styles(sequence: str) -> None:
 
 
 def test_nothing_that_steers_is_left_in_lines_of_pages() -> None:
-    assert show_lines("a\x1b[31m\r\n\u202eb\x00\ud800") == "a [31m\n b  "
+    assert format_lines("a\x1b[31m\r\n\u202eb\x00\ud800") == "a [31m\n b  "
 
 
 @given(st.lists(TEXTS))

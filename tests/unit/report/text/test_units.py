@@ -13,22 +13,22 @@ from torchmark.report.text.units import (
     explain_level,
     find_bound,
     find_seconds,
+    format_allocation_delta,
+    format_change,
+    format_change_cell,
+    format_delta,
+    format_interval,
+    format_interval_cell,
+    format_level,
+    format_magnitude_cell,
+    format_seconds,
+    format_seconds_change,
+    format_share,
     format_time,
     select_unit,
-    show_allocation_delta,
-    show_change,
-    show_delta,
-    show_interval,
-    show_magnitude,
-    show_seconds,
     to_share,
     trim_sigfig,
     unit_to_english,
-    word_change,
-    word_interval,
-    word_level,
-    word_seconds,
-    word_share,
 )
 
 
@@ -46,8 +46,8 @@ from torchmark.report.text.units import (
     ],
 )
 def test_a_change_has_a_sign_unless_it_is_nothing(share: float, text: str) -> None:
-    assert show_change(share) == text
-    assert word_change(share) == text.replace("%", " %")
+    assert format_change_cell(share) == text
+    assert format_change(share) == text.replace("%", " %")
 
 
 def test_the_bound_is_the_farther_end_of_the_interval() -> None:
@@ -57,8 +57,13 @@ def test_the_bound_is_the_farther_end_of_the_interval() -> None:
 
 def test_seconds_are_a_share_of_those_of_base() -> None:
     assert find_seconds(make_time(0.02, base_s=1e-6)) == pytest.approx(2e-8)
-    assert [show_seconds(seconds) for seconds in (2e-8, -2e-8, 0.0, -math.inf)] == ["+20 ns", "-20 ns", "0 ns", "-∞"]
-    assert [word_seconds(seconds) for seconds in (9.96e-7, 1.26e-4, 3e-10, 72.0)] == [
+    assert [format_seconds_change(seconds) for seconds in (2e-8, -2e-8, 0.0, -math.inf)] == [
+        "+20 ns",
+        "-20 ns",
+        "0 ns",
+        "-∞",
+    ]
+    assert [format_seconds(seconds) for seconds in (9.96e-7, 1.26e-4, 3e-10, 72.0)] == [
         "1 us",
         "130 us",
         "0.3 ns",
@@ -67,8 +72,8 @@ def test_seconds_are_a_share_of_those_of_base() -> None:
 
 
 def test_counts_are_whole_unless_they_are_few() -> None:
-    assert [show_delta(number) for number in (12.4, -9.4, 0.04, math.inf)] == ["+12", "-9.4", "0", "+∞"]
-    assert [show_allocation_delta(number) for number in (-1.0, 0.5, 0.0)] == ["-1", "+0.50", "0"]
+    assert [format_delta(number) for number in (12.4, -9.4, 0.04, math.inf)] == ["+12", "-9.4", "0", "+∞"]
+    assert [format_allocation_delta(number) for number in (-1.0, 0.5, 0.0)] == ["-1", "+0.50", "0"]
 
 
 @given(st.floats(-50, 50))
@@ -78,7 +83,7 @@ def test_a_log_ratio_and_its_share_are_the_same_ratio(log_ratio: float) -> None:
 
 @given(st.floats())
 def test_no_number_is_too_large_for_a_column(number: float) -> None:
-    for show in (show_magnitude, show_change, word_share, word_change):
+    for show in (format_magnitude_cell, format_change_cell, format_share, format_change):
         assert len(show(number)) <= 9
 
 
@@ -95,13 +100,13 @@ def test_a_row_and_a_sentence_give_the_same_ends(
     low: float, change: float, high: float, column: str, sentence: str
 ) -> None:
     time = dataclasses.replace(make_time(0.0), low=math.log1p(low), log_ratio=math.log1p(change), high=math.log1p(high))
-    assert (show_interval(time), word_interval(time)) == (column, sentence)
+    assert (format_interval_cell(time), format_interval(time)) == (column, sentence)
 
 
 def test_no_interval_is_shown_as_none() -> None:
     time = dataclasses.replace(make_time(0.02), low=-math.inf, high=math.inf, confidence=0.0)
-    assert (show_interval(time), explain_level(time)) == ("", "")
-    assert word_interval(time) == "no interval: too few samples"
+    assert (format_interval_cell(time), explain_level(time)) == ("", "")
+    assert format_interval(time) == "no interval: too few samples"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +119,7 @@ def test_no_interval_is_shown_as_none() -> None:
 )
 def test_a_level_is_round_and_says_why_it_is_not_95_per_cent(confidence: float, level: str, reason: str) -> None:
     time = dataclasses.replace(make_time(0.02), confidence=confidence, layouts=0)
-    assert (word_level(time.confidence), explain_level(time)) == (level, reason)
+    assert (format_level(time.confidence), explain_level(time)) == (level, reason)
 
 
 @pytest.mark.parametrize(
