@@ -27,7 +27,6 @@ import pytest
 
 from tests.fake_backend import FakeBackend
 from tests.made_contrasts import count_functions, run_of
-from tests.made_dossiers import make_hostile, make_many, make_small, make_uncompared, make_uncounted
 from tests.made_flames import BASE as BASE_STACKS
 from tests.made_flames import HEAD as HEAD_STACKS
 from tests.made_flames import compared_flame, hostile_flame, plain_flame
@@ -35,6 +34,7 @@ from tests.made_histories import ADD as DAILY
 from tests.made_histories import make_days
 from tests.made_judgements import DOUBTS, LACKING, fail, make_count, make_judgement, make_time, make_visits
 from tests.made_overrides import make_override_rows, make_override_run, make_tally
+from tests.made_reports import make_hostile, make_many, make_small, make_uncompared, make_uncounted
 from tests.made_shards import run_shards
 from tests.made_summaries import make_case
 from tests.mock_engine import MULTI_LINE, MockTimer, measure_implementations

@@ -12,7 +12,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from tests.browser import Browser
-from tests.made_dossiers import make_hostile, make_many, make_small, make_uncompared, make_uncounted
+from tests.made_reports import make_hostile, make_many, make_small, make_uncompared, make_uncounted
 from torchmark.model.report_data import ReportData
 from torchmark.report.html.report_page import render_report
 

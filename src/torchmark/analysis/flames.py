@@ -437,7 +437,7 @@ def break_down(tallies: Sequence[Tally | None], standardise: Callable[[str], str
 
 
 def find_only(tallies: Sequence[Tally | None]) -> Side | None:
-    """The only side that has costs by function, HEAD of a single party; None where both sides have them."""
+    """The only side that has costs by function, HEAD where there is only one; None where both sides have them."""
     has_costs = [tally is not None and tally.profile is not None for tally in tallies]
     if len(has_costs) == 2 and all(has_costs):
         return None

@@ -25,14 +25,14 @@ from torchmark.model.gate import (
     LedgerStanding,
     Limit,
     Policy,
+    Quantity,
     Regression,
     StaleEntry,
-    Witness,
 )
 from torchmark.model.judgement import CaseJudgement, Side, Verdict
 
 _LIMIT = re.compile(
-    r"(?P<witness>\w+):(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<percent>\s*%)?(?:@(?P<pattern>.+))?", re.ASCII
+    r"(?P<quantity>\w+):(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<percent>\s*%)?(?:@(?P<pattern>.+))?", re.ASCII
 )
 # Nobody lets through more, and a number with hundreds of digits is none.
 MOST = 1e15
@@ -40,27 +40,27 @@ _EXAMPLES = "Say for instance Ir:0.3%, Ir:50 or time:2%@training/*."
 
 
 def parse_limit(text: str) -> Limit:
-    """A witness, how much more of it is let through, and for which cases if not for all.
+    """A quantity, how much more of it is let through, and for which cases if not for all.
 
     >>> parse_limit("time:2%@training/*")
-    Limit(witness=<Witness.TIME: 'time'>, share=0.02, amount=0.0, pattern='training/*')
+    Limit(quantity=<Quantity.TIME: 'time'>, share=0.02, amount=0.0, pattern='training/*')
     >>> parse_limit("Ir:50").amount
     50.0
     """
     match = _LIMIT.fullmatch(text.strip())
-    witnesses = {one.value.casefold(): one for one in Witness}
-    if match is None or match["witness"].casefold() not in witnesses or float(match["number"]) > MOST:
-        names = ", ".join(one.value for one in Witness)
+    quantities = {one.value.casefold(): one for one in Quantity}
+    if match is None or match["quantity"].casefold() not in quantities or float(match["number"]) > MOST:
+        names = ", ".join(one.value for one in Quantity)
         raise UsageError(
             f"{text!r:.80} is no limit: it has one of {names} before a colon, and how much more. {_EXAMPLES}"
         )
-    witness, number = witnesses[match["witness"].casefold()], float(match["number"])
+    quantity, number = quantities[match["quantity"].casefold()], float(match["number"])
     if match["percent"]:
-        return Limit(witness, share=number / 100, pattern=match["pattern"])
-    if witness is Witness.TIME:
+        return Limit(quantity, share=number / 100, pattern=match["pattern"])
+    if quantity is Quantity.TIME:
         # Seconds of one machine say nothing on another.
         raise UsageError(f"{text!r:.80} is no limit: of time a share is let through. {_EXAMPLES}")
-    return Limit(witness, amount=number, pattern=match["pattern"])
+    return Limit(quantity, amount=number, pattern=match["pattern"])
 
 
 def parse_fail_on(text: str) -> frozenset[FailOn]:
@@ -79,9 +79,9 @@ def parse_fail_on(text: str) -> frozenset[FailOn]:
     return frozenset(known[name] for name in names)
 
 
-def find_limit(limits: Sequence[Limit], witness: Witness, case: Case) -> Limit | None:
+def find_limit(limits: Sequence[Limit], quantity: Quantity, case: Case) -> Limit | None:
     """The limit that holds for a case: of those that fit, the last one with a pattern, or else the last one."""
-    fitting = [limit for limit in limits if limit.witness is witness and _fits(limit.pattern, case)]
+    fitting = [limit for limit in limits if limit.quantity is quantity and _fits(limit.pattern, case)]
     special = [limit for limit in fitting if limit.pattern is not None]
     return next(reversed(special or fitting), None)
 
@@ -159,12 +159,12 @@ def _find_idle_limits(
 ) -> Iterator[Limit]:
     counted = any(one.count is not None for one in judgements)
     known = {
-        Witness.TIME: any(one.time is not None for one in judgements),
-        Witness.ALLOCATIONS: counted,
-        Witness.INSTRUCTIONS: counted or any(isinstance(one, LedgerStanding) for one in ledger.values()),
+        Quantity.TIME: any(one.time is not None for one in judgements),
+        Quantity.ALLOCATIONS: counted,
+        Quantity.INSTRUCTIONS: counted or any(isinstance(one, LedgerStanding) for one in ledger.values()),
     }
     if FailOn.SLOWER in policy.fail_on:
-        yield from (limit for limit in policy.limits if not known[limit.witness])
+        yield from (limit for limit in policy.limits if not known[limit.quantity])
 
 
 def _is_accepted(judgement: CaseJudgement, standing: LedgerStanding | None) -> bool:
@@ -190,13 +190,13 @@ def _check_slower(
     found = [
         regression
         for regression in (
-            _check_instructions(judgement, standing, find_limit(limits, Witness.INSTRUCTIONS, judgement.case)),
-            _check_time(judgement, standing, find_limit(limits, Witness.TIME, judgement.case)),
-            _check_allocations(judgement, find_limit(limits, Witness.ALLOCATIONS, judgement.case)),
+            _check_instructions(judgement, standing, find_limit(limits, Quantity.INSTRUCTIONS, judgement.case)),
+            _check_time(judgement, standing, find_limit(limits, Quantity.TIME, judgement.case)),
+            _check_allocations(judgement, find_limit(limits, Quantity.ALLOCATIONS, judgement.case)),
         )
         if regression is not None
     ]
-    bounded = standing is not None or any(find_limit(limits, witness, judgement.case) for witness in Witness)
+    bounded = standing is not None or any(find_limit(limits, quantity, judgement.case) for quantity in Quantity)
     if judgement.verdict is Verdict.SLOWER and not found and not bounded:
         return [Regression(judgement.case, FailOn.SLOWER, functions=_grown(judgement))]
     return found
@@ -208,13 +208,13 @@ def _check_instructions(
     """More than the limit allows; without a limit, whatever the verdict rests on alone."""
     case, count = judgement.case, judgement.count
     if standing is not None:
-        limit = limit or Limit(Witness.INSTRUCTIONS)
+        limit = limit or Limit(Quantity.INSTRUCTIONS)
         if limit.admits(standing.accepted, standing.head):
             return None
         return Regression(
             case=case,
             reason=FailOn.SLOWER,
-            witness=Witness.INSTRUCTIONS,
+            quantity=Quantity.INSTRUCTIONS,
             base=standing.accepted,
             head=standing.head,
             limit=limit,
@@ -232,7 +232,7 @@ def _check_instructions(
     return Regression(
         case=case,
         reason=FailOn.SLOWER,
-        witness=Witness.INSTRUCTIONS,
+        quantity=Quantity.INSTRUCTIONS,
         base=count.base.value,
         head=count.head.value,
         limit=limit,
@@ -259,7 +259,7 @@ def _check_time(judgement: CaseJudgement, standing: LedgerStanding | None, limit
     return Regression(
         case=judgement.case,
         reason=FailOn.SLOWER,
-        witness=Witness.TIME,
+        quantity=Quantity.TIME,
         base=time.base_s,
         head=time.base_s * ratio,
         limit=limit,
@@ -274,7 +274,7 @@ def _check_allocations(judgement: CaseJudgement, limit: Limit | None) -> Regress
     return Regression(
         case=judgement.case,
         reason=FailOn.SLOWER,
-        witness=Witness.ALLOCATIONS,
+        quantity=Quantity.ALLOCATIONS,
         base=count.base_allocations,
         head=count.head_allocations,
         limit=limit,

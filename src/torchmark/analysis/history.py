@@ -428,11 +428,11 @@ def _shift_others(history: History, shift: Shift, by_id: Mapping[str, Mapping[Su
             continue
         before, after = ([run[subject] for run in side if subject in run] for side in sides)
         times = [[one.log_time for one in side if one.log_time is not None] for side in (before, after)]
-        if all(times) and _is_witness(before, after, other_software=_has_other_software(shift)):
+        if all(times) and _shows_machine(before, after, other_software=_has_other_software(shift)):
             yield quantile(sorted(times[1]), 0.5) - quantile(sorted(times[0]), 0.5)
 
 
-def _is_witness(before: Sequence[Reading], after: Sequence[Reading], *, other_software: bool) -> bool:
+def _shows_machine(before: Sequence[Reading], after: Sequence[Reading], *, other_software: bool) -> bool:
     """Whether a case is the same program on both sides, so that only what is around it can have moved its time.
 
     Without counts that is not known where torch, Python or the code became another.

@@ -254,9 +254,9 @@ class ComparedOverrides:
         comparison, found, traced = self.report.comparison, self.report.found, self.traced
         command = self.question.command
         again = Command("All of it again:", command)
-        dossier = make_live_report_data(comparison, found, traced.stacks, title=TITLE, commands=(again,))
-        section = _make_section(comparison, found, dossier)
-        dossier = dataclasses.replace(dossier, sections=() if section is None else (section,))
+        report = make_live_report_data(comparison, found, traced.stacks, title=TITLE, commands=(again,))
+        section = _make_section(comparison, found, report)
+        report = dataclasses.replace(report, sections=() if section is None else (section,))
         names = {case: name for case, name in name_files(self.question.cases).items() if case in traced.stacks}
         sides = {"base": comparison.base, "branch": comparison.head}
         environments = {name: found.evidence.find_environment(target) for name, target in sides.items()}
@@ -265,7 +265,7 @@ class ComparedOverrides:
         missing = self.pictures.missing
         files: dict[str, str | bytes] = {
             "README.md": write_guide(found.judgements, names, grown, environments, command, traced.failed, missing),
-            "report.html": render_report(dossier),
+            "report.html": render_report(report),
             "tables.md": write_tables(found.judgements),
             "results.json": json.dumps(self.report.to_dict(), indent=1, sort_keys=True) + "\n",
         }
@@ -307,11 +307,11 @@ def draw_graphs(
     }
 
 
-def _make_section(comparison: Comparison, found: ComparisonResult, dossier: ReportData) -> Section | None:
+def _make_section(comparison: Comparison, found: ComparisonResult, report: ReportData) -> Section | None:
     """What overriding costs on both sides."""
     sides = []
     for number, target in enumerate((comparison.base, comparison.head)):
-        summaries = [one for entry in dossier.entries if (one := entry.exhibits[number]) is not None]
+        summaries = [one for entry in report.entries if (one := entry.summaries[number]) is not None]
         counted = found.evidence.counted.items()
         tallies = {order.case: one for order, one in counted if order.target == target and isinstance(one, Tally)}
         sides.append(find_overheads(summaries, tallies, standardise))

@@ -217,7 +217,7 @@ def make_report_entries(parts: Sequence[RunTarget], contrast: Contrast = NOTHING
 
 def _add_obstacles(entry: ReportEntry, obstacles: tuple[Incomparable, ...]) -> ReportEntry:
     """The same with what keeps its sides from being compared, if it has both."""
-    return dataclasses.replace(entry, obstacles=obstacles) if None not in entry.exhibits else entry
+    return dataclasses.replace(entry, obstacles=obstacles) if None not in entry.summaries else entry
 
 
 def _summarise_case(part: RunTarget) -> dict[CaseId, CaseSummary]:
@@ -228,12 +228,12 @@ def _summarise_case(part: RunTarget) -> dict[CaseId, CaseSummary]:
 def _make_stored_entry(
     key: CaseId, found: Sequence[Mapping[CaseId, CaseSummary]], judged: Mapping[CaseId, CaseJudgement]
 ) -> ReportEntry:
-    exhibits = tuple(part.get(key) for part in found)
-    case = next(one.case for one in exhibits[::-1] if one is not None)
+    summaries = tuple(part.get(key) for part in found)
+    case = next(one.case for one in summaries[::-1] if one is not None)
     judgement = judged.get(key)
     # What functions cost is in the breakdown, shortened; all of them, of all cases, would fill the memory.
     kept = None if judgement is None else dataclasses.replace(judgement, explanation=None)
-    return ReportEntry(case, exhibits, kept)
+    return ReportEntry(case, summaries, kept)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,7 +265,7 @@ def load_report_data(
     ]
     return ReportData(
         title=wanted.title if wanted.title is not None else " against ".join(reversed(names)),
-        parties=tuple(
+        sides=tuple(
             make_report_side(part, name, side.title) for part, name, side in zip(parts, names, sides, strict=True)
         ),
         entries=tuple(_add_functions(store, sides, names, entries, flames=wanted.flames)),
@@ -313,7 +313,7 @@ def _add_functions(
     store: Store, sides: Sequence[StoredSide], names: Sequence[str], entries: Sequence[ReportEntry], *, flames: bool
 ) -> list[ReportEntry]:
     """Where instructions go, of what was counted."""
-    counted = [identify(one.case) for one in entries if any(side is not None and side.count for side in one.exhibits)]
+    counted = [identify(one.case) for one in entries if any(side is not None and side.count for side in one.summaries)]
     most = share_out_frames(len(counted)) if flames else 0
     found: dict[CaseId, ReportEntry] = {identify(entry.case): entry for entry in entries}
     for batch in split(counted):
@@ -356,7 +356,7 @@ def make_live_report_data(
     labels = Labels(entry.head for entry in comparison.entries)
     return pages.ReportData(
         title=title,
-        parties=tuple(_make_live_side(comparison, found.evidence, side) for side in Side),
+        sides=tuple(_make_live_side(comparison, found.evidence, side) for side in Side),
         entries=tuple(
             _make_live_entry(comparison, found, entry, judgement, traced, most, labels)
             for entry, judgement in zip(comparison.entries, found.judgements, strict=True)
@@ -398,7 +398,7 @@ def _make_live_entry(
     drawn = () if judgement.time is None else (_draw(judgement),)
     return pages.ReportEntry(
         case=entry.head,
-        exhibits=tuple(
+        summaries=tuple(
             _summarise_counts(comparison, entry, judgement, side, tally, failure)
             for side, tally, failure in zip(Side, tallies, counted, strict=True)
         ),

@@ -28,7 +28,7 @@ from torchmark.report.text.inputs import (
     list_statements,
     name_sides,
     name_statement,
-    render_contest,
+    render_comparison_on_inputs,
 )
 from torchmark.report.text.terminal import count, one_line, wrap
 
@@ -61,7 +61,7 @@ class FuzzResults:
         """What it was measured in."""
         return next((result.environment for result in self.results if result.environment is not None), None)
 
-    def contests(self) -> list[tuple[InputComparison, RuleSearch]]:
+    def comparisons(self) -> list[tuple[InputComparison, RuleSearch]]:
         """Each statement against the first, and what explains it."""
         measured = [
             (result.input, [Times(m.number_per_run, tuple(m.raw_times)) for m in result.measurements])
@@ -71,14 +71,14 @@ class FuzzResults:
         if not measured:
             return []
         found = []
-        for contest in compare_on_inputs(self.stmts, measured):
+        for comparison in compare_on_inputs(self.stmts, measured):
             # In the order of inputs again, which is also that in which features come up.
-            entries = sorted(contest.entries, key=lambda entry: entry.input.index)
+            entries = sorted(comparison.entries, key=lambda entry: entry.input.index)
             features = gather_features([entry.input for entry in entries])
             effects = [entry.ratio.log_ratio for entry in entries]
             noise = [entry.noise for entry in entries]
-            neutral = None if contest.base is None else 0.0
-            found.append((contest, look_for_rules(features, effects, noise, neutral)))
+            neutral = None if comparison.base is None else 0.0
+            found.append((comparison, look_for_rules(features, effects, noise, neutral)))
         return found
 
 
@@ -102,12 +102,12 @@ def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bo
     """Write and show what there is; if nothing was tried, files stay as they are."""
     if not study.results:
         return
-    contests = study.contests()
+    comparisons = study.comparisons()
     if json_file is not None:
-        write_json(to_json_fuzz(study, contests), json_file)
+        write_json(to_json_fuzz(study, comparisons), json_file)
     if not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-        for line in render(study, contests, width, top, chosen=with_code):
+        for line in render(study, comparisons, width, top, chosen=with_code):
             echo(line)
         if with_code:
             for result in study.results:
@@ -118,7 +118,7 @@ def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bo
 
 def render(
     study: FuzzResults,
-    contests: Sequence[tuple[InputComparison, RuleSearch]],
+    comparisons: Sequence[tuple[InputComparison, RuleSearch]],
     width: int,
     top: int,
     *,
@@ -128,18 +128,18 @@ def render(
 
     Of inputs that were `chosen` one by one nobody expects a rule.
     """
-    if not any(contest.entries for contest, _ in contests):
-        return ["No input has elements to compare the time with: give two statements."] if contests else []
+    if not any(comparison.entries for comparison, _ in comparisons):
+        return ["No input has elements to compare the time with: give two statements."] if comparisons else []
     lines = [*list_statements(study.stmts, width), *wrap(_introduce(study), width), ""]
-    for position, (contest, search) in enumerate(contests, start=0 if len(study.stmts) == 1 else 1):
+    for position, (comparison, search) in enumerate(comparisons, start=0 if len(study.stmts) == 1 else 1):
         letters = (name_statement(0), name_statement(position))
-        lines += render_contest(contest, letters, width, top)
-        base, stmt = name_sides(contest, letters)
+        lines += render_comparison_on_inputs(comparison, letters, width, top)
+        base, stmt = name_sides(comparison, letters)
         words = [] if chosen and search.too_few else describe_search(search, stmt, base)
         lines += [*(text for line in words for text in wrap(line, width)), ""]
     if chosen:
         return lines[:-1]
-    worst = contests[0][0].entries[-1].input.index
+    worst = comparisons[0][0].entries[-1].input.index
     return [*lines, "See how an input is made, and measure it again:", f"  {_format_again(study, worst)}"]
 
 
@@ -160,7 +160,7 @@ def _format_again(study: FuzzResults, index: int) -> str:
     return " ".join(["torchmark fuzz", *stmts, *options, f"--only {index}"])
 
 
-def to_json_fuzz(study: FuzzResults, contests: Sequence[tuple[InputComparison, RuleSearch]]) -> dict[str, Any]:
+def to_json_fuzz(study: FuzzResults, comparisons: Sequence[tuple[InputComparison, RuleSearch]]) -> dict[str, Any]:
     """Raw times by input, ratios, and rules."""
     return {
         "schema": SCHEMA,
@@ -170,7 +170,7 @@ def to_json_fuzz(study: FuzzResults, contests: Sequence[tuple[InputComparison, R
         "asked_for": study.total,
         "environment": None if study.environment is None else dataclasses.asdict(study.environment),
         "inputs": [_to_json_result(result) for result in study.results],
-        "contests": [_to_json_contest(*pair) for pair in contests],
+        "contests": [_to_json_comparison(*pair) for pair in comparisons],
     }
 
 
@@ -189,12 +189,12 @@ def _to_json_result(result: FuzzedResult) -> dict[str, Any]:
     }
 
 
-def _to_json_contest(contest: InputComparison, search: RuleSearch) -> dict[str, Any]:
-    faster, slower = contest.count_notable()
+def _to_json_comparison(comparison: InputComparison, search: RuleSearch) -> dict[str, Any]:
+    faster, slower = comparison.count_notable()
     return {
-        "stmt": contest.stmt,
-        "base": contest.base,
-        "median_ratio": contest.quantile(0.5),
+        "stmt": comparison.stmt,
+        "base": comparison.base,
+        "median_ratio": comparison.quantile(0.5),
         "faster": faster,
         "slower": slower,
         "ratios": [
@@ -204,7 +204,7 @@ def _to_json_contest(contest: InputComparison, search: RuleSearch) -> dict[str, 
                 "low": None if entry.ratio.low is None else math.exp(entry.ratio.low),
                 "high": None if entry.ratio.high is None else math.exp(entry.ratio.high),
             }
-            for entry in contest.entries
+            for entry in comparison.entries
         ],
         "searched": search.searched,
         "held_back": search.held_back,

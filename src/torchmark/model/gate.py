@@ -9,7 +9,7 @@ from torchmark.model.case import Case
 from torchmark.model.judgement import Verdict
 
 
-class Witness(enum.Enum):
+class Quantity(enum.Enum):
     """What a limit is for, by the name it has on the command line."""
 
     INSTRUCTIONS = "Ir"
@@ -37,11 +37,12 @@ ROUNDING = 1e-14
 class Limit:
     """How much more is let through: a share of what there was, or else so many; of cases that fit the pattern, or all.
 
-    >>> Limit(Witness.INSTRUCTIONS, share=0.003).admits(1000, 1003), Limit(Witness.INSTRUCTIONS, amount=0).admits(5, 6)
+    >>> limits = Limit(Quantity.INSTRUCTIONS, share=0.003), Limit(Quantity.INSTRUCTIONS, amount=0)
+    >>> limits[0].admits(1000, 1003), limits[1].admits(5, 6)
     (True, False)
     """
 
-    witness: Witness
+    quantity: Quantity
     share: float | None = None
     amount: float = 0.0
     pattern: str | None = None
@@ -73,11 +74,11 @@ class Growth:
 
 @dataclasses.dataclass(frozen=True)
 class Regression:
-    """Why a case stops. `base` and `head` are what the witness says, seconds or a number; None where there is none."""
+    """Why a case stops. `base` and `head` are what the quantity says, seconds or a number; None where there is none."""
 
     case: Case
     reason: FailOn
-    witness: Witness | None = None
+    quantity: Quantity | None = None
     base: float | None = None
     head: float | None = None
     limit: Limit | None = None

@@ -30,7 +30,7 @@ class Verdict(enum.Enum):
 
 
 class Cause(enum.Enum):
-    """How the witnesses agree: instructions and allocations on one side, time on the other."""
+    """How the kinds of evidence agree: instructions and allocations on one side, time on the other."""
 
     UNCHANGED = "unchanged"
     """The same instructions, the same time: the strongest statement there is."""

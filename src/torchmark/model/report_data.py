@@ -44,7 +44,7 @@ class Breakdown:
     stages: tuple[StageChange, ...]
     """All of them, in the order in which a call passes through them."""
     only: Side | None = None
-    """The only side that was counted, HEAD for a single party; None where both were. The other side has no numbers."""
+    """The only side that was counted; None where both were. The other side has no numbers."""
 
     def list_costs(self, change: FunctionChange | StageChange) -> tuple[float | None, float | None]:
         """The instructions of base and of head; None for a side that was not counted."""
@@ -72,10 +72,10 @@ class ReportEntry:
     """All that is known of a case."""
 
     case: Case
-    exhibits: tuple[CaseSummary | None, ...]
-    """What each party has of it, in the order of the parties; None where a party does not have the case."""
+    summaries: tuple[CaseSummary | None, ...]
+    """What each side has of it, in the order of the sides; None where a side does not have the case."""
     judgement: CaseJudgement | None = None
-    """None for a single party, and for what is not comparable."""
+    """None for a single side, and for what is not comparable."""
     breakdown: Breakdown | None = None
     flames: tuple[Flame, ...] = ()
     """Pruned: what is here is on the page."""
@@ -103,7 +103,7 @@ class ReportData:
     """A report before it is written."""
 
     title: str
-    parties: tuple[ReportSide, ...]
+    sides: tuple[ReportSide, ...]
     entries: tuple[ReportEntry, ...]
     created: float
     """When the report was made, in seconds since 1970."""
@@ -112,7 +112,7 @@ class ReportData:
     method: tuple[str, ...] = ()
     """How it was measured, in a sentence or two."""
     remarks: tuple[str, ...] = ()
-    """What has to be known before anything else, such as that the parties are not comparable."""
+    """What has to be known before anything else, such as that the sides are not comparable."""
     sections: tuple[Section, ...] = ()
     commands: tuple[Command, ...] = ()
     """How to get this page, or the results, again."""

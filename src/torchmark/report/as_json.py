@@ -304,7 +304,7 @@ def _to_json_regression(regression: Regression) -> dict[str, Any]:
     return {
         **to_json_identity(regression.case),
         "reason": regression.reason.value,
-        "witness": None if regression.witness is None else regression.witness.value,
+        "witness": None if regression.quantity is None else regression.quantity.value,
         "base": regression.base,
         "head": regression.head,
         "limit": None if regression.limit is None else format_limit(regression.limit),

@@ -70,8 +70,8 @@ class _FailedVariant(enum.Enum):
 class VariantChecker:
     """What the variants of each group are held to: the first of it that runs, with the smallest number of threads."""
 
-    def __init__(self, bench: CheckWorkers) -> None:
-        self._bench = bench
+    def __init__(self, workers: CheckWorkers) -> None:
+        self._workers = workers
         self._firsts: dict[object, Prepared] = {}
 
     def compare(self, prepared: Mapping[Case, Prepared | Failure]) -> Iterator[tuple[Case, Failure]]:
@@ -97,9 +97,9 @@ class VariantChecker:
             if first is None:
                 first = outcome
                 continue
-            verdict = _excuse(_compare_pair(first, outcome, self._bench), first, outcome)
+            verdict = _excuse(_compare_pair(first, outcome, self._workers), first, outcome)
             if verdict is _FailedVariant.FIRST:
-                # It cannot serve as a witness. Its own failure shows when it is measured.
+                # Nothing can be compared with it. Its own failure shows when it is measured.
                 first = outcome
             elif isinstance(verdict, Failure):
                 yield labels, verdict
@@ -124,16 +124,16 @@ def _group(prepared: Mapping[Case, Prepared | Failure]) -> dict[object, list[Cas
     return groups
 
 
-def _compare_pair(first: Prepared, second: Prepared, bench: CheckWorkers) -> Failure | _FailedVariant | None:
+def _compare_pair(first: Prepared, second: Prepared, workers: CheckWorkers) -> Failure | _FailedVariant | None:
     """What is wrong with the second one, or that the first does not even run."""
     assert first.check is not None
     assert second.check is not None
     case = second.case
     is_compiled = case.parts is not None
-    job = CheckJob(first.check, second.check, bench.place(case), case.args.num_threads, uses_compiler=is_compiled)
-    reply = _run(job, bench.compiler if is_compiled else lambda: bench.worker, bench.timeout_s)
+    job = CheckJob(first.check, second.check, workers.place(case), case.args.num_threads, uses_compiler=is_compiled)
+    reply = _run(job, workers.compiler if is_compiled else lambda: workers.worker, workers.timeout_s)
     if isinstance(reply, Failure):
-        alone = _run(dataclasses.replace(job, second=first.check), lambda: bench.worker, bench.timeout_s)
+        alone = _run(dataclasses.replace(job, second=first.check), lambda: workers.worker, workers.timeout_s)
         # One that does not come to an end with itself does so with nobody; unless it is the machine that fails.
         is_guilty = isinstance(alone, Failure) and alone.kind is not FailureKind.MISSING
         return _FailedVariant.FIRST if is_guilty else _explain_difference(first.case, reply.message, reply)
@@ -252,7 +252,7 @@ class Lab:
         """What counts cases of `torch.compile`."""
         return self._keep(CompileCounter(self._specify(counting=True), self._environ))
 
-    def bench(self, timeout_s: float) -> CheckWorkers:
+    def check_workers(self, timeout_s: float) -> CheckWorkers:
         """Where cases are run before they are measured."""
         return CheckWorkers(self.timer, lambda: self.compile_timer.worker, self.place, timeout_s)
 

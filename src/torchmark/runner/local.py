@@ -40,7 +40,7 @@ class Site:
         self.lab = lab
         self.target: Target = lab.target
         self.stop = threading.Event()
-        preparation = Preparation(lab.bench(sampling.timeout_s), models, environ, self.stop)
+        preparation = Preparation(lab.check_workers(sampling.timeout_s), models, environ, self.stop)
         self.stages = deque(preparation.stages(cases))
         self.is_preparing = False
         self.ready: dict[Case, Prepared] = {}
@@ -459,7 +459,7 @@ class LocalBackend:
         for target in plan.targets:
             own = [order for order in orders if order.target == target]
             if own:
-                cases = list_cases_with_witnesses(plan, own)
+                cases = list_cases_with_variants(plan, own)
                 sites.append(Site(self._labs[target], plan.sampling, own, cases, self._models, self._environ))
         execution = Execution(sites, orders, plan.sampling, self._cores, stop, gives_way=self._for_program)
         try:
@@ -475,16 +475,16 @@ class LocalBackend:
         self._models.close()
 
 
-def list_cases_with_witnesses(plan: Plan, orders: Sequence[Order]) -> list[Case]:
+def list_cases_with_variants(plan: Plan, orders: Sequence[Order]) -> list[Case]:
     """The cases of these orders, and those that others of their group are held to, in the order of the plan."""
     wanted = {order.case for order in orders}
     groups = {(case.suite, case.label, case.autolabels.autograd) for case in wanted if case.check is not None}
     needed: list[Case] = []
     for case in plan.cases:
         group = (case.suite, case.label, case.autolabels.autograd)
-        is_witness = group in groups and case.check is not None
-        if is_witness:
+        is_variant = group in groups and case.check is not None
+        if is_variant:
             groups.discard(group)
-        if case in wanted or is_witness:
+        if case in wanted or is_variant:
             needed.append(case)
     return needed

@@ -279,17 +279,17 @@ class Preparation:
 
     def __init__(
         self,
-        bench: CheckWorkers,
+        workers: CheckWorkers,
         models: Models,
         environ: Mapping[str, str],
         stop: threading.Event | None = None,
         build: Build | None = None,
     ) -> None:
         """`build` has C++ compiled; by default that happens here."""
-        self._bench = bench
+        self._workers = workers
         self._models = models
         self._build = build or (lambda snippets, sdk, jobs: build_snippets(snippets, sdk, environ, stop, jobs))
-        self._witnesses = VariantChecker(bench)
+        self._checker = VariantChecker(workers)
         self._located: dict[Case, Case | Failure] = {}
         self._paths: dict[Artefact, str | Failure] = {}
         self._assembled: Made = {}
@@ -313,7 +313,7 @@ class Preparation:
 
     def _script(self, cases: Sequence[Case]) -> Made:
         wanted = [case.artefact for case in cases if case.artefact is not None]
-        self._paths.update(self._models.make(wanted, self._bench.worker))
+        self._paths.update(self._models.make(wanted, self._workers.worker))
         self._located.update((case, _locate(case, self._paths)) for case in cases)
         return {}
 
@@ -321,7 +321,7 @@ class Preparation:
         located = {case: self._located.get(case, case) for case in cases}
         good = [case for case in located.values() if isinstance(case, Case)]
         snippets = [snippet for case in good for snippet in list_snippets(case)]
-        built = retry_if_killed(lambda: self._build(snippets, self._bench.worker.sdk, jobs))
+        built = retry_if_killed(lambda: self._build(snippets, self._workers.worker.sdk, jobs))
         if isinstance(built, Failure):
             built = dict.fromkeys(snippets, built)
         for case, found in located.items():
@@ -339,15 +339,15 @@ class Preparation:
             if isinstance(assembled, Prepared) and isinstance(path, str):
                 assembled = dataclasses.replace(assembled, model=path)
             prepared[case] = assembled
-        return {**prepared, **dict(self._witnesses.compare(prepared))}
+        return {**prepared, **dict(self._checker.compare(prepared))}
 
 
 def prepare(
-    cases: Sequence[Case], bench: CheckWorkers, models: Models, environ: Mapping[str, str], build: Build | None = None
+    cases: Sequence[Case], workers: CheckWorkers, models: Models, environ: Mapping[str, str], build: Build | None = None
 ) -> Made:
     """All of it at once."""
     ready: Made = {}
-    for stage in Preparation(bench, models, environ, build=build).stages(cases):
+    for stage in Preparation(workers, models, environ, build=build).stages(cases):
         ready.update(stage.run(count_jobs()))
     return {case: ready[case] for case in cases}
 
@@ -406,7 +406,7 @@ def make_parts(
     bare = {case: dataclasses.replace(case, check=None) for case in cases}
     hard = [one for one in bare.values() if one.artefact is not None or one.args.language == Language.CPP]
     try:
-        ready = prepare(hard, lab.bench(timeout_s), models, environ, build) if hard else {}
+        ready = prepare(hard, lab.check_workers(timeout_s), models, environ, build) if hard else {}
     except SetupError as error:
         ready = dict.fromkeys(hard, Failure(FailureKind.MISSING, str(error)))
     return {case: _make_part(case, ready.get(one, Prepared(one)), lab) for case, one in bare.items()}

@@ -39,7 +39,7 @@ class Copy:
         return {name: values for name, values in self.info.options if name not in _APART}
 
     @property
-    def wish(self) -> tuple[object, ...]:
+    def request(self) -> tuple[object, ...]:
         """All that shards of a run have in common."""
         return self.info.name, self.plan, self.info.seed, tuple(sorted(self.options.items()))
 
@@ -96,12 +96,12 @@ def bring_together(copies: Sequence[Copy]) -> tuple[RunGroup, ...]:
     by_id: dict[str, list[Copy]] = {}
     for copy in copies:
         by_id.setdefault(copy.info.id, []).append(copy)
-    by_wish: dict[object, list[Copy]] = {}
+    by_request: dict[object, list[Copy]] = {}
     for run_id, same in by_id.items():
         is_whole = not any(copy.parts for copy in same)
-        by_wish.setdefault(run_id if is_whole else same[0].wish, []).extend(same)
+        by_request.setdefault(run_id if is_whole else same[0].request, []).extend(same)
     by_id = {}
-    for found in by_wish.values():
+    for found in by_request.values():
         # What these shards are put together to may be there already.
         by_id.setdefault(RunGroup(tuple(found)).id, []).extend(found)
     groups = tuple(RunGroup(tuple(sorted(found, key=_rank))) for found in by_id.values())

@@ -34,9 +34,9 @@ from torchmark.model.gate import (
     LedgerStanding,
     Limit,
     Policy,
+    Quantity,
     Regression,
     StaleEntry,
-    Witness,
 )
 from torchmark.model.judgement import CaseJudgement, Side, SideFailure, Verdict
 from torchmark.report.text.gate import format_limit
@@ -137,9 +137,9 @@ def hold(
     return hold_gate([one], [], ledger, Policy(fail_on, tuple(map(parse_limit, limits))))
 
 
-def witnesses(result: GateResult) -> list[Witness | None]:
+def quantities(result: GateResult) -> list[Quantity | None]:
     assert result.exit_code == (REGRESSED if result.regressions else 0)
-    return [one.witness for one in result.regressions]
+    return [one.quantity for one in result.regressions]
 
 
 def test_nothing_stops_that_nobody_asked_to_stop() -> None:
@@ -148,11 +148,11 @@ def test_nothing_stops_that_nobody_asked_to_stop() -> None:
 
 @pytest.mark.parametrize("verdict", [Verdict.SAME, Verdict.FASTER, Verdict.UNDECIDED, Verdict.FAILED])
 def test_without_limits_only_the_verdict_slower_stops(verdict: Verdict) -> None:
-    assert witnesses(hold(judgement(verdict, count=evidence(1000, 1020)))) == []
-    assert witnesses(hold(judgement(Verdict.SLOWER, count=evidence(1000, 1020)))) == [Witness.INSTRUCTIONS]
-    assert witnesses(hold(judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, 0.1)))) == [Witness.TIME]
+    assert quantities(hold(judgement(verdict, count=evidence(1000, 1020)))) == []
+    assert quantities(hold(judgement(Verdict.SLOWER, count=evidence(1000, 1020)))) == [Quantity.INSTRUCTIONS]
+    assert quantities(hold(judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, 0.1)))) == [Quantity.TIME]
     # Whatever else it may rest on.
-    assert witnesses(hold(judgement(Verdict.SLOWER, count=evidence(1000, 1000, head_allocations=9)))) == [None]
+    assert quantities(hold(judgement(Verdict.SLOWER, count=evidence(1000, 1000, head_allocations=9)))) == [None]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_without_limits_only_the_verdict_slower_stops(verdict: Verdict) -> None:
 def test_a_limit_on_instructions_decides_whatever_the_verdict(limit: str, head: float, stops: bool) -> None:
     for verdict in (Verdict.SAME, Verdict.UNDECIDED):
         found = hold(judgement(verdict, count=evidence(1000, head)), limit)
-        assert witnesses(found) == ([Witness.INSTRUCTIONS] if stops else [])
+        assert quantities(found) == ([Quantity.INSTRUCTIONS] if stops else [])
     if limit.endswith(("0", "9", "%")):
         found = hold(judgement(Verdict.SLOWER, count=evidence(1000, head)), limit)
         assert bool(found.regressions) == stops
@@ -180,28 +180,28 @@ def test_a_limit_on_instructions_decides_whatever_the_verdict(limit: str, head: 
 
 def test_a_limit_on_time_lets_less_through_than_the_verdict() -> None:
     slower = judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, math.log(1.03)))
-    assert witnesses(hold(slower, "time:2%")) == [Witness.TIME]
-    assert witnesses(hold(slower, "time:4%")) == []
-    assert witnesses(hold(slower, "time:4%@nn/*")) == [Witness.TIME]
+    assert quantities(hold(slower, "time:2%")) == [Quantity.TIME]
+    assert quantities(hold(slower, "time:4%")) == []
+    assert quantities(hold(slower, "time:4%@nn/*")) == [Quantity.TIME]
     undecided = judgement(Verdict.UNDECIDED, time=clock(Verdict.UNDECIDED, math.log(1.5)))
-    assert witnesses(hold(undecided, "time:2%")) == []
+    assert quantities(hold(undecided, "time:2%")) == []
     # The clock alone calls it slower, but it is laid to the layout of memory.
     layout = judgement(Verdict.UNDECIDED, time=clock(Verdict.SLOWER, math.log(1.5)), count=evidence(10, 10))
-    assert witnesses(hold(layout, "time:2%")) == []
+    assert quantities(hold(layout, "time:2%")) == []
 
 
 def test_instructions_within_their_limit_do_not_excuse_the_clock() -> None:
     slower = judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, 0.1), count=evidence(1000, 1100))
-    assert witnesses(hold(slower, "Ir:20%")) == [Witness.TIME]
-    assert witnesses(hold(slower, "Ir:20%", "time:20%")) == []
-    assert witnesses(hold(slower, "Ir:0", "time:0%")) == [Witness.INSTRUCTIONS, Witness.TIME]
+    assert quantities(hold(slower, "Ir:20%")) == [Quantity.TIME]
+    assert quantities(hold(slower, "Ir:20%", "time:20%")) == []
+    assert quantities(hold(slower, "Ir:0", "time:0%")) == [Quantity.INSTRUCTIONS, Quantity.TIME]
 
 
 def test_a_limit_on_allocations_stops_one_more() -> None:
     one = judgement(Verdict.SAME, count=evidence(1000, 1000, head_allocations=3))
-    assert witnesses(hold(one)) == []
-    assert witnesses(hold(one, "allocations:0")) == [Witness.ALLOCATIONS]
-    assert witnesses(hold(one, "allocations:1")) == []
+    assert quantities(hold(one)) == []
+    assert quantities(hold(one, "allocations:0")) == [Quantity.ALLOCATIONS]
+    assert quantities(hold(one, "allocations:1")) == []
 
 
 def test_functions_that_grew_are_named_the_largest_first() -> None:
@@ -241,9 +241,9 @@ def test_an_accepted_count_takes_the_place_of_base() -> None:
 def test_accepting_instructions_accepts_their_time_and_no_other() -> None:
     standing = LedgerStanding(ADD, 1100, 1100)
     confirmed = judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, 0.1), count=evidence(1000, 1100))
-    assert witnesses(hold(confirmed, standing=standing)) == []
+    assert quantities(hold(confirmed, standing=standing)) == []
     elsewhere = judgement(Verdict.SLOWER, time=clock(Verdict.SLOWER, 0.1), count=evidence(1100, 1100))
-    assert witnesses(hold(elsewhere, standing=standing)) == [Witness.TIME]
+    assert quantities(hold(elsewhere, standing=standing)) == [Quantity.TIME]
 
 
 def test_fewer_than_accepted_ask_to_be_accepted_and_never_stop() -> None:
@@ -256,7 +256,7 @@ def test_a_stale_entry_is_told_and_base_is_what_counts() -> None:
     stale = StaleEntry(ADD, (("torch", "2.12", "2.13"),))
     found = hold(judgement(Verdict.SAME, count=evidence(1000, 1050)), "Ir:0", standing=stale)
     assert found.stale == (stale,)
-    assert witnesses(found) == [Witness.INSTRUCTIONS]
+    assert quantities(found) == [Quantity.INSTRUCTIONS]
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e9), st.sampled_from(["Ir:0", "Ir:1%", "Ir:7"]))
@@ -267,7 +267,7 @@ def test_improvements_never_stop(base: float, head: float, limit: str) -> None:
         assert hold(faster, limit, "time:0%", "allocations:0", standing=standing).exit_code == 0
 
 
-IR = Witness.INSTRUCTIONS
+IR = Quantity.INSTRUCTIONS
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ IR = Witness.INSTRUCTIONS
         ("ir:0", Limit(IR)),
         ("Ir:50", Limit(IR, amount=50)),
         (" Ir:.5 %@nn/* ", Limit(IR, share=0.005, pattern="nn/*")),
-        ("time:2%@training/*", Limit(Witness.TIME, share=0.02, pattern="training/*")),
-        ("allocations:1@a@b", Limit(Witness.ALLOCATIONS, amount=1, pattern="a@b")),
+        ("time:2%@training/*", Limit(Quantity.TIME, share=0.02, pattern="training/*")),
+        ("allocations:1@a@b", Limit(Quantity.ALLOCATIONS, amount=1, pattern="a@b")),
     ],
 )
 def test_a_limit_has_a_witness_a_size_and_cases(text: str, limit: Limit) -> None:
@@ -310,10 +310,10 @@ def test_nonsense_is_refused_with_an_example(text: str) -> None:
         parse_limit(f"Ir:{'9' * 400}")
 
 
-@given(st.sampled_from(Witness), st.integers(0, 10**6), st.booleans(), st.none() | st.just("nn/*"))
-def test_a_limit_is_read_back_as_it_is_spelt(witness: Witness, size: int, percent: bool, pattern: str | None) -> None:
-    share = percent or witness is Witness.TIME
-    limit = Limit(witness, share=size / 1000 / 100, pattern=pattern) if share else Limit(witness, None, size, pattern)
+@given(st.sampled_from(Quantity), st.integers(0, 10**6), st.booleans(), st.none() | st.just("nn/*"))
+def test_a_limit_is_read_back_as_it_is_spelt(quantity: Quantity, size: int, percent: bool, pattern: str | None) -> None:
+    share = percent or quantity is Quantity.TIME
+    limit = Limit(quantity, share=size / 1000 / 100, pattern=pattern) if share else Limit(quantity, None, size, pattern)
     found = parse_limit(format_limit(limit))
     assert dataclasses.replace(found, share=None) == dataclasses.replace(limit, share=None)
     assert found.share == (pytest.approx(limit.share) if share else None)
@@ -324,7 +324,7 @@ def test_a_pattern_goes_before_none_and_the_last_one_wins() -> None:
     assert find_limit(limits, IR, ADD) == limits[1]
     assert find_limit(limits[2:], IR, ADD) == limits[2]
     assert find_limit(limits[3:], IR, ADD) is None
-    assert find_limit(limits, Witness.ALLOCATIONS, ADD) is None
+    assert find_limit(limits, Quantity.ALLOCATIONS, ADD) is None
 
 
 def test_what_stops_is_told_by_commas() -> None:

@@ -46,14 +46,14 @@ def part(run: Run) -> RunTarget:
 def test_a_single_run_has_an_entry_for_each_case_in_its_order() -> None:
     entries = make_report_entries([part(sample_run())])
     assert [entry.case for entry in entries] == list(CASES)
-    assert all(len(entry.exhibits) == 1 and entry.judgement is None for entry in entries)
+    assert all(len(entry.summaries) == 1 and entry.judgement is None for entry in entries)
 
 
 def test_a_case_that_only_one_side_has_is_there_with_nothing_on_the_other() -> None:
     base, head = counted_run("a", count_functions(1, 2)), counted_run("b", count_functions(1, 2), FAILING)
     entries = make_report_entries([part(base), part(head)])
     assert [entry.case for entry in entries] == [FAILING, ADD]
-    assert [[one is not None for one in entry.exhibits] for entry in entries] == [[False, True], [True, False]]
+    assert [[one is not None for one in entry.summaries] for entry in entries] == [[False, True], [True, False]]
 
 
 def test_judgements_are_with_their_cases_and_without_all_functions() -> None:
@@ -75,14 +75,14 @@ def test_obstacles_are_with_the_cases_that_both_sides_have() -> None:
     assert entry.obstacles == (common, own)
 
 
-def test_a_party_tells_each_environment_once() -> None:
+def test_a_side_tells_each_environment_once() -> None:
     run = run_of({(ADD, COUNT, 0): count_functions(1, 2), (ADD, COUNT, 1): count_functions(1, 2)}, "a")
-    party = make_report_side(part(run), "a", "the first")
-    assert (party.name, party.title, party.host) == ("a", "the first", run.info.host)
-    assert len(party.environments) == 1
+    side = make_report_side(part(run), "a", "the first")
+    assert (side.name, side.title, side.host) == ("a", "the first", run.info.host)
+    assert len(side.environments) == 1
 
 
-def test_a_party_tells_its_nodes_and_which_kinds_counts_are_kept_apart_by() -> None:
+def test_a_side_tells_its_nodes_and_which_kinds_counts_are_kept_apart_by() -> None:
     run = run_of({(ADD, COUNT, 0): count_functions(1, 2), (ADD, COUNT, 1): count_functions(1, 2)}, "a")
     assert (make_report_side(part(run), "a").nodes, make_report_side(part(run), "a").count_kinds) == ((), ())
     first, second = run.outcomes
@@ -92,9 +92,9 @@ def test_a_party_tells_its_nodes_and_which_kinds_counts_are_kept_apart_by() -> N
         dataclasses.replace(first, node=Node("a")),
         dataclasses.replace(second, environment=newer, node=Node("b")),
     )
-    party = make_report_side(part(dataclasses.replace(run, outcomes=outcomes)), "a")
-    assert party.nodes == (Node("a"), Node("b"))
-    assert [kind.traits for kind in party.count_kinds] == [
+    side = make_report_side(part(dataclasses.replace(run, outcomes=outcomes)), "a")
+    assert side.nodes == (Node("a"), Node("b"))
+    assert [kind.traits for kind in side.count_kinds] == [
         (("valgrind", "valgrind-3.19.0"),),
         (("valgrind", "valgrind-3.22.0"),),
     ]
@@ -119,8 +119,8 @@ def make_found() -> ComparisonResult:
 
 
 def test_both_sides_have_what_was_counted_and_the_times_of_their_visits() -> None:
-    dossier = make_live_report_data(COMPARISON, make_found(), {}, title="x")
-    base, head = dossier.entries[0].exhibits
+    report = make_live_report_data(COMPARISON, make_found(), {}, title="x")
+    base, head = report.entries[0].summaries
     assert base is not None
     assert head is not None
     assert base.count is not None
@@ -128,11 +128,11 @@ def test_both_sides_have_what_was_counted_and_the_times_of_their_visits() -> Non
     assert head.count.instructions > base.count.instructions
     assert base.wall is not None
     assert base.wall.samples_s == (1e-6, 1e-6, 1e-6)
-    assert [party.name for party in dossier.parties] == ["base", "head"]
+    assert [side.name for side in report.sides] == ["base", "head"]
 
 
 def test_what_failed_on_one_side_is_told_of_that_side() -> None:
-    base, head = make_live_report_data(COMPARISON, make_found(), {}, title="x").entries[1].exhibits
+    base, head = make_live_report_data(COMPARISON, make_found(), {}, title="x").entries[1].summaries
     assert base is not None
     assert head is not None
     assert base.failures == ((Metric.COUNT, FAILED),)

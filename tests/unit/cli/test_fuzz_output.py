@@ -42,7 +42,7 @@ def make_study(count: int, *, slow: int = 0) -> FuzzResults:
 
 
 def show(study: FuzzResults, width: int = 80, top: int = 2) -> str:
-    return "\n".join(render(study, study.contests(), width, top))
+    return "\n".join(render(study, study.comparisons(), width, top))
 
 
 def test_the_extremes_are_shown_with_their_inputs_and_what_lies_between() -> None:
@@ -114,7 +114,7 @@ def test_what_fails_everywhere_is_given_up() -> None:
     study = FuzzResults(("f(x)",), 100, ABOUT)
     follow(study, results(), quiet=True)
     assert len(taken) == HOPELESS
-    assert render(study, study.contests(), 80, 5) == []
+    assert render(study, study.comparisons(), 80, 5) == []
 
 
 def test_what_fails_only_at_first_or_in_several_ways_is_not_given_up() -> None:
@@ -128,7 +128,7 @@ def test_what_fails_only_at_first_or_in_several_ways_is_not_given_up() -> None:
 def test_json_has_raw_times_ratios_and_rules() -> None:
     study = make_study(90, slow=3)
     study.results.append(FuzzedResult(make_input(90), failure=BROKEN))
-    plain = json.loads(json.dumps(to_json_fuzz(study, study.contests())))
+    plain = json.loads(json.dumps(to_json_fuzz(study, study.comparisons())))
     assert (plain["schema"], plain["schema_version"]) == ("torchmark.fuzz", 1)
     assert plain["inputs"][0]["measurements"][1]["raw_times"] == [pytest.approx(1e-5)] * 8
     assert plain["inputs"][0]["code"] == "x = 0"

@@ -180,11 +180,11 @@ def check_page(pair: Pair) -> int:
     """The page of `torchmark report`: what is read, what its script gets, and what drawings are labelled with."""
     target = pair.runs[0].plan.targets[0]
     sides = [StoredSide(run.info, target, alone=True) for run in pair.runs]
-    dossier = load_report_data(FakeStore(*pair.runs), sides, ReportOptions(), lambda case: case.label == ADD.label)  # type: ignore[arg-type]
-    if not dossier.entries:
+    report = load_report_data(FakeStore(*pair.runs), sides, ReportOptions(), lambda case: case.label == ADD.label)  # type: ignore[arg-type]
+    if not report.entries:
         assert pair.kinds == (None, None)
         return 0
-    text = render_report(dossier)
+    text = render_report(report)
     found = _check_first_screen(text, pair) + _check_row(text, pair)
     (data,) = re.findall(r'id="torchmark-page">(.*?)</script>', text, re.DOTALL)
     page = json.loads(data)
@@ -203,7 +203,7 @@ def check_page(pair: Pair) -> int:
         found += pair.allowed.check(texts[one], "page, doubt")
     for caption, drawing in details.get("drawings", []):
         found += pair.allowed.check(_read_labels(texts[drawing]), f"page, drawing {texts[caption]}")
-    return found + _check_flames(text, page, dossier.entries[0].flames, pair)
+    return found + _check_flames(text, page, report.entries[0].flames, pair)
 
 
 def _strip_tags(text: str) -> str:

@@ -33,7 +33,7 @@ from torchmark.runner import local
 from torchmark.runner.backend import StopRequest
 from torchmark.runner.folders import MachineLock
 from torchmark.runner.lab import Prepared
-from torchmark.runner.local import Execution, Site, list_cases_with_witnesses
+from torchmark.runner.local import Execution, Site, list_cases_with_variants
 from torchmark.runner.prepare import Made, Stage
 
 HERE = Environment("python", "3.11", "2.13")
@@ -103,7 +103,7 @@ class PretendedLab:
         self.counters += 1
         return PretendedWorker(self)
 
-    def bench(self, timeout_s: float) -> None:
+    def check_workers(self, timeout_s: float) -> None:
         return None
 
     def time(self, prepared: Prepared, sampling: Sampling, cores: Sequence[int]) -> tuple[Any, Environment]:
@@ -150,7 +150,7 @@ class PretendedPreparation:
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchmark.runner.local.Preparation", lambda bench, *_: bench)
-    monkeypatch.setattr(PretendedLab, "bench", lambda self, _: PretendedPreparation(self))
+    monkeypatch.setattr(PretendedLab, "check_workers", lambda self, _: PretendedPreparation(self))
 
 
 def execute(
@@ -377,4 +377,4 @@ def test_what_is_resumed_is_held_to_the_first_of_its_group_again() -> None:
     other = case("other")
     plan = Plan((first, second, other, third))
     orders = [Order(third, Target(), Metric.WALL), Order(other, Target(), Metric.WALL)]
-    assert list_cases_with_witnesses(plan, orders) == [first, other, third]
+    assert list_cases_with_variants(plan, orders) == [first, other, third]

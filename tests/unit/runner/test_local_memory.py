@@ -42,7 +42,7 @@ class PretendedLab:
     def make_counter(self) -> PretendedLab:
         return self
 
-    def bench(self, timeout_s: float) -> None: ...
+    def check_workers(self, timeout_s: float) -> None: ...
 
     def time(self, *_: object) -> tuple[Any, Environment]:
         result = Result(FailureKind.RAISED, "no")

@@ -83,7 +83,7 @@ def judge(
     explanation: Explanation | None = None,
     decisive: float = LARGE_RATIO,
 ) -> CaseJudgement:
-    """What is said of a case. A witness that is not there for both sides is None; without any the case failed.
+    """What is said of a case. A kind of evidence that is not there for both sides is None; without any the case failed.
 
     `decisive` is the share of instructions from which on they decide alone; below the usual one, by those functions
     whose cost does not depend on addresses.

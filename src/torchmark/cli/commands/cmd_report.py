@@ -60,19 +60,19 @@ def command(
         wanted = ReportOptions(
             title=title, flames=not no_flames, force=force, store=format_store(store_path), options=tuple(options)
         )
-        dossier = load_report_data(store, sides, wanted, selection.admits)
-        if not dossier.entries:
+        report = load_report_data(store, sides, wanted, selection.admits)
+        if not report.entries:
             found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
             return NOTHING_SELECTED
-    for remark in dossier.remarks:
+    for remark in report.remarks:
         echo(f"torchmark: {remark}", err=True)
-    text = render_report(dossier)
+    text = render_report(report)
     write_text(text, output)
     if output != STANDARD_OUTPUT:
-        echo(f"{make_headline(dossier)}.")
+        echo(f"{make_headline(report)}.")
         size = format_size(len(text.encode(errors="replace")))
-        echo(f"Written: {output} ({size}, {count(len(dossier.entries), 'case')})")
+        echo(f"Written: {output} ({size}, {count(len(report.entries), 'case')})")
     return 0
 
 

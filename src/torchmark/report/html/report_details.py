@@ -38,7 +38,7 @@ NOTHING = "–"
 
 def list_numbers(entry: ReportEntry) -> list[tuple[str, list[str]]]:
     """What there is, in the order in which people ask; rows that nobody has are left out."""
-    rows = [(name, [NOTHING if one is None else _ask(one, field) for one in entry.exhibits]) for name, field in _ROWS]
+    rows = [(name, [NOTHING if one is None else _ask(one, field) for one in entry.summaries]) for name, field in _ROWS]
     return [(name, texts) for name, texts in rows if any(text != NOTHING for text in texts)]
 
 
@@ -92,7 +92,7 @@ _ROWS: tuple[tuple[str, Callable[[CaseSummary], str]], ...] = (
 )
 
 
-def pack_details(entry: ReportEntry, dossier: ReportData, doubts: list[str], texts: Texts) -> dict[str, Any]:
+def pack_details(entry: ReportEntry, report: ReportData, doubts: list[str], texts: Texts) -> dict[str, Any]:
     """What a row opens to; what there is nothing to say of is left out."""
     number = texts.number
     found: dict[str, Any] = {
@@ -102,7 +102,7 @@ def pack_details(entry: ReportEntry, dossier: ReportData, doubts: list[str], tex
         "labels": [[number(name), number(text)] for name, text in _list_labels(entry.case)],
         "code": [[number(name), number(text)] for name, text in _list_code(entry)],
         "commands": [[number(printable(one.about)), number(format_lines(one.text))] for one in entry.commands],
-        "failures": [[number(title), number(text)] for title, text in _list_failures(entry, dossier)],
+        "failures": [[number(title), number(text)] for title, text in _list_failures(entry, report)],
         "drawings": [[number(printable(one.caption)), number(one.svg)] for one in _list_drawings(entry)],
         "samples": _pack_all_samples(entry),
         "extremes": _list_extremes(entry),
@@ -139,8 +139,8 @@ def _list_extremes(entry: ReportEntry) -> list[tuple[str, str, float] | None]:
 
 
 def _list_samples(entry: ReportEntry) -> list[tuple[float, ...]]:
-    """Seconds of a run for each party; of times in turns, a value for each visit of a layout."""
-    samples = [() if one is None or one.wall is None else one.wall.samples_s for one in entry.exhibits]
+    """Seconds of a run for each side; of times in turns, a value for each visit of a layout."""
+    samples = [() if one is None or one.wall is None else one.wall.samples_s for one in entry.summaries]
     time = None if entry.judgement is None else entry.judgement.time
     if any(samples) or time is None:
         return samples
@@ -208,7 +208,7 @@ def _find_base_case(entry: ReportEntry) -> Case | None:
     """What base measured, where that is something else."""
     if entry.judgement is not None:
         return entry.judgement.base_case
-    base = entry.exhibits[0]
+    base = entry.summaries[0]
     differs = any(obstacle.what == "definition" for obstacle in entry.obstacles)
     return base.case if base is not None and differs else None
 
@@ -224,11 +224,11 @@ def _list_parts(case: Case, prefix: str) -> Iterator[tuple[str, str]]:
         yield f"{prefix}TorchScript model", format_lines(case.artefact.source)
 
 
-def _list_failures(entry: ReportEntry, dossier: ReportData) -> Iterator[tuple[str, str]]:
-    """A title and all that is known; those of a judgement where the parties' own results tell none."""
+def _list_failures(entry: ReportEntry, report: ReportData) -> Iterator[tuple[str, str]]:
+    """A title and all that is known; those of a judgement where the sides' own results tell none."""
     told = False
-    for party, summary in zip(dossier.parties, entry.exhibits, strict=True):
-        where = f" in {printable(party.name)}" if len(dossier.parties) > 1 else ""
+    for side, summary in zip(report.sides, entry.summaries, strict=True):
+        where = f" in {printable(side.name)}" if len(report.sides) > 1 else ""
         for metric, failure in summary.failures if summary is not None else ():
             told = True
             yield f"Failed{where}: {VERBS[metric]}", format_lines(describe_failure(failure))
@@ -247,26 +247,26 @@ BYTES_A_FLAME = 800
 SHARES = (0.002, 0.003, 0.005, 0.008, 0.012, 0.02)
 
 
-def pack_page(dossier: ReportData, table: CaseTable, doubts: Sequence[Sequence[Doubt]]) -> dict[str, Any]:
+def pack_page(report: ReportData, table: CaseTable, doubts: Sequence[Sequence[Doubt]]) -> dict[str, Any]:
     """All but the flame graphs. Lists by case are in the order of the rows."""
     texts = Texts()
-    entries = dossier.entries
+    entries = report.entries
     facets = find_facets(entries, [[kind for kind, _ in one] for one in doubts])
     details = [
-        pack_details(entry, dossier, [text for _, text in found], texts)
+        pack_details(entry, report, [text for _, text in found], texts)
         for entry, found in zip(entries, doubts, strict=True)
     ]
     stages = dict.fromkeys(
         stage.stage for entry in entries if entry.breakdown is not None for stage in entry.breakdown.stages
     )
     return {
-        "parties": [printable(party.name) for party in dossier.parties],
+        "parties": [printable(side.name) for side in report.sides],
         "columns": [[one.key, int(one.ascending)] for one in table.columns],
         "keys": [[_shorten(cell.key) for cell in row.cells] for row in table.rows],
         "facets": [list(facet) for facet in facets],
         "colours": {stage: stage_colour(stage) for stage in stages},
         "details": details,
-        "flames": _title_flames(dossier),
+        "flames": _title_flames(report),
         "texts": texts.entries,
     }
 
@@ -278,21 +278,21 @@ def _shorten(key: float | None) -> float | int | None:
     return int(short) if short == int(short) else short
 
 
-def _title_flames(dossier: ReportData) -> list[list[str]]:
+def _title_flames(report: ReportData) -> list[list[str]]:
     """For each case the titles of its flame graphs; a single one needs none, unless it is of one side of two."""
     return [
         [printable(flame.title) for flame in entry.flames]
         if len(entry.flames) > 1
-        else [_title_only(entry, flame, dossier.parties) for flame in entry.flames]
-        for entry in dossier.entries
+        else [_title_only(entry, flame, report.sides) for flame in entry.flames]
+        for entry in report.entries
     ]
 
 
-def _title_only(entry: ReportEntry, flame: Flame, parties: Sequence[ReportSide]) -> str:
-    if len(parties) == 1 or flame.root.base_value is not None:
+def _title_only(entry: ReportEntry, flame: Flame, sides: Sequence[ReportSide]) -> str:
+    if len(sides) == 1 or flame.root.base_value is not None:
         return ""
     only = None if entry.breakdown is None else entry.breakdown.only
-    return f"{printable(parties[0 if only is Side.BASE else -1].name)}, the only side that was counted"
+    return f"{printable(sides[0 if only is Side.BASE else -1].name)}, the only side that was counted"
 
 
 def pack_flames(entries: Sequence[ReportEntry]) -> str:

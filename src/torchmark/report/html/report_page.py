@@ -28,7 +28,7 @@ from torchmark.report.html.report_story import (
     list_doubts,
     list_facts,
     make_headline,
-    name_parties,
+    name_sides,
 )
 from torchmark.report.html.templates import load_asset, load_templates, script_json, write_policy
 from torchmark.report.plots.svg import stage_colour, style_sheet
@@ -41,7 +41,7 @@ from torchmark.report.text.verdict_reasons import format_verdict_change
 
 
 def describe_method(samplings: Sequence[Sampling], *, in_turns: bool = False) -> tuple[str, ...]:
-    """A sentence on times and one on counts; `samplings` are those of all parties, the last of which is told.
+    """A sentence on times and one on counts; `samplings` are those of all sides, the last of which is told.
 
     >>> describe_method([Sampling((Metric.WALL,))])
     ('Times are medians of blocks of runs, in a process of its own for each case, for 200 ms or more.',)
@@ -110,9 +110,9 @@ class FailureGroup(NamedTuple):
     more: int
 
 
-def count_statuses(dossier: ReportData) -> list[Tile]:
+def count_statuses(report: ReportData) -> list[Tile]:
     """Those that occur, in their order."""
-    found = Counter(find_status(entry) for entry in dossier.entries)
+    found = Counter(find_status(entry) for entry in report.entries)
     return [Tile(one.value, one.name.lower(), SIGNS[one], found[one]) for one in EntryStatus if found[one]]
 
 
@@ -163,10 +163,10 @@ def _draw_change(
     )
 
 
-def draw_stages(dossier: ReportData) -> list[ChangeBar]:
-    """What stages have of all changes, or of a single party what part of a typical case they are."""
-    if is_compared(dossier):
-        changed = [one for one in dossier.entries if find_status(one) in (EntryStatus.SLOWER, EntryStatus.FASTER)]
+def draw_stages(report: ReportData) -> list[ChangeBar]:
+    """What stages have of all changes, or of a single side what part of a typical case they are."""
+    if is_compared(report):
+        changed = [one for one in report.entries if find_status(one) in (EntryStatus.SLOWER, EntryStatus.FASTER)]
         deltas = add_up_changes(changed)
         span = _PercentSpan(list(deltas.values()))
         return [
@@ -174,7 +174,7 @@ def draw_stages(dossier: ReportData) -> list[ChangeBar]:
             for stage, delta in deltas.items()
         ]
     bars, left = [], 0.0
-    for stage, share in add_up_shares(dossier.entries).items():
+    for stage, share in add_up_shares(report.entries).items():
         width = round(share * 100, 2)
         bars.append(
             ChangeBar(stage, "", format_share_cell(share), "", round(left, 2), width, colour=stage_colour(stage))
@@ -183,26 +183,26 @@ def draw_stages(dossier: ReportData) -> list[ChangeBar]:
     return bars
 
 
-def list_failed(dossier: ReportData, variants: Variants) -> list[FailureGroup]:
-    """Each reason once, with the cases it hit, by party."""
+def list_failed(report: ReportData, variants: Variants) -> list[FailureGroup]:
+    """Each reason once, with the cases it hit, by side."""
     hit: dict[tuple[str, str], dict[CaseLink, None]] = {}
-    for entry in dossier.entries:
+    for entry in report.entries:
         link = CaseLink(variants.name(entry.case), identify_row(entry.case))
-        for party, failed in list_entry_failures(entry, dossier):
-            hit.setdefault((party, failed), {})[link] = None
+        for side, failed in list_entry_failures(entry, report):
+            hit.setdefault((side, failed), {})[link] = None
     return [
-        FailureGroup(party, reason, list(links)[:MOST_NAMES], max(len(links) - MOST_NAMES, 0))
-        for (party, reason), links in hit.items()
+        FailureGroup(side, reason, list(links)[:MOST_NAMES], max(len(links) - MOST_NAMES, 0))
+        for (side, reason), links in hit.items()
     ]
 
 
-def list_entry_failures(entry: ReportEntry, dossier: ReportData) -> list[tuple[str, str]]:
-    """The party and the reason on a line, for each failure of a case; those of a judgement where parties tell none."""
+def list_entry_failures(entry: ReportEntry, report: ReportData) -> list[tuple[str, str]]:
+    """The side and the reason on a line, for each failure of a case; those of a judgement where sides tell none."""
     found = []
-    for party, summary in zip(dossier.parties, entry.exhibits, strict=True):
+    for side, summary in zip(report.sides, entry.summaries, strict=True):
         failures = () if summary is None else summary.failures
         for failure in dict.fromkeys(failure for _, failure in failures):
-            found.append((printable(party.name), format_failure(failure)))
+            found.append((printable(side.name), format_failure(failure)))
     if not found and entry.judgement is not None:
         found = [(one.side.value, format_failure(one.failure)) for one in entry.judgement.failures]
     return list(dict.fromkeys(found))
@@ -216,59 +216,59 @@ MOST_REASONS = 5
 MOST_WHOLE = 2
 
 
-def render_report(dossier: ReportData) -> str:
+def render_report(report: ReportData) -> str:
     """The whole page. It loads nothing, and runs no script but its own."""
-    dossier = arrange(dossier)
-    common = find_common(dossier)
-    doubts = [list_doubts(entry, dossier.parties, common) for entry in dossier.entries]
-    table = make_table(dossier, doubts)
+    report = arrange(report)
+    common = find_common(report)
+    doubts = [list_doubts(entry, report.sides, common) for entry in report.entries]
+    table = make_table(report, doubts)
     script = "\n".join(map(load_asset, SCRIPTS))
     html: str = (
         load_templates()
         .get_template("report.html")
         .render(
-            **_describe_counts(dossier),
+            **_describe_counts(report),
             columns=table.columns,
             rows=table.rows,
             styles="\n".join([style_sheet(), *map(load_asset, STYLES)]),
             script=script,
             policy=write_policy(script),
-            page_json=script_json(pack_page(dossier, table, doubts)),
-            flames_json=pack_flames(dossier.entries),
+            page_json=script_json(pack_page(report, table, doubts)),
+            flames_json=pack_flames(report.entries),
         )
     )
     return html
 
 
-def _describe_counts(dossier: ReportData) -> dict[str, Any]:
+def _describe_counts(report: ReportData) -> dict[str, Any]:
     """What stands above the table and below it."""
-    variants = Variants(entry.case for entry in dossier.entries)
-    gate = hold_default_gate(dossier)
+    variants = Variants(entry.case for entry in report.entries)
+    gate = hold_default_gate(report)
     reasons = [] if gate is None else list_sentences(gate)
     return {
-        "title": printable(dossier.title),
-        "headline": make_headline(dossier),
-        "parties_told": name_parties(dossier),
-        "story": [_hold_together(text) for text in describe_story(dossier)],
-        "remarks": [format_lines(text) for text in dossier.remarks],
-        "compared": is_compared(dossier),
-        "tiles": count_statuses(dossier),
+        "title": printable(report.title),
+        "headline": make_headline(report),
+        "sides_told": name_sides(report),
+        "story": [_hold_together(text) for text in describe_story(report)],
+        "remarks": [format_lines(text) for text in report.remarks],
+        "compared": is_compared(report),
+        "tiles": count_statuses(report),
         "whole": MOST_WHOLE,
-        "changes": draw_changes(dossier.entries, variants),
-        "stages": draw_stages(dossier),
+        "changes": draw_changes(report.entries, variants),
+        "stages": draw_stages(report),
         "judged": gate is not None,
         "reasons": [_hold_together(text) for text in reasons[:MOST_REASONS]],
         "more_reasons": max(len(reasons) - MOST_REASONS, 0),
-        "failed": list_failed(dossier, variants),
-        "doubts": [_hold_together(text) for text in describe_doubts(dossier)],
-        "sections": [_clean_section(section) for section in dossier.sections],
-        "parties": [printable(party.name) for party in dossier.parties],
-        "facts": list_facts(dossier.parties),
-        "builds": list_builds(dossier.parties),
-        "method": [printable(text) for text in dossier.method],
-        "commands": [Command(printable(one.about), format_lines(one.text)) for one in dossier.commands],
-        "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(dossier.created)),
-        "torchmark": printable(dossier.torchmark),
+        "failed": list_failed(report, variants),
+        "doubts": [_hold_together(text) for text in describe_doubts(report)],
+        "sections": [_clean_section(section) for section in report.sections],
+        "sides": [printable(side.name) for side in report.sides],
+        "facts": list_facts(report.sides),
+        "builds": list_builds(report.sides),
+        "method": [printable(text) for text in report.method],
+        "commands": [Command(printable(one.about), format_lines(one.text)) for one in report.commands],
+        "created": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(report.created)),
+        "torchmark": printable(report.torchmark),
     }
 
 

@@ -135,11 +135,11 @@ def choose_columns(entries: Sequence[ReportEntry], *, compared: bool) -> list[Co
 
 
 def find_main_stage(entry: ReportEntry) -> StageChange | None:
-    """The stage that changed most, or of a single party the one that costs most; None where none does."""
+    """The stage that changed most, or of a single side the one that costs most; None where none does."""
     if entry.breakdown is None or not entry.breakdown.stages:
         return None
     stages = entry.breakdown.stages
-    if len(entry.exhibits) == 1:
+    if len(entry.summaries) == 1:
         return max(stages, key=lambda stage: stage.head)
     # A side that was not counted, or is of another definition, gives no difference.
     if entry.breakdown.only is not None or entry.judgement is None:
@@ -171,15 +171,15 @@ def _fill_time(entry: ReportEntry) -> Cell:
     # Sides that are not compared do not stand beside each other.
     against = _against(times[0] if len(times) > 1 and not entry.obstacles else None)
     if now is None:
-        failed = entry.exhibits[-1] is not None and _has_failed(entry.exhibits[-1], "time")
+        failed = entry.summaries[-1] is not None and _has_failed(entry.summaries[-1], "time")
         absent = ABSENT if times[0] is not None else ""
         return Cell(FAILED if failed else absent, None, against)
     return Cell(format_time(now), now, against)
 
 
 def find_times(entry: ReportEntry) -> list[float | None]:
-    """Seconds of a run for each party: the median, or what the judgement rests on where samples are not kept."""
-    medians = [None if one is None or one.wall is None else one.wall.times.median for one in entry.exhibits]
+    """Seconds of a run for each side: the median, or what the judgement rests on where samples are not kept."""
+    medians = [None if one is None or one.wall is None else one.wall.times.median for one in entry.summaries]
     time = None if entry.judgement is None else entry.judgement.time
     if time is not None and len(medians) == 2:
         judged = map(_finite, (time.base_s, time.base_s * (1 + to_share(time.log_ratio))))
@@ -205,9 +205,9 @@ def _fill_instructions_change(entry: ReportEntry) -> Cell:
 
 
 def _fill_instructions(entry: ReportEntry) -> Cell:
-    head = entry.exhibits[-1]
+    head = entry.summaries[-1]
     if head is None or head.count is None:
-        counted = any(one is not None and one.count is not None for one in entry.exhibits)
+        counted = any(one is not None and one.count is not None for one in entry.summaries)
         return Cell(FAILED if _has_failed(head, "instructions") else ABSENT if counted else "")
     return Cell(f"{head.count.instructions:,.0f}", head.count.instructions)
 
@@ -224,7 +224,7 @@ def _fill_stage(entry: ReportEntry) -> Cell:
     stage = find_main_stage(entry)
     if stage is None:
         return Cell()
-    if len(entry.exhibits) == 1:
+    if len(entry.summaries) == 1:
         total = sum(one.head for one in entry.breakdown.stages) if entry.breakdown else 0.0
         share = stage.head / total if total else 0.0
         return Cell(stage.stage, share, format_share_cell(share))
@@ -232,26 +232,26 @@ def _fill_stage(entry: ReportEntry) -> Cell:
 
 
 def _fill_interval(entry: ReportEntry) -> Cell:
-    head = entry.exhibits[-1]
+    head = entry.summaries[-1]
     share = None if head is None or head.wall is None else find_margin(head.wall)
     return Cell() if share is None else Cell(f"±{format_share_cell(share)}", share)
 
 
 def _fill_spread(entry: ReportEntry) -> Cell:
-    head = entry.exhibits[-1]
+    head = entry.summaries[-1]
     spread = None if head is None or head.count is None else head.count.spread
     return Cell() if spread is None else Cell(format_share_cell(spread), spread)
 
 
 def _fill_mallocs(entry: ReportEntry) -> Cell:
-    head = entry.exhibits[-1]
+    head = entry.summaries[-1]
     if head is None or head.count is None:
         return Cell()
     return Cell(format_allocations(head.count.allocations), head.count.allocations)
 
 
 def _fill_tensors(entry: ReportEntry) -> Cell:
-    head = entry.exhibits[-1]
+    head = entry.summaries[-1]
     if head is None or head.count is None:
         return Cell()
     return Cell(format_allocations(head.count.tensor_allocations), head.count.tensor_allocations)
@@ -351,11 +351,11 @@ class CaseTable(NamedTuple):
     rows: list[CaseRow]
 
 
-def arrange(dossier: ReportData) -> ReportData:
-    """The same with what changed most first; results of a single party stay in the order of their suite."""
-    if not is_compared(dossier):
-        return dossier
-    return dataclasses.replace(dossier, entries=tuple(sorted(dossier.entries, key=_rank)))
+def arrange(report: ReportData) -> ReportData:
+    """The same with what changed most first; results of a single side stay in the order of their suite."""
+    if not is_compared(report):
+        return report
+    return dataclasses.replace(report, entries=tuple(sorted(report.entries, key=_rank)))
 
 
 def _rank(entry: ReportEntry) -> float:
@@ -363,10 +363,10 @@ def _rank(entry: ReportEntry) -> float:
     return 0.0 if key is None else key
 
 
-def make_table(dossier: ReportData, doubts: Sequence[Sequence[Doubt]]) -> CaseTable:
+def make_table(report: ReportData, doubts: Sequence[Sequence[Doubt]]) -> CaseTable:
     """A row for each entry; `doubts` are those of each."""
-    columns = choose_columns(dossier.entries, compared=is_compared(dossier))
-    variants = Variants(entry.case for entry in dossier.entries)
+    columns = choose_columns(report.entries, compared=is_compared(report))
+    variants = Variants(entry.case for entry in report.entries)
     rows = [
         CaseRow(
             identify_row(entry.case),
@@ -376,7 +376,7 @@ def make_table(dossier: ReportData, doubts: Sequence[Sequence[Doubt]]) -> CaseTa
             printable(one_line(entry.case.args.stmt.strip())),
             [column.fill(entry) for column in columns],
         )
-        for entry in dossier.entries
+        for entry in report.entries
     ]
     if any(doubts):
         columns = [*columns, Column("doubts", "Caveats", "How many reasons there are to doubt it", 3, lambda _: Cell())]

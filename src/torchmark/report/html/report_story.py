@@ -71,9 +71,9 @@ def find_status(entry: ReportEntry) -> EntryStatus:
     """The status of an entry."""
     if entry.judgement is not None:
         return {verdict: EntryStatus(verdict.value) for verdict in Verdict}[entry.judgement.verdict]
-    there = [one for one in entry.exhibits if one is not None]
-    if len(there) < len(entry.exhibits):
-        return EntryStatus.ONLY_BASE if entry.exhibits[0] is not None else EntryStatus.ONLY_HEAD
+    there = [one for one in entry.summaries if one is not None]
+    if len(there) < len(entry.summaries):
+        return EntryStatus.ONLY_BASE if entry.summaries[0] is not None else EntryStatus.ONLY_HEAD
     if any(one.failures for one in there):
         return EntryStatus.FAILED
     if any(one.wall is None and one.count is None for one in there):
@@ -95,13 +95,13 @@ Doubt = tuple[str, str]
 ENDLESS = 1_000_000
 
 
-def list_doubts(entry: ReportEntry, parties: Sequence[ReportSide], shared: Collection[ComparisonCaveat]) -> list[Doubt]:
+def list_doubts(entry: ReportEntry, sides: Sequence[ReportSide], shared: Collection[ComparisonCaveat]) -> list[Doubt]:
     """All that is to be doubted of a case. What all cases share is told once, elsewhere."""
     found: list[Doubt] = []
     if entry.judgement is not None:
         found += [(one.kind, describe_doubt(one)) for one in entry.judgement.caveats if one not in shared]
-    own = [[] if summary is None else _list_own(summary) for summary in entry.exhibits]
-    return list(dict.fromkeys([*found, *_name_owners(own, parties)]))
+    own = [[] if summary is None else _list_own(summary) for summary in entry.summaries]
+    return list(dict.fromkeys([*found, *_name_owners(own, sides)]))
 
 
 def _list_own(summary: CaseSummary) -> list[Doubt]:
@@ -112,31 +112,31 @@ def _list_own(summary: CaseSummary) -> list[Doubt]:
     return own
 
 
-def _name_owners(found: Sequence[Sequence[Doubt]], parties: Sequence[ReportSide]) -> Iterator[Doubt]:
-    """With the name of the party that it is told of, unless it is told of all."""
+def _name_owners(found: Sequence[Sequence[Doubt]], sides: Sequence[ReportSide]) -> Iterator[Doubt]:
+    """With the name of the side that it is told of, unless it is told of all."""
     for doubt in dict.fromkeys(doubt for own in found for doubt in own):
-        owners = [printable(party.name) for party, own in zip(parties, found, strict=True) if doubt in own]
-        yield doubt if len(owners) == len(parties) else (doubt[0], f"{', '.join(owners)}: {doubt[1]}")
+        owners = [printable(side.name) for side, own in zip(sides, found, strict=True) if doubt in own]
+        yield doubt if len(owners) == len(sides) else (doubt[0], f"{', '.join(owners)}: {doubt[1]}")
 
 
-def find_common(dossier: ReportData) -> tuple[ComparisonCaveat, ...]:
+def find_common(report: ReportData) -> tuple[ComparisonCaveat, ...]:
     """What is to be doubted of every comparison alike."""
-    return find_shared(_list_judgements(dossier))
+    return find_shared(_list_judgements(report))
 
 
-def describe_doubts(dossier: ReportData) -> list[str]:
+def describe_doubts(report: ReportData) -> list[str]:
     """Each kind once: of how many cases, at worst, and what to do about it."""
-    texts = [text for _, text in explain_doubts(_list_judgements(dossier))]
+    texts = [text for _, text in explain_doubts(_list_judgements(report))]
     found: list[list[Doubt]] = []
-    for i in range(len(dossier.parties)):
-        there = [summary for entry in dossier.entries if (summary := entry.exhibits[i]) is not None]
+    for i in range(len(report.sides)):
+        there = [summary for entry in report.entries if (summary := entry.summaries[i]) is not None]
         lines = [*explain_environments(there, ENDLESS), *explain_marks(there, ENDLESS)]
         found.append([("", text) for text in _strip(lines)])
-    return list(dict.fromkeys([*texts, *(text for _, text in _name_owners(found, dossier.parties))]))
+    return list(dict.fromkeys([*texts, *(text for _, text in _name_owners(found, report.sides))]))
 
 
-def _list_judgements(dossier: ReportData) -> list[CaseJudgement]:
-    return [entry.judgement for entry in dossier.entries if entry.judgement is not None]
+def _list_judgements(report: ReportData) -> list[CaseJudgement]:
+    return [entry.judgement for entry in report.entries if entry.judgement is not None]
 
 
 def _strip(lines: Sequence[str]) -> Iterator[str]:
@@ -151,7 +151,7 @@ UNKNOWN = "–"
 
 
 class Fact(NamedTuple):
-    """What is known of each party."""
+    """What is known of each side."""
 
     name: str
     values: tuple[str, ...]
@@ -172,38 +172,38 @@ _FIELDS: dict[str, Callable[[Environment], str | None]] = {
 }
 
 
-def list_facts(parties: Sequence[ReportSide]) -> list[Fact]:
+def list_facts(sides: Sequence[ReportSide]) -> list[Fact]:
     """All that is known of anybody, with the most telling first."""
-    facts = [_make_fact("Results", [party.title for party in parties], telling=False)]
-    facts += [_make_fact(name, [_ask(party, field) for party in parties]) for name, field in _FIELDS.items()]
-    facts += [_make_fact(*row) for row in _list_hosts(parties)]
+    facts = [_make_fact("Results", [side.title for side in sides], telling=False)]
+    facts += [_make_fact(name, [_ask(side, field) for side in sides]) for name, field in _FIELDS.items()]
+    facts += [_make_fact(*row) for row in _list_hosts(sides)]
     # Other nodes of the same kind change nothing.
-    facts.append(_make_fact("Nodes", [_describe_nodes(party) for party in parties], telling=False))
-    facts.append(_make_fact("Kinds of nodes", [describe_kinds(party.count_kinds) for party in parties], telling=False))
-    names = sorted({name for party in parties for one in party.environments for name, _ in one.variables})
-    facts += [_make_fact(f"${name}", [_ask(party, _read_variable(name)) for party in parties]) for name in names]
-    facts.append(_make_fact("Benchmarks", [format_sources(party.sources) for party in parties]))
+    facts.append(_make_fact("Nodes", [_describe_nodes(side) for side in sides], telling=False))
+    facts.append(_make_fact("Kinds of nodes", [describe_kinds(side.count_kinds) for side in sides], telling=False))
+    names = sorted({name for side in sides for one in side.environments for name, _ in one.variables})
+    facts += [_make_fact(f"${name}", [_ask(side, _read_variable(name)) for side in sides]) for name in names]
+    facts.append(_make_fact("Benchmarks", [format_sources(side.sources) for side in sides]))
     return [fact for fact in facts if any(value != UNKNOWN for value in fact.values)]
 
 
-def list_builds(parties: Sequence[ReportSide]) -> list[tuple[str, str]]:
+def list_builds(sides: Sequence[ReportSide]) -> list[tuple[str, str]]:
     """How each torch was built, in its own words; once for those that are alike."""
     texts: dict[str, list[str]] = {}
-    for party in parties:
-        text = "\n".join(_collect(one.torch_build for one in party.environments))
+    for side in sides:
+        text = "\n".join(_collect(one.torch_build for one in side.environments))
         if text:
-            texts.setdefault(format_lines(text), []).append(printable(party.name))
+            texts.setdefault(format_lines(text), []).append(printable(side.name))
     return [(" and ".join(names), text) for text, names in texts.items()]
 
 
-def describe_versions(party: ReportSide) -> str:
-    """The torch and the Python of a party, on a line."""
-    texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(party, _FIELDS[name])) != UNKNOWN]
+def describe_versions(side: ReportSide) -> str:
+    """The torch and the Python of a side, on a line."""
+    texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(side, _FIELDS[name])) != UNKNOWN]
     return printable(", ".join(texts))
 
 
-def _describe_nodes(party: ReportSide) -> str:
-    return describe_nodes(party.nodes, timed=any(one.valgrind is None for one in party.environments))
+def _describe_nodes(side: ReportSide) -> str:
+    return describe_nodes(side.nodes, timed=any(one.valgrind is None for one in side.environments))
 
 
 def _make_fact(name: str, values: Sequence[str], *, telling: bool = True) -> Fact:
@@ -215,30 +215,30 @@ def _collect(values: Iterable[str | None]) -> list[str]:
     return list(dict.fromkeys(value for value in values if value))
 
 
-def _ask(party: ReportSide, field: Callable[[Environment], str | None]) -> str:
+def _ask(side: ReportSide, field: Callable[[Environment], str | None]) -> str:
     # A run that was gone on with elsewhere, or after an upgrade, has several.
-    return " and ".join(_collect(map(field, party.environments))) or UNKNOWN
+    return " and ".join(_collect(map(field, side.environments))) or UNKNOWN
 
 
 def _read_variable(name: str) -> Callable[[Environment], str | None]:
     return lambda one: dict(one.variables).get(name)
 
 
-def _list_hosts(parties: Sequence[ReportSide]) -> Iterable[tuple[str, list[str]]]:
-    hosts = [party.host for party in parties]
-    yield "Processor", [_find_processors(party) for party in parties]
+def _list_hosts(sides: Sequence[ReportSide]) -> Iterable[tuple[str, list[str]]]:
+    hosts = [side.host for side in sides]
+    yield "Processor", [_find_processors(side) for side in sides]
     # Of nodes, that is not known.
-    owns = [None if party.nodes else party.host for party in parties]
+    owns = [None if side.nodes else side.host for side in sides]
     yield "Cores", ["" if own is None else _describe_cores(own.cores_allowed, own.cores_online) for own in owns]
     yield "Quota", ["" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}" for own in owns]
     yield "System", ["" if host is None else host.system for host in hosts]
     yield "Compiler", [(host and host.compiler) or "" for host in hosts]
 
 
-def _find_processors(party: ReportSide) -> str:
-    if party.nodes:
-        return " and ".join(_collect(node.cpu_model for node in party.nodes))
-    return (party.host and party.host.cpu_model) or ""
+def _find_processors(side: ReportSide) -> str:
+    if side.nodes:
+        return " and ".join(_collect(node.cpu_model for node in side.nodes))
+    return (side.host and side.host.cpu_model) or ""
 
 
 def _describe_cores(allowed: int | None, online: int | None) -> str:
@@ -257,20 +257,20 @@ ALL = 0.995
 MOST_CHANGE = 10.0
 
 
-def is_compared(dossier: ReportData) -> bool:
-    """Whether there are two parties to be held against each other."""
-    return len(dossier.parties) == 2
+def is_compared(report: ReportData) -> bool:
+    """Whether there are two sides to be held against each other."""
+    return len(report.sides) == 2
 
 
-def make_headline(dossier: ReportData) -> str:
+def make_headline(report: ReportData) -> str:
     """The answer in a few words."""
-    found = Counter(find_status(entry) for entry in dossier.entries)
+    found = Counter(find_status(entry) for entry in report.entries)
     total = sum(found.values())
     if not total:
         return "There are no cases"
-    if not is_compared(dossier):
+    if not is_compared(report):
         return _head_results(found, total)
-    judged = Counter(find_status(entry) for entry in dossier.entries if entry.judgement is not None)
+    judged = Counter(find_status(entry) for entry in report.entries if entry.judgement is not None)
     return _head_comparison(judged) if judged else "Nothing was compared"
 
 
@@ -311,25 +311,25 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def name_parties(dossier: ReportData) -> str:
+def name_sides(report: ReportData) -> str:
     """What is reported on, with what it was measured in."""
     names = [
         f"{printable(one.name)} ({about})" if (about := describe_versions(one)) else printable(one.name)
-        for one in reversed(dossier.parties)
+        for one in reversed(report.sides)
     ]
     return " against ".join(names)
 
 
-def describe_story(dossier: ReportData) -> list[str]:
+def describe_story(report: ReportData) -> list[str]:
     """How many cases of each kind there are, the worst of them, and where that comes from."""
-    if not is_compared(dossier):
-        return [text for text in (_describe_measured(dossier), _describe_stages(dossier.entries)) if text]
+    if not is_compared(report):
+        return [text for text in (_describe_measured(report), _describe_stages(report.entries)) if text]
     slower, faster = (
-        [entry for entry in dossier.entries if find_status(entry) is status]
+        [entry for entry in report.entries if find_status(entry) is status]
         for status in (EntryStatus.SLOWER, EntryStatus.FASTER)
     )
-    extremes = [_name_extreme(slower, "the worst", dossier), _name_extreme(faster, "the best", dossier)]
-    texts = ["; ".join(filter(None, [_count_up(dossier.entries), *extremes])) + "."]
+    extremes = [_name_extreme(slower, "the worst", report), _name_extreme(faster, "the best", report)]
+    texts = ["; ".join(filter(None, [_count_up(report.entries), *extremes])) + "."]
     # Who has something to worry about does not want to hear of gains first.
     texts.append(_describe_cause(slower, "slower") if slower else _describe_cause(faster, "faster"))
     return [text for text in texts if text]
@@ -342,13 +342,13 @@ def _count_up(entries: Sequence[ReportEntry]) -> str:
     return f"Of {count(len(entries), 'case')}, {', '.join(parts)}" if entries else "There are no cases"
 
 
-def _name_extreme(entries: Sequence[ReportEntry], extreme: str, dossier: ReportData) -> str:
+def _name_extreme(entries: Sequence[ReportEntry], extreme: str, report: ReportData) -> str:
     """The largest change in one direction, with its number."""
     judged = [entry.judgement for entry in entries if entry.judgement is not None]
     if not judged:
         return ""
     largest = max(judged, key=lambda one: abs(find_change(one)[0]))
-    name = Variants(entry.case for entry in dossier.entries).name(largest.case)
+    name = Variants(entry.case for entry in report.entries).name(largest.case)
     return f"{extreme} is {name} ({format_verdict_change(largest)})"
 
 
@@ -363,13 +363,13 @@ def find_change(judgement: CaseJudgement) -> tuple[float, float, float]:
     return share, low, high
 
 
-def _describe_measured(dossier: ReportData) -> str:
+def _describe_measured(report: ReportData) -> str:
     timed, counted = (
-        sum(any(one is not None and getattr(one, what) for one in entry.exhibits) for entry in dossier.entries)
+        sum(any(one is not None and getattr(one, what) for one in entry.summaries) for entry in report.entries)
         for what in ("wall", "count")
     )
     parts = [f"{timed} timed"] * bool(timed) + [f"{counted} counted"] * bool(counted)
-    return f"Of {count(len(dossier.entries), 'case')}, {' and '.join(parts) or 'nothing was measured'}."
+    return f"Of {count(len(report.entries), 'case')}, {' and '.join(parts) or 'nothing was measured'}."
 
 
 def _describe_stages(entries: Sequence[ReportEntry]) -> str:
@@ -424,10 +424,10 @@ def _describe_cause(entries: Sequence[ReportEntry], word: str) -> str:
     return f"{text}, {how_much} of them in the stage “{stage}”."
 
 
-def hold_default_gate(dossier: ReportData) -> GateResult | None:
+def hold_default_gate(report: ReportData) -> GateResult | None:
     """What a gate would say that lets nothing through; None where there is nothing to hold against anything."""
-    judgements: list[CaseJudgement] = [entry.judgement for entry in dossier.entries if entry.judgement is not None]
+    judgements: list[CaseJudgement] = [entry.judgement for entry in report.entries if entry.judgement is not None]
     if not judgements:
         return None
-    missing = [entry.case for entry in dossier.entries if find_status(entry) is EntryStatus.ONLY_BASE]
+    missing = [entry.case for entry in report.entries if find_status(entry) is EntryStatus.ONLY_BASE]
     return hold_gate(judgements, missing, {}, Policy(STOPS))

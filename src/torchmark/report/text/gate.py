@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from torchmark.analysis.verdict.judge import is_instruction_change
 from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.case import Case
-from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Regression, StaleEntry, Witness
+from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Quantity, Regression, StaleEntry
 from torchmark.model.judgement import CaseJudgement, Verdict
 from torchmark.report.caveats import describe_doubt, explain_doubts
 from torchmark.report.text.counts import render_explanation
@@ -45,11 +45,11 @@ _OTHERWISE = {
     FailOn.SLOWER: "is slower",
 }
 _MISSING = {
-    Witness.TIME: "none was timed on both sides",
-    Witness.INSTRUCTIONS: "none was counted on both sides",
-    Witness.ALLOCATIONS: "none was counted on both sides",
+    Quantity.TIME: "none was timed on both sides",
+    Quantity.INSTRUCTIONS: "none was counted on both sides",
+    Quantity.ALLOCATIONS: "none was counted on both sides",
 }
-_UNITS = {Witness.INSTRUCTIONS: "instructions", Witness.ALLOCATIONS: "allocations"}
+_UNITS = {Quantity.INSTRUCTIONS: "instructions", Quantity.ALLOCATIONS: "allocations"}
 
 
 def describe_gate(result: GateResult, accept: str | None) -> list[str]:
@@ -61,7 +61,7 @@ def describe_gate(result: GateResult, accept: str | None) -> list[str]:
     if result.regressions:
         lines.append(f"{count(len(result.regressions), 'regression')}:")
         lines += [f"  {describe_regression(one)}" for one in result.regressions]
-        meant = [one.case for one in result.regressions if one.witness is Witness.INSTRUCTIONS]
+        meant = [one.case for one in result.regressions if one.quantity is Quantity.INSTRUCTIONS]
         lines += ["Where that is meant to be:", *_propose(meant, accept)] if meant and accept is not None else []
     if result.improvements:
         lines += [describe_improvement(one) for one in result.improvements]
@@ -85,24 +85,24 @@ def list_sentences(result: GateResult) -> list[str]:
 def format_limit(limit: Limit) -> str:
     """As on the command line.
 
-    >>> format_limit(Limit(Witness.TIME, share=0.02, pattern="nn/*")), format_limit(Limit(Witness.INSTRUCTIONS))
+    >>> format_limit(Limit(Quantity.TIME, share=0.02, pattern="nn/*")), format_limit(Limit(Quantity.INSTRUCTIONS))
     ('time:2%@nn/*', 'Ir:0')
     """
     size = f"{limit.amount:.15g}" if limit.share is None else f"{limit.share * 100:.12g}%"
-    return f"{limit.witness.value}:{size}" + (f"@{limit.pattern}" if limit.pattern else "")
+    return f"{limit.quantity.value}:{size}" + (f"@{limit.pattern}" if limit.pattern else "")
 
 
 def describe_regression(regression: Regression) -> str:
     """One line: how much more, than what, and where."""
     name, base, head = name_case(regression.case), regression.base, regression.head
-    if regression.witness is None or base is None or head is None:
+    if regression.quantity is None or base is None or head is None:
         return f"{name} {_OTHERWISE[regression.reason]}{_describe_functions(regression.functions)}"
     share = f" ({format_change((head - base) / base)})" if base else ""
     than = "than accepted" if regression.accepted else "than base"
-    if regression.witness is Witness.TIME:
+    if regression.quantity is Quantity.TIME:
         text = f"{name} takes {format_time(head - base)}{share} more {than}"
     else:
-        text = f"{name} takes {_number(head - base)} {_UNITS[regression.witness]}{share} more {than}"
+        text = f"{name} takes {_number(head - base)} {_UNITS[regression.quantity]}{share} more {than}"
     text += f", limit {format_limit(regression.limit)}" if regression.limit is not None else ""
     return text + _describe_functions(regression.functions)
 
@@ -132,7 +132,7 @@ def describe_gaps(result: GateResult) -> list[str]:
     if result.lost:
         lines.append(f"Not all of {_name_some(result.lost)} was compared: head failed there, or was not measured.")
     lines += [
-        f"No case could be held to the limit {format_limit(one)}: {_MISSING[one.witness]}."
+        f"No case could be held to the limit {format_limit(one)}: {_MISSING[one.quantity]}."
         for one in result.idle_limits
     ]
     return lines

@@ -101,7 +101,8 @@ class Words:
 
         >>> from torchmark.model.history import Difference
         >>> torch = Difference("torch", "2.12.0", "2.13.0")
-        >>> Words().tell(Shift((Metric.COUNT,), 5, 4, ShiftStanding.CONFIRMED, Ground.EXACT, 1000, 1050, None, (torch,)))
+        >>> confirmed = ShiftStanding.CONFIRMED
+        >>> Words().tell(Shift((Metric.COUNT,), 5, 4, confirmed, Ground.EXACT, 1000, 1050, None, (torch,)))
         'instructions +50 (+5.0 %), confirmed: counts are exact. torch 2.12.0 → 2.13.0.'
         """
         size = f"{_describe_size(shift)}, " if shift.before is not None else ""

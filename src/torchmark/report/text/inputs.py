@@ -126,23 +126,25 @@ def list_statements(stmts: Sequence[str], width: int) -> list[str]:
     return [cut(f"{name_statement(i)}  {one_line(stmt)}", width) for i, stmt in enumerate(stmts)]
 
 
-def name_sides(contest: InputComparison, letters: tuple[str, str]) -> tuple[str | None, str]:
+def name_sides(comparison: InputComparison, letters: tuple[str, str]) -> tuple[str | None, str]:
     """The other side and the statement for a sentence: as they are, or by their letters if that would be too long."""
     a, b = letters
-    texts = [contest.stmt] if contest.base is None else [contest.stmt, contest.base]
+    texts = [comparison.stmt] if comparison.base is None else [comparison.stmt, comparison.base]
     if any(len(text.splitlines()) > 1 or measure(text) > LONGEST_NAME for text in texts):
-        return None if contest.base is None else a, b
-    return contest.base, contest.stmt
+        return None if comparison.base is None else a, b
+    return comparison.base, comparison.stmt
 
 
-def render_contest(contest: InputComparison, letters: tuple[str, str], width: int, top: int) -> list[str]:
+def render_comparison_on_inputs(
+    comparison: InputComparison, letters: tuple[str, str], width: int, top: int
+) -> list[str]:
     """The extremes as a table, and a sentence on the rest. `letters` stand for the other side and the statement."""
-    if not contest.entries:
+    if not comparison.entries:
         return ["Nothing was measured."]
-    entries = contest.entries
+    entries = comparison.entries
     shown = [*entries[:top], *entries[max(top, len(entries) - top) :]]
     hidden = len(entries) - len(shown)
-    rows = [_titles(contest, letters), *(_cells(entry, per_element=contest.base is None) for entry in shown)]
+    rows = [_titles(comparison, letters), *(_cells(entry, per_element=comparison.base is None) for entry in shown)]
     widths = _widths(rows)
     if sum(widths[:-1]) + 2 * len(widths[:-1]) + LEAST_INPUT_WIDTH > width:
         rows = [row[:INTERVAL] + row[INTERVAL + 1 :] for row in rows]
@@ -153,21 +155,23 @@ def render_contest(contest: InputComparison, letters: tuple[str, str], width: in
     if hidden:
         lines.append(pad("...", widths[0], right=True) + f"  {count(hidden, 'input')} between these")
     lines += [_line(row, widths, width) for row in high]
-    return [*lines, "", *wrap(describe_ratios(contest, letters), width)]
+    return [*lines, "", *wrap(describe_ratios(comparison, letters), width)]
 
 
-def describe_ratios(contest: InputComparison, letters: tuple[str, str]) -> str:
+def describe_ratios(comparison: InputComparison, letters: tuple[str, str]) -> str:
     """The middle, and on how many inputs there is a difference worth speaking of."""
-    middle, p25, p75 = (format_ratio(contest.quantile(q)) for q in (0.5, 0.25, 0.75))
+    middle, p25, p75 = (format_ratio(comparison.quantile(q)) for q in (0.5, 0.25, 0.75))
     a, b = letters
-    number = len(contest.entries)
+    number = len(comparison.entries)
     if number == 1:
         return (
-            f"It takes {middle} ns an element." if contest.base is None else f"{b} takes {middle} times as long as {a}."
+            f"It takes {middle} ns an element."
+            if comparison.base is None
+            else f"{b} takes {middle} times as long as {a}."
         )
-    if contest.base is None:
+    if comparison.base is None:
         return f"In the middle it takes {middle} ns an element; half of {count(number, 'input')} take {p25} to {p75}."
-    faster, slower = contest.count_notable()
+    faster, slower = comparison.count_notable()
     share = f"{math.expm1(NOTABLE) * 100:.0f} %"
     return (
         f"In the middle {b} takes {middle} times as long as {a}; half of {count(number, 'input')} lie between {p25} "
@@ -179,9 +183,9 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
 
 
-def _titles(contest: InputComparison, letters: tuple[str, str]) -> list[str]:
+def _titles(comparison: InputComparison, letters: tuple[str, str]) -> list[str]:
     a, b = letters
-    if contest.base is None:
+    if comparison.base is None:
         return ["ns/element", "95 % interval", "time", "input"]
     return [f"{b}/{a}", "95 % interval", a, b, "input"]
 

@@ -28,7 +28,7 @@ from torchmark.report.text.units import (
     to_share,
 )
 
-# How the witnesses agree, where there is only room for a few words.
+# How the kinds of evidence agree, where there is only room for a few words.
 SHORT_CAUSES = {
     Cause.UNCHANGED: "instructions and time are the same",
     Cause.CONFIRMED: "instructions and time agree",

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.made_dossiers import HOSTILE, make_dossier, make_entry, make_flame, make_hostile, make_many, make_small
 from tests.made_judgements import make_judgement, make_time, random_judgements
+from tests.made_reports import HOSTILE, make_entry, make_flame, make_hostile, make_many, make_report, make_small
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.judgement import CaseJudgement, LayoutVisits
 from torchmark.model.report_data import Drawing, ReportData, ReportEntry, Section
@@ -135,7 +135,7 @@ def test_what_changed_most_comes_first() -> None:
 def test_flame_graphs_are_apart_and_in_the_order_of_the_rows() -> None:
     plain = make_entry(make_case("b"), 0.5, flame=False)
     several = dataclasses.replace(make_entry(make_case("a"), 0.1), flames=(make_flame("one"), make_flame("two")))
-    page = render_report(make_dossier([several, plain]))
+    page = render_report(make_report([several, plain]))
     assert values(page)["flames"] == [[], ["one", "two"]]
     assert len(values(page, "flames")["graphs"]) == 2
 
@@ -147,7 +147,7 @@ def test_differences_by_layout_are_drawn_where_sides_took_turns() -> None:
     entry = ReportEntry(
         case, (make_summary(case, None), make_summary(case, None)), make_judgement(case=case, time=time)
     )
-    page = values(render_report(make_dossier([entry])))
+    page = values(render_report(make_report([entry])))
     ((_, drawing),) = page["details"][0]["drawings"]
     assert page["texts"][drawing].startswith("<svg")
     assert [packed[0] for packed in page["details"][0]["samples"]] == [6, 6]
@@ -177,7 +177,7 @@ def test_differences_of_environments_are_marked_and_what_is_alike_is_not() -> No
 
 
 def test_a_report_of_nothing_is_a_page_too() -> None:
-    empty: ReportData = make_dossier([])
+    empty: ReportData = make_report([])
     assert "There are no cases" in read(render_report(empty)).text
 
 
@@ -194,7 +194,7 @@ def _is_of_this_world(judgement: CaseJudgement) -> bool:
 )
 def test_whatever_is_judged_makes_a_page_that_holds_together(judgements: list[CaseJudgement]) -> None:
     entries = [ReportEntry(one.case, (make_summary(one.case, None, None), None), one) for one in judgements]
-    page = render_report(make_dossier(entries))
+    page = render_report(make_report(entries))
     read(page)
     assert len(values(page)["keys"]) == len(entries)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.made_dossiers import make_entry, make_failed, make_small
 from tests.made_judgements import make_judgement, make_time
+from tests.made_reports import make_entry, make_failed, make_small
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.plan import Sampling
 from torchmark.model.report_data import ReportEntry
@@ -52,7 +52,7 @@ def test_a_failure_is_told_in_place_of_its_numbers_and_sorts_last() -> None:
     assert next(column for column in COMPARED if column.key == "time").fill(entry).key is None
 
 
-def test_a_single_party_is_told_what_costs_most() -> None:
+def test_a_single_side_is_told_what_costs_most() -> None:
     entry = make_entry(A, compared=False)
     assert cells(entry, compared=False)["stage"] == "kernel"
     assert find_main_stage(dataclasses.replace(entry, breakdown=None)) is None
@@ -70,7 +70,7 @@ def test_times_in_turns_stand_in_for_samples_that_were_not_kept() -> None:
     assert [f"{t:.3g}" for t in find_times(entry) if t is not None] == ["2e-06", "3e-06"]
 
 
-def test_numbers_have_a_column_for_each_party_and_no_empty_rows() -> None:
+def test_numbers_have_a_column_for_each_side_and_no_empty_rows() -> None:
     rows = dict(list_numbers(make_entry(A, 0.1)))
     assert rows["Median"] == ["1.00 us", "1.10 us"]
     assert rows["Instructions"] == ["10,000", "11,000"]

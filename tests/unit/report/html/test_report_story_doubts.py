@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tests.made_dossiers import BASE, HEAD, make_dossier, make_entry
+from tests.made_reports import BASE, HEAD, make_entry, make_report
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.caveats import Drift, LayoutSensitive, NotInTurns, OtherInstructionSet
 from torchmark.model.report_data import ReportEntry
@@ -19,14 +19,14 @@ def doubt(case_entry: ReportEntry, *caveats: LayoutSensitive | NotInTurns) -> Re
 
 
 def test_what_holds_for_all_cases_is_told_once_and_of_no_single_one() -> None:
-    dossier = make_dossier(
+    report = make_report(
         [doubt(make_entry(A), NotInTurns(), LayoutSensitive(0.02)), doubt(make_entry(B), NotInTurns())]
     )
-    common = find_common(dossier)
+    common = find_common(report)
     assert common == (NotInTurns(),)
-    kinds = [[kind for kind, _ in list_doubts(entry, dossier.parties, common)] for entry in dossier.entries]
+    kinds = [[kind for kind, _ in list_doubts(entry, report.sides, common)] for entry in report.entries]
     assert kinds == [["layout_sensitive"], []]
-    assert sum("one after the other" in text for text in describe_doubts(dossier)) == 1
+    assert sum("one after the other" in text for text in describe_doubts(report)) == 1
 
 
 def test_a_caveat_of_one_side_has_its_name_and_one_of_both_has_none() -> None:
@@ -48,4 +48,4 @@ def test_what_is_true_of_a_whole_environment_makes_no_case_doubtful() -> None:
     entry = ReportEntry(A, (summary,))
     assert find_status(entry) is EntryStatus.MEASURED
     assert list_doubts(entry, (HEAD,), ()) == []
-    assert describe_doubts(make_dossier([entry], compared=False))[0].startswith("torch uses AVX512")
+    assert describe_doubts(make_report([entry], compared=False))[0].startswith("torch uses AVX512")

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from tests.made_dossiers import make_dossier, make_entry, make_failed, make_small
 from tests.made_judgements import make_judgement, make_time
+from tests.made_reports import make_entry, make_failed, make_report, make_small
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.judgement import StageChange, Verdict
 from torchmark.model.plan import Metric
@@ -18,7 +18,7 @@ from torchmark.report.html.report_story import (
     find_status,
     hold_default_gate,
     make_headline,
-    name_parties,
+    name_sides,
 )
 
 A, B = make_case("a"), make_case("b")
@@ -44,15 +44,15 @@ ONLY_BASE = ReportEntry(A, (make_summary(A), None))
     ],
 )
 def test_the_headline_of_a_comparison_is_its_answer(entries: tuple[ReportEntry, ...], headline: str) -> None:
-    assert make_headline(make_dossier(entries)) == headline
+    assert make_headline(make_report(entries)) == headline
 
 
 def test_the_headline_of_a_run_tells_failures_and_caveats_first() -> None:
     measured, failed = make_entry(A, compared=False), make_failed(B, compared=False)
     missing = ReportEntry(A, (make_summary(A, None, None, missing=(Metric.WALL,)),))
-    assert make_headline(make_dossier([measured], compared=False)) == "1 case measured"
-    assert make_headline(make_dossier([failed], compared=False)) == "The case failed"
-    told = make_headline(make_dossier([measured, failed, missing], compared=False))
+    assert make_headline(make_report([measured], compared=False)) == "1 case measured"
+    assert make_headline(make_report([failed], compared=False)) == "The case failed"
+    told = make_headline(make_report([measured, failed, missing], compared=False))
     assert told == "1 of 3 cases measured, 1 failed, 1 is not measured yet"
     assert "1 with caveats" in make_headline(dataclasses.replace(make_small(compared=False), entries=_doubtful()))
 
@@ -81,7 +81,7 @@ def test_where_other_stages_lost_some_no_share_of_the_sum_is_told() -> None:
     stages = (StageChange("interpreter", 0.0, 900.0), StageChange("kernel", 500.0, 100.0))
     assert entry.breakdown is not None
     mixed = dataclasses.replace(entry, breakdown=dataclasses.replace(entry.breakdown, stages=stages))
-    story = " ".join(describe_story(make_dossier([mixed])))
+    story = " ".join(describe_story(make_report([mixed])))
     assert "500 more instructions a run. The stage that gained most is interpreter (+900)." in story
 
 
@@ -91,17 +91,17 @@ def test_a_run_alone_tells_what_was_measured_and_where_instructions_are() -> Non
     assert "in the stage “kernel”" in story
 
 
-def test_the_parties_are_named_with_their_torch() -> None:
+def test_the_sides_are_named_with_their_torch() -> None:
     assert (
-        name_parties(make_small()) == "after (torch 2.14.0, Python 3.11.7) against before (torch 2.13.0, Python 3.11.7)"
+        name_sides(make_small()) == "after (torch 2.14.0, Python 3.11.7) against before (torch 2.13.0, Python 3.11.7)"
     )
 
 
 def test_a_gate_stops_what_is_slower_failed_or_missing_and_nothing_else() -> None:
-    stopped = hold_default_gate(make_dossier([SLOWER, FASTER, make_failed(B), ONLY_BASE, UNDECIDED]))
+    stopped = hold_default_gate(make_report([SLOWER, FASTER, make_failed(B), ONLY_BASE, UNDECIDED]))
     assert stopped is not None
     assert len(stopped.regressions) == 3
-    passed = hold_default_gate(make_dossier([FASTER, SAME, UNDECIDED, ONLY_HEAD]))
+    passed = hold_default_gate(make_report([FASTER, SAME, UNDECIDED, ONLY_HEAD]))
     assert passed is not None
     assert not passed.regressions
     assert hold_default_gate(make_small(compared=False)) is None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.made_dossiers import BASE
+from tests.made_reports import BASE
 from torchmark.model.plan import Node, NodeKind
 from torchmark.model.report_data import ReportSide
 from torchmark.report.html.report_story import list_facts
 
 
-def facts(*parties: ReportSide) -> dict[str, tuple[str, ...]]:
-    return {fact.name: fact.values for fact in list_facts(parties)}
+def facts(*sides: ReportSide) -> dict[str, tuple[str, ...]]:
+    return {fact.name: fact.values for fact in list_facts(sides)}
 
 
 def test_nodes_and_their_processors_take_the_place_of_the_host() -> None:

@@ -6,15 +6,15 @@ import pytest
 
 from tests.sample_runs import ADD, FAILING, ODD
 from torchmark.analysis.gate import parse_limit
-from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Regression, StaleEntry, Witness
+from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Quantity, Regression, StaleEntry
 from torchmark.report.as_json import to_json_gate
 from torchmark.report.text.gate import describe_gate, describe_regression, describe_stale, list_sentences
 
-IR, TIME = Witness.INSTRUCTIONS, Witness.TIME
+IR, TIME = Quantity.INSTRUCTIONS, Quantity.TIME
 GREW = Regression(
     case=ADD,
     reason=FailOn.SLOWER,
-    witness=IR,
+    quantity=IR,
     base=1000.0,
     head=1050.0,
     limit=parse_limit("Ir:0"),
@@ -30,7 +30,7 @@ GREW = Regression(
             Regression(
                 case=ADD,
                 reason=FailOn.SLOWER,
-                witness=IR,
+                quantity=IR,
                 base=1000.0,
                 head=1000.25,
                 limit=parse_limit("Ir:0"),
@@ -40,7 +40,7 @@ GREW = Regression(
         ),
         (
             Regression(
-                case=ADD, reason=FailOn.SLOWER, witness=TIME, base=1e-6, head=1.1e-6, limit=parse_limit("time:2%@*")
+                case=ADD, reason=FailOn.SLOWER, quantity=TIME, base=1e-6, head=1.1e-6, limit=parse_limit("time:2%@*")
             ),
             "takes 100 ns (+10 %) more than base, limit time:2%@*",
         ),
@@ -48,7 +48,7 @@ GREW = Regression(
             Regression(
                 case=ADD,
                 reason=FailOn.SLOWER,
-                witness=Witness.ALLOCATIONS,
+                quantity=Quantity.ALLOCATIONS,
                 base=0.0,
                 head=2.0,
                 limit=parse_limit("allocations:1"),
@@ -124,6 +124,6 @@ def test_what_a_ledger_says_stays_on_its_line() -> None:
     (line,) = describe_stale([StaleEntry(ADD, (("torch", evil, "2.2"),))])
     assert line.isprintable()
     grown = Regression(
-        case=ADD, reason=FailOn.SLOWER, witness=IR, base=1000.0, head=1050.0, functions=(Growth(evil, 50),)
+        case=ADD, reason=FailOn.SLOWER, quantity=IR, base=1000.0, head=1050.0, functions=(Growth(evil, 50),)
     )
     assert describe_regression(grown).isprintable()

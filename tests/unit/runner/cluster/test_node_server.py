@@ -107,7 +107,7 @@ class PretendedLab:
         self.counters[-1].problem = self.counter_problem
         return self.counters[-1]
 
-    def bench(self, timeout_s: float) -> Any:
+    def check_workers(self, timeout_s: float) -> Any:
         return SimpleNamespace(worker=self.timer)
 
     def time(self, prepared: Prepared, sampling: Sampling, cores: Sequence[int]) -> tuple[Any, Environment]:

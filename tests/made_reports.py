@@ -91,7 +91,7 @@ def make_entry(case: Case, change: float = 0.0, *, compared: bool = True, flame:
     judgement = make_judgement(case=case, time=make_time(change), count=make_count(10_000, 10_000 * change))
     return ReportEntry(
         case=case,
-        exhibits=(base, head) if compared else (head,),
+        summaries=(base, head) if compared else (head,),
         judgement=judgement if compared else None,
         breakdown=make_breakdown(
             10_000 if compared else 10_000 * (1 + change),
@@ -111,11 +111,11 @@ def make_failed(case: Case, failure: Failure = LACKING, *, compared: bool = True
     return ReportEntry(case, (make_summary(case), head) if compared else (head,), judgement if compared else None)
 
 
-def make_dossier(entries: Sequence[ReportEntry], *, compared: bool = True, title: str = "A report") -> ReportData:
+def make_report(entries: Sequence[ReportEntry], *, compared: bool = True, title: str = "A report") -> ReportData:
     """A report on these."""
     return ReportData(
         title=title,
-        parties=(BASE, HEAD) if compared else (HEAD,),
+        sides=(BASE, HEAD) if compared else (HEAD,),
         entries=tuple(entries),
         created=CREATED,
         torchmark="0.1.0",
@@ -138,7 +138,7 @@ def make_small(*, compared: bool = True) -> ReportData:
         make_failed(dataclasses.replace(model, suite="standard"), compared=compared),
     ]
     entries[2] = _doubt(entries[2])
-    return make_dossier(entries, compared=compared)
+    return make_report(entries, compared=compared)
 
 
 def make_uncounted() -> ReportData:
@@ -146,30 +146,30 @@ def make_uncounted() -> ReportData:
     entries = []
     for i, name in enumerate(("add", "mul", "div", "sqrt")):
         entry = make_entry(make_case("Pointwise", name, suite="standard", stmt=f"x.{name}()"), 0.12 * i)
-        base, head = entry.exhibits
+        base, head = entry.summaries
         assert base is not None
         base = dataclasses.replace(base, count=None, caveats=(Drift(0.2),) if i == 0 else ())
         breakdown = make_breakdown(1_234_567_890, 150_000_000, Side.HEAD)
-        entries.append(dataclasses.replace(entry, exhibits=(base, head), breakdown=breakdown))
+        entries.append(dataclasses.replace(entry, summaries=(base, head), breakdown=breakdown))
     section = make_override_section(make_override_rows(), make_override_rows())
     assert section is not None
-    return dataclasses.replace(make_dossier(entries), sections=(section,))
+    return dataclasses.replace(make_report(entries), sections=(section,))
 
 
 def make_uncompared() -> ReportData:
     """A case whose statement is another one in base, so that its sides are shown alone."""
     obstacle = Incomparable("definition", "x.add()", "x.add(1)")
-    flames = tuple(make_flame(title=party.name, compared=False) for party in (BASE, HEAD))
+    flames = tuple(make_flame(title=side.name, compared=False) for side in (BASE, HEAD))
     entry = make_entry(make_case("Pointwise", "add", stmt="x.add(1)"), 0.12)
-    return make_dossier([dataclasses.replace(entry, judgement=None, flames=flames, obstacles=(obstacle,))])
+    return make_report([dataclasses.replace(entry, judgement=None, flames=flames, obstacles=(obstacle,))])
 
 
 def _doubt(entry: ReportEntry) -> ReportEntry:
     """The same with something to be doubted of every side."""
     caveats = (Drift(0.2), Variation(0.5), OtherInstructionSet("AVX512", "AVX2"))
-    exhibits = tuple(dataclasses.replace(one, caveats=caveats) for one in entry.exhibits if one is not None)
+    summaries = tuple(dataclasses.replace(one, caveats=caveats) for one in entry.summaries if one is not None)
     judgement = entry.judgement and dataclasses.replace(entry.judgement, caveats=(LayoutSensitive(0.014), NotInTurns()))
-    return dataclasses.replace(entry, exhibits=exhibits, judgement=judgement)
+    return dataclasses.replace(entry, summaries=summaries, judgement=judgement)
 
 
 def make_many(number: int) -> ReportData:
@@ -187,15 +187,15 @@ def make_many(number: int) -> ReportData:
             stmt=f"y = f{i}(x, {i})",
         )
         entries.append(make_entry(case, drawn.gauss(0, 0.003) if i % 20 else drawn.uniform(0.02, 0.3)))
-    return make_dossier(entries, title="Many cases")
+    return make_report(entries, title="Many cases")
 
 
 def make_hostile(*, compared: bool = True) -> ReportData:
     """A case for each text that means harm or takes much room, which is everywhere where a text can be."""
     entries = [_make_victim(text, compared=compared) for text in (*HOSTILE, *VICTIMS)]
     text = HOSTILE[1]
-    whole = make_dossier(entries, compared=compared, title=text)
-    party = dataclasses.replace(
+    whole = make_report(entries, compared=compared, title=text)
+    side = dataclasses.replace(
         HEAD,
         name=HOSTILE[0],
         title=text,
@@ -211,7 +211,7 @@ def make_hostile(*, compared: bool = True) -> ReportData:
     section = Section(text, HOSTILE, (text, text), tuple((one, one) for one in HOSTILE))
     return dataclasses.replace(
         whole,
-        parties=(dataclasses.replace(BASE, name=text), party) if compared else (party,),
+        sides=(dataclasses.replace(BASE, name=text), side) if compared else (side,),
         method=HOSTILE,
         remarks=HOSTILE,
         sections=(section,),
@@ -232,7 +232,7 @@ def _make_victim(text: str, *, compared: bool) -> ReportEntry:
     assert entry.breakdown is not None
     return dataclasses.replace(
         entry,
-        exhibits=tuple(_spoil(one, failure, text) for one in entry.exhibits),
+        summaries=tuple(_spoil(one, failure, text) for one in entry.summaries),
         judgement=_spoil_judgement(entry.judgement, failure),
         breakdown=dataclasses.replace(entry.breakdown, functions=functions),
         flames=(make_flame(text, compared=compared, name=text), make_flame(text, compared=compared, name=text)),
