@@ -25,14 +25,26 @@ from benchmarks.context import describe
 from benchmarks.raylets import VARIABLES, Raylets
 from tests.simulated_fleet import VERSION, SimulatedFaults, SimulatedFleet
 from torchmark.errors import StoreError
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Failure, FailureKind, Outcome, Result
-from torchmark.model.plan import Metric, Node, Order, Plan, Sampling, Target
+from torchmark.model.plan import (
+    AutogradMode,
+    AutoLabels,
+    Case,
+    Metric,
+    Node,
+    Order,
+    Plan,
+    RuntimeMode,
+    Sampling,
+    Target,
+    TimerArgs,
+)
 from torchmark.model.run import Run
 from torchmark.model.task import Language, Times
-from torchmark.runner.backend import Backend, StopRequest
+from torchmark.processes import StopRequest
+from torchmark.runner.backend import Backend
 from torchmark.runner.cluster.backend import ClusterBackend, make_run_setup
 from torchmark.runner.cluster.protocol import (
     Canary,

@@ -21,9 +21,9 @@ import torch.utils.benchmark as reference
 
 import torchmark
 from benchmarks.context import describe
+from torchmark.api.timer_engines import close_workers, get_worker
 from torchmark.callgrind.profiles import read_profile, standardise
 from torchmark.runner.spec import own_worker
-from torchmark.runner.worker import close_workers, get_worker
 
 SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4)"
 MULTIPLY = ("y = x * w", SETUP)

@@ -50,8 +50,8 @@ BATCH = """
 import json, os, resource, sys, time
 import torchmark
 from torchmark.model.job import CountJob, Place
-from torchmark.runner.jobs import count
-from torchmark.runner.worker import close_workers, get_worker
+from torchmark.runner.worker import count
+from torchmark.api.timer_engines import close_workers, get_worker
 from torchmark.runner.spec import own_worker
 def spent():
     own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

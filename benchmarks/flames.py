@@ -18,14 +18,13 @@ from torchmark.analysis.flames import count_frames, grow, unfold
 from torchmark.analysis.stacks import read_stacks
 from torchmark.cli.case_options import load_cases
 from torchmark.define.selection import CaseOptions
-from torchmark.model.case import Case
 from torchmark.model.costs import FlameNode, Trace
 from torchmark.model.job import BARE_LAYOUT, CountJob
 from torchmark.model.outcome import Failure
-from torchmark.model.plan import Target
-from torchmark.runner.jobs import count
+from torchmark.model.plan import Case, Target
 from torchmark.runner.lab import Lab, trace
 from torchmark.runner.prepare import Models, make_parts
+from torchmark.runner.worker import count
 
 RUNS = 100
 

@@ -36,12 +36,12 @@ from torchmark.cli.case_options import load_cases
 from torchmark.compare.comparison import Evidence, judge_entry
 from torchmark.compare.session import LocalSite, SilentObserver, run_comparison, time_here
 from torchmark.define.selection import CaseOptions
-from torchmark.model.case import Case
 from torchmark.model.costs import Stacks
 from torchmark.model.judgement import Verdict
+from torchmark.model.plan import Case
+from torchmark.processes import StopRequest
 from torchmark.report.flame.page import rank_growth
 from torchmark.report.text.names import name_files
-from torchmark.runner.backend import StopRequest
 from torchmark.runner.machine import choose_cores
 
 HOOK = "Tensor.__torch_function__"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchmark.model.case import AutogradMode, AutoLabels, Case, CompileMode, CompileParts, RuntimeMode, TimerArgs
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, CompileMode, CompileParts, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 
 SETUP = """

@@ -15,7 +15,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from tests.in_process import Program, make_program
 from tests.shared_workers import shares_workers
 from tests.stub_python import find_pythons
-from torchmark.runner.worker import close_workers
+from torchmark.api.timer_engines import close_workers
 
 # A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
 settings.register_profile("torchmark", deadline=None, derandomize=bool(os.environ.get("CI")))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Begun, Event, Outcome, Result
 from torchmark.model.plan import Order, Plan
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 
 
 class FakeBackend:

@@ -9,12 +9,24 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tests.simulated_fleet import SimulatedFleet
-from torchmark.model.case import AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Metric, Node, Order, Plan, Sampling, Target
+from torchmark.model.plan import (
+    AutogradMode,
+    AutoLabels,
+    Case,
+    Check,
+    Metric,
+    Node,
+    Order,
+    Plan,
+    RuntimeMode,
+    Sampling,
+    Target,
+    TimerArgs,
+)
 from torchmark.model.task import Language, Times
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Report, Returned
 from torchmark.runner.cluster.dispatch import Dispatcher

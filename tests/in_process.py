@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from torchmark.api.timer_engines import get_worker
 from torchmark.cli.main import main
 from torchmark.runner.spec import WorkerSpec
-from torchmark.runner.worker import get_worker
 
 Program = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.sample_runs import ADD, COUNT, ENVIRONMENT, make_run
-from torchmark.model.case import Case
 from torchmark.model.costs import Function, Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import (
@@ -21,7 +20,7 @@ from torchmark.model.judgement import (
     Verdict,
 )
 from torchmark.model.outcome import Result
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Case, Metric
 from torchmark.model.run import Run
 
 COUNTED = dataclasses.replace(ENVIRONMENT, valgrind="valgrind-3.19.0", hash_seed="0")

@@ -7,11 +7,10 @@ import random
 from collections.abc import Mapping, Sequence
 
 from tests.sample_runs import EAGER, ENVIRONMENT, FAILURE, HOST
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target, TimerArgs
 from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.model.task import Times
 

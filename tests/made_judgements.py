@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.made_summaries import make_case
 from torchmark.analysis.verdict.judge import judge
 from torchmark.model import caveats as doubts
-from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.caveats import ComparisonCaveat
 from torchmark.model.judgement import (
     CaseJudgement,
@@ -25,6 +24,7 @@ from torchmark.model.judgement import (
     Verdict,
 )
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import AutogradMode, Case, RuntimeMode
 from torchmark.model.task import Language
 
 LACKING = Failure(

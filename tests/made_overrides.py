@@ -9,9 +9,8 @@ from tests.made_summaries import make_case, make_summary
 from tests.stored_runs import INFO
 from torchmark.analysis.overrides import OverrideRow, find_overheads
 from torchmark.callgrind.profiles import standardise
-from torchmark.model.case import Case
 from torchmark.model.costs import Costs, Function, Profile, Tally
-from torchmark.model.plan import Plan, Sampling
+from torchmark.model.plan import Case, Plan, Sampling
 from torchmark.model.run import CaseSummary, Run
 
 INTERPRETER = Function("???", "_PyEval_EvalFrameDefault", "/usr/bin/python3.11")

@@ -11,12 +11,11 @@ from tests.made_overrides import make_override_rows
 from tests.made_summaries import make_case, make_summary
 from tests.sample_runs import ENVIRONMENT, HOST
 from torchmark.analysis.flames import shorten
-from torchmark.model.case import AutogradMode, Case, RuntimeMode, TimerArgs
 from torchmark.model.caveats import Drift, Incomparable, LayoutSensitive, NotInTurns, OtherInstructionSet, Variation
 from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method
 from torchmark.model.judgement import CaseJudgement, Explanation, FunctionChange, Side, StageChange
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Metric
+from torchmark.model.plan import AutogradMode, Case, Metric, RuntimeMode, TimerArgs
 from torchmark.model.report_data import Breakdown, Command, Drawing, ReportData, ReportEntry, ReportSide, Section
 from torchmark.model.run import CaseSummary, Source
 from torchmark.model.task import Language

@@ -12,12 +12,11 @@ from tests.fake_backend import FakeBackend
 from tests.made_summaries import make_case
 from tests.stored_runs import BASELINE, ENVIRONMENT, INFO, PROFILE, TALLY
 from torchmark.analysis.estimate import pick_orders
-from torchmark.model.case import AutogradMode, RuntimeMode
 from torchmark.model.outcome import Failure, FailureKind, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import AutogradMode, Metric, Order, Plan, RuntimeMode, Sampling, Target
 from torchmark.model.run import SHARD, Run, RunInfo, Shard
 from torchmark.model.task import Language, Times
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.store.documents import export_run
 from torchmark.store.runs import Store, open_store
 

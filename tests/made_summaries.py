@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from torchmark.analysis.summarise import find_median_interval, summarise
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.caveats import Caveat
 from torchmark.model.outcome import CompileCosts, Failure
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, Metric, RuntimeMode, Target, TimerArgs
 from torchmark.model.run import CaseSummary, CountSummary, WallSummary
 from torchmark.model.task import Language
 

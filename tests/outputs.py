@@ -66,7 +66,6 @@ from torchmark.cli.program import program
 from torchmark.cli.startup import COMMANDS, overview
 from torchmark.compare.comparison import Comparison, Evidence
 from torchmark.compare.session import ComparisonResult
-from torchmark.model.case import Case
 from torchmark.model.costs import Costs, Function, Profile, Stacks
 from torchmark.model.environment import Machine, Tool, TorchBuild
 from torchmark.model.gate import Trial
@@ -74,7 +73,7 @@ from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.outcome import Failure, FailureKind, Result
-from torchmark.model.plan import Metric, Node, Order, Target
+from torchmark.model.plan import Case, Metric, Node, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.task import TaskSpec, Times
 from torchmark.report.flame.formats import as_collapsed

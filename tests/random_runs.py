@@ -9,11 +9,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from torchmark.model.case import Case
 from torchmark.model.costs import Call, Function, Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.task import Times
 from torchmark.store.plain import MOST, MOST_SECONDS

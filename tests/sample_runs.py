@@ -5,11 +5,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from torchmark.model.case import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import (
+    AutogradMode,
+    AutoLabels,
+    Case,
+    CompileMode,
+    Metric,
+    Order,
+    Plan,
+    RuntimeMode,
+    Sampling,
+    Target,
+    TimerArgs,
+)
 from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.model.task import Language, Times
 

@@ -9,9 +9,9 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
+from torchmark.api.timer_engines import get_worker
 from torchmark.errors import TorchmarkError
 from torchmark.runner.spec import WorkerSpec, other_worker, own_worker
-from torchmark.runner.worker import get_worker
 
 DEBIAN = "/usr/bin/python3"
 

@@ -10,17 +10,6 @@ import json
 import sys
 from pathlib import Path
 
-from torchmark.model.case import (
-    Artefact,
-    AutogradMode,
-    AutoLabels,
-    Case,
-    Check,
-    CompileMode,
-    CompileParts,
-    RuntimeMode,
-    TimerArgs,
-)
 from torchmark.model.costs import Call, Function, Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import (
@@ -33,7 +22,22 @@ from torchmark.model.outcome import (
     Outcome,
     Result,
 )
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import (
+    Artefact,
+    AutogradMode,
+    AutoLabels,
+    Case,
+    Check,
+    CompileMode,
+    CompileParts,
+    Metric,
+    Order,
+    Plan,
+    RuntimeMode,
+    Sampling,
+    Target,
+    TimerArgs,
+)
 from torchmark.model.run import Host, Run, RunInfo, Source
 from torchmark.model.task import Language, Times
 from torchmark.store.documents import export_run

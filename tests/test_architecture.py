@@ -36,7 +36,7 @@ LOWER = {
 }
 MAY_IMPORT = {
     "errors": set(),
-    "files": set(),
+    "files": {"errors", "processes"},
     "processes": {"errors"},
     "model": {"errors"},
     "stats": {"errors"},
@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "callgrind": {"errors", "files", "model", "stats"},
     "native": {"errors", "files", "processes", "model"},
     "runner": {"errors", "files", "processes", "model", "worker", "native", "callgrind", "measure", "__init__"},
-    "compare": {"errors", "model", "stats", "callgrind", "native", "runner", "analysis", "store"},
+    "compare": {"errors", "files", "processes", "model", "stats", "callgrind", "native", "runner", "analysis", "store"},
     "store": {"errors", "files", "processes", "model"},
     "define": {"errors", "model"},
     "suites": {"define"},
@@ -103,7 +103,7 @@ MAY_PRINT = {
     "cli/commands/cmd_rm.py",  # click's question, which is a number and words of ours
     "api/compare.py",  # through `printable_lines`
     "report/text/terminal.py",  # a spinner, through `printable`
-    "runner/folders.py",  # one line, made printable there: the runner knows nothing of reports
+    "files.py",  # one line, made printable there: the runner knows nothing of reports
     "report/progress.py",  # a bar, which moves the cursor, through `printable`
 }
 # Processes of their own, whose output the parent reads.

@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from torchmark.fuzz.tensors import FuzzedTensor as FuzzedTensor
     from torchmark.measure.clock import set_torch_threads as set_torch_threads
     from torchmark.measure.clock import timer as timer
-    from torchmark.model.case import AutogradMode as AutogradMode
-    from torchmark.model.case import AutoLabels as AutoLabels
-    from torchmark.model.case import CompileMode as CompileMode
-    from torchmark.model.case import RuntimeMode as RuntimeMode
-    from torchmark.model.case import TimerArgs as TimerArgs
     from torchmark.model.judgement import Verdict as Verdict
+    from torchmark.model.plan import AutogradMode as AutogradMode
+    from torchmark.model.plan import AutoLabels as AutoLabels
+    from torchmark.model.plan import CompileMode as CompileMode
+    from torchmark.model.plan import RuntimeMode as RuntimeMode
+    from torchmark.model.plan import TimerArgs as TimerArgs
     from torchmark.model.task import Interval as Interval
     from torchmark.model.task import Language as Language
     from torchmark.model.task import TaskSpec as TaskSpec
@@ -68,15 +68,15 @@ if TYPE_CHECKING:
     from torchmark.report.text.units import unit_to_english as unit_to_english
 
 _HOMES = {
-    "AutoLabels": "model.case",
-    "AutogradMode": "model.case",
+    "AutoLabels": "model.plan",
+    "AutogradMode": "model.plan",
     "BenchmarkResult": "api.benchmarks",
     "BinaryOpFuzzer": "fuzz.operators",
     "BinaryOpSparseFuzzer": "fuzz.operators",
     "CallgrindStats": "api.callgrind_stats",
     "Colorize": "report.text.grid",
     "Compare": "api.compare",
-    "CompileMode": "model.case",
+    "CompileMode": "model.plan",
     "CopyIfCallgrind": "api.timer_engines",
     "DefinitionError": "errors",
     "FunctionCount": "api.callgrind_stats",
@@ -97,14 +97,14 @@ _HOMES = {
     "Language": "model.task",
     "Measurement": "api.measurement",
     "ParameterAlias": "fuzz.parameters",
-    "RuntimeMode": "model.case",
+    "RuntimeMode": "model.plan",
     "SetupError": "errors",
     "SnippetError": "errors",
     "SpectralOpFuzzer": "fuzz.operators",
     "StoreError": "errors",
     "TaskSpec": "model.task",
     "Timer": "api.timer",
-    "TimerArgs": "model.case",
+    "TimerArgs": "model.plan",
     "TorchmarkError": "errors",
     "UnaryOpFuzzer": "fuzz.operators",
     "UnaryOpSparseFuzzer": "fuzz.operators",

@@ -1,4 +1,4 @@
-"""Processes and what they leave behind: owners of folders, scratch folders, and a guard that outlives the program."""
+"""Processes: owners of folders, scratch folders, a guard that outlives the program, and how an interrupt stops one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _SCRATCH = re.compile(r"torchmark-(\d+)-(\d+)-(\d+)-")
@@ -201,3 +203,97 @@ def _own_python(code: str) -> list[str]:
 def _has_python() -> bool:
     """A program that embeds Python may have no interpreter to start. Then there is no guard."""
     return bool(sys.executable) and os.access(sys.executable, os.X_OK)
+
+
+STOPPING = "\nStopping when what has begun is done. Interrupt again to stop at once.\n"
+
+
+class StopRequest:
+    """Whether what has not begun yet shall not begin any more. Can be said from anywhere, also from a signal."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def request(self) -> None:
+        """Begin nothing more."""
+        self._event.set()
+
+    @property
+    def requested(self) -> bool:
+        """Whether that was said."""
+        return self._event.is_set()
+
+
+class Terminated(KeyboardInterrupt):
+    """The system or an administrator asked this program to end; `number` is the signal's."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+@contextlib.contextmanager
+def interrupts_stop(stop: StopRequest) -> Iterator[None]:
+    """Within this, an interrupt requests a stop, a second one is a KeyboardInterrupt, and so is an order to end."""
+    if threading.current_thread() is not threading.main_thread():
+        # Only there can signals be handled.
+        yield
+        return
+
+    interrupted = ending = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if interrupted:
+            raise KeyboardInterrupt
+        interrupted = True
+        stop.request()
+        with contextlib.suppress(OSError, AttributeError, ValueError):
+            # Not by way of a stream that may be in the middle of writing.
+            os.write(sys.stderr.fileno(), STOPPING.encode())
+
+    def end(number: int, frame: FrameType | None) -> None:
+        nonlocal ending
+        # A terminal that is closed says so more than once. Whoever is ending already is not to be kept from it.
+        if not ending:
+            ending = True
+            raise Terminated(number)
+
+    with contextlib.ExitStack() as stack:
+        handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+            signal.SIGINT: interrupt,
+            signal.SIGTERM: end,
+            signal.SIGHUP: end,
+        }
+        for number, handler in handlers.items():
+            # Who was started with an interrupt ignored, as by nohup, goes on ignoring it.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                stack.callback(signal.signal, number, signal.signal(number, handler))
+        yield
+
+
+# Python has a ready-made object for each number up to this one.
+LARGEST_KEPT = 256
+
+_TAKE_SMALL_PIDS = f"""
+import os
+for _ in range({2 * LARGEST_KEPT}):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    if pid > {LARGEST_KEPT}:
+        break
+"""
+_TAKING_TIMEOUT_S = 60.0
+
+
+def skip_small_pids() -> None:
+    """Use up the small numbers that the first processes of a container have.
+
+    Modules note the number of their process while they are imported. Where that is one of those that Python keeps, no
+    memory is needed for it, all that follows lies elsewhere, and counts differ from those of later workers.
+    """
+    if os.getpid() <= LARGEST_KEPT:
+        # Should it fail, the worker that is started next has a small number; that is all.
+        subprocess.run([sys.executable, "-I", "-S", "-c", _TAKE_SMALL_PIDS], timeout=_TAKING_TIMEOUT_S, check=False)

@@ -33,9 +33,9 @@ from tests.hostile.worker_answers import Script, make_script
 from torchmark.api.callgrind_stats import CallgrindStats, FunctionCount, FunctionCounts
 from torchmark.api.measurement import Measurement
 from torchmark.cli.main import main
+from torchmark.files import cache_folder
 from torchmark.model.task import TaskSpec
 from torchmark.report.formats.registry import FORMATS
-from torchmark.runner.folders import cache_folder
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.prepare import open_cache
 

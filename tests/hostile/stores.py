@@ -32,10 +32,9 @@ from tests.stored_runs import (
     PROFILE,
     TALLY,
 )
-from torchmark.model.case import Case
 from torchmark.model.costs import Function
 from torchmark.model.outcome import Failure, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, Shard
 from torchmark.store.documents import export_run, to_json_profile
 from torchmark.store.plain import content_hash, from_plain, hash_text, read_case

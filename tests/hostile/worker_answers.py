@@ -20,20 +20,18 @@ from unittest import mock
 from tests.hostile.json_values import NUMBERS, TEXTS, dump_raw, mutate
 from tests.stored_runs import ADD_CASE, BEGAN, COMPILED_CASE, ENVIRONMENT, INFO
 from torchmark.errors import TorchmarkError
-from torchmark.model.case import Artefact, Case, RuntimeMode
 from torchmark.model.environment import Sdk
 from torchmark.model.job import BlockPlan, CountJob, PairedCase, PairedSide, Place, RaceJob, TimeJob, Way
 from torchmark.model.outcome import CompileCosts, Failure, FirstCall, Outcome, Result
-from torchmark.model.plan import Metric, Plan, Sampling, Target
+from torchmark.model.plan import Artefact, Case, Metric, Plan, RuntimeMode, Sampling, Target
 from torchmark.model.task import Times
 from torchmark.runner import link, worker
 from torchmark.runner.compile_cases import CompileTimer
-from torchmark.runner.jobs import count
 from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.paired_workers import PairedWorkers, WorkerSide
 from torchmark.runner.prepare import Models
 from torchmark.runner.spec import own_worker
-from torchmark.runner.worker import Worker, measure_time, race
+from torchmark.runner.worker import Worker, count, measure_time, race
 from torchmark.store.runs import open_store
 from torchmark.worker import protocol
 from torchmark.worker.protocol import (

@@ -11,8 +11,9 @@ import pytest
 from tests.browser import Browser, start_browser
 from tests.shared_workers import shares_workers, specify, start_ahead
 from tests.stub_python import make_stub_python
+from torchmark.api.timer_engines import get_worker
 from torchmark.runner.spec import own_worker
-from torchmark.runner.worker import Worker, get_worker
+from torchmark.runner.worker import Worker
 
 # In the order in which tests come to need them, and the fixtures that tell.
 UNDER_VALGRIND = {

@@ -20,10 +20,9 @@ from torchmark.callgrind.profiles import count_allocations, find_noisy
 from torchmark.model.costs import Counts
 from torchmark.model.job import BARE_LAYOUT, DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner import jobs as counting
-from torchmark.runner.jobs import count
+from torchmark.runner import worker as counting
 from torchmark.runner.spec import other_worker, visible_path
-from torchmark.runner.worker import Worker
+from torchmark.runner.worker import Worker, count
 
 HERE = Place(os.getcwd(), tuple(visible_path()))
 
@@ -51,7 +50,7 @@ COUNT_ELSEWHERE = """
 import json, os, sys
 files = [open(os.devnull) for _ in range(20)]
 from torchmark.model.job import BARE_LAYOUT, DEFAULT_LAYOUTS, CountJob, Place
-from torchmark.runner.jobs import count
+from torchmark.runner.worker import count
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker
 worker = Worker(own_worker(os.environ))
@@ -405,13 +404,13 @@ def test_simulated_caches_give_misses_and_cycles(stub_python: str) -> None:
 def test_the_baseline_is_taken_once_for_a_worker(counting_worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     first = count_it(counting_worker, "x = 1", number=33, layouts=(0,)).baseline
     asked: list[str] = []
-    run = counting._run
+    run = counting._run_all
 
     def spy(worker: Worker, jobs: list[CountJob], *rest: object) -> object:
         asked.extend(job.stmt for job in jobs)
         return run(worker, jobs, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(counting, "_run", spy)
+    monkeypatch.setattr(counting, "_run_all", spy)
     assert count_it(counting_worker, "y = 2", number=33, layouts=(0,)).baseline == first
     assert asked == ["y = 2"]
 

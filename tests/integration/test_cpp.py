@@ -27,9 +27,8 @@ from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Compiled, Snippet, Times
-from torchmark.runner.jobs import count
 from torchmark.runner.prepare import build_snippets, inspect_cache
-from torchmark.runner.worker import Worker, measure_time
+from torchmark.runner.worker import Worker, count, measure_time
 
 SETUP = "auto x = torch::ones({4, 4}); auto y = torch::ones({4, 4});"
 STATEMENTS = {

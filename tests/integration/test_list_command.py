@@ -13,7 +13,7 @@ from torchmark.cli.main import main
 
 IMPORTS = """\
 from torchmark.define.groups import GroupedModules, GroupedStmts
-from torchmark.model.case import TimerArgs
+from torchmark.model.plan import TimerArgs
 """
 GOOD = f"""{IMPORTS}
 print("printed while loading")

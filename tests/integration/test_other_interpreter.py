@@ -18,10 +18,9 @@ from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure
 from torchmark.model.task import Compiled, Snippet
-from torchmark.runner.jobs import count
 from torchmark.runner.prepare import build_snippets
 from torchmark.runner.spec import other_worker
-from torchmark.runner.worker import Reply, Worker
+from torchmark.runner.worker import Reply, Worker, count
 from torchmark.worker.protocol import Timed
 
 

@@ -13,9 +13,8 @@ import pytest
 from torchmark.callgrind.profiles import read_profile
 from torchmark.model.costs import Profile
 from torchmark.model.job import CountJob, Place
-from torchmark.runner.jobs import count
 from torchmark.runner.spec import visible_path
-from torchmark.runner.worker import Worker
+from torchmark.runner.worker import Worker, count
 
 HERE = Place(os.getcwd(), tuple(visible_path()))
 

@@ -7,13 +7,12 @@ import pytest
 from torchmark.analysis.verdict.explain import explain
 from torchmark.callgrind.profiles import standardise, tally
 from torchmark.define.discovery import discover
-from torchmark.model.case import AutogradMode, AutoLabels, Label, RuntimeMode
 from torchmark.model.costs import Counts, Tally
 from torchmark.model.job import CountJob, Place
 from torchmark.model.judgement import Explanation
+from torchmark.model.plan import AutogradMode, AutoLabels, Label, RuntimeMode
 from torchmark.model.task import Language
-from torchmark.runner.jobs import count
-from torchmark.runner.worker import Worker
+from torchmark.runner.worker import Worker, count
 
 # What may be left without a stage, as a share of all instructions.
 MOST_UNPLACED = 0.15

@@ -14,17 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 
 from torchmark.define.discovery import discover
-from torchmark.model.case import Case, RuntimeMode
 from torchmark.model.costs import Counts
 from torchmark.model.job import BARE_LAYOUT, CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Case, RuntimeMode
 from torchmark.model.task import Language, Times
 from torchmark.report.text.failures import describe_failure
-from torchmark.runner.jobs import count
 from torchmark.runner.lab import CheckWorkers, Prepared
 from torchmark.runner.prepare import Models, prepare
 from torchmark.runner.spec import own_worker
-from torchmark.runner.worker import Worker, measure_time
+from torchmark.runner.worker import Worker, count, measure_time
 
 FAULTS = r"""
 from torchmark import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants, TimerArgs

@@ -252,7 +252,7 @@ def test_a_program_ends_although_a_thread_of_its_own_waits_for_a_job(stub_python
 import os, sys, threading, time
 sys.executable = sys.argv[1]
 from torchmark.model.job import TimeJob, Place
-from torchmark.runner.worker import get_worker
+from torchmark.api.timer_engines import get_worker
 from torchmark.runner.spec import own_worker
 worker = get_worker(own_worker(os.environ, counting=False))
 worker.start()

@@ -6,9 +6,8 @@ import dataclasses
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
-from torchmark.model.case import AutogradMode, Case, Label, RuntimeMode
 from torchmark.model.outcome import Activity, ActivityKind, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import AutogradMode, Case, Label, Metric, Order, Plan, RuntimeMode, Sampling, Target
 from torchmark.model.run import Shard
 from torchmark.model.task import Language
 

@@ -12,7 +12,6 @@ from torchmark.analysis.verdict.explain import explain
 from torchmark.analysis.verdict.judge import is_instruction_change
 from torchmark.analysis.verdict.stored import CaseId, identify
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.gate import (
@@ -30,6 +29,7 @@ from torchmark.model.gate import (
     StaleEntry,
 )
 from torchmark.model.judgement import CaseJudgement, Side, Verdict
+from torchmark.model.plan import Case
 
 _LIMIT = re.compile(
     r"(?P<quantity>\w+):(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<percent>\s*%)?(?:@(?P<pattern>.+))?", re.ASCII

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchmark.analysis.results import choose_rounds, find_cpu, steady_times
 from torchmark.analysis.verdict.comparable import PLACES, find_case_obstacles
-from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.history import Difference, Ground, History, Point, Shift, ShiftStanding
 from torchmark.model.judgement import Spread
 from torchmark.model.outcome import CompileCosts, Outcome
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import Host, Run, RunInfo
 from torchmark.model.task import Times
 from torchmark.stats.changes import CountRange, find_changes, is_other_count

@@ -8,9 +8,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from torchmark.analysis.verdict.explain import OVERRIDES, explain
-from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.judgement import Explanation
+from torchmark.model.plan import Case
 from torchmark.model.run import CaseSummary
 
 PLAIN, SUBCLASS, TENSOR_LIKE, CLASSIC = "plain", "subclass", "tensor-like", "classic"

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from torchmark.analysis.summarise import doubt_count, find_caveats_of_rounds, find_median_interval, spread, summarise
-from torchmark.model.case import Case
 from torchmark.model.caveats import Caveat, OtherPlaces
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import CompileCosts, Failure, Outcome
-from torchmark.model.plan import Metric, Node, NodeKind, Order, Plan, Target
+from torchmark.model.plan import Case, Metric, Node, NodeKind, Order, Plan, Target
 from torchmark.model.run import CaseSummary, CountSummary, Host, Run, WallSummary
 from torchmark.model.task import Interval, Times
 from torchmark.stats.distribution import middle, quantile

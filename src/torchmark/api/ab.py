@@ -36,21 +36,20 @@ from torchmark.compare.session import (
     time_here,
 )
 from torchmark.errors import UsageError
-from torchmark.model.case import TimerArgs
+from torchmark.files import locate_cache
 from torchmark.model.costs import Tally
 from torchmark.model.gate import GateResult
 from torchmark.model.judgement import CaseJudgement as Value
 from torchmark.model.judgement import Verdict
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target, TimerArgs
 from torchmark.model.task import name_value
+from torchmark.processes import StopRequest
 from torchmark.report.as_json import to_json_comparison, to_json_judgement
 from torchmark.report.html.fragments import render_judgement
 from torchmark.report.text.gate import list_sentences, render_comparison, summarise_markdown
 from torchmark.report.text.judgements import describe_judgement
 from torchmark.report.text.names import name_case
 from torchmark.report.text.verdict_reasons import describe_verdict
-from torchmark.runner.backend import StopRequest
-from torchmark.runner.folders import locate_cache
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.spec import choose_layouts
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
@@ -65,7 +64,7 @@ TITLE = "torchmark ab: head against base"
 class Judgement(Value):
     """What is said of one case, and why: `verdict`, `cause`, and the evidence in `time` and `count`.
 
-    >>> from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+    >>> from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
     >>> from torchmark.model.judgement import Cause, CountEvidence, Spread, Verdict
     >>> from torchmark.model.task import Language
     >>> case = Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON), TimerArgs("x + 1"))

@@ -22,11 +22,11 @@ from torchmark.define.expand import expand, flatten
 from torchmark.define.selection import CaseOptions, Selection, parse
 from torchmark.define.selection import select as select_cases
 from torchmark.errors import DefinitionError, UsageError
-from torchmark.model.case import Case
 from torchmark.model.outcome import CompileCosts, Failure, Outcome
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target
+from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric, Order, Target
 from torchmark.model.run import SHARD
 from torchmark.model.task import TaskSpec, Times, name_value
+from torchmark.processes import StopRequest
 from torchmark.report.caveats import describe_fact
 from torchmark.report.html.fragments import NotebookPanel, render_panel
 from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
@@ -34,7 +34,6 @@ from torchmark.report.text.failures import describe_failure, describe_fault, sum
 from torchmark.report.text.run_table import describe_compile_costs, list_compile_costs
 from torchmark.report.text.terminal import wrap
 from torchmark.report.text.units import format_time
-from torchmark.runner.backend import StopRequest
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.machine import choose_cores
 from torchmark.runner.spec import choose_layouts

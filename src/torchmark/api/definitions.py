@@ -16,7 +16,7 @@ import torch
 from torchmark.define.expand import expand, flatten
 from torchmark.files import is_ours
 from torchmark.measure.torch_files import SEED, read_sdk, script_model
-from torchmark.model.case import Artefact, AutoLabels, Case, Label, TimerArgs
+from torchmark.model.plan import Artefact, AutoLabels, Case, Label, TimerArgs
 from torchmark.model.task import Language
 from torchmark.runner.prepare import Models, insert_path
 

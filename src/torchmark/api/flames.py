@@ -15,21 +15,20 @@ from typing import NamedTuple, TypeAlias
 from torchmark.analysis.stacks import read_samples, read_stacks
 from torchmark.api.statements import STARTING, try_to_start
 from torchmark.errors import SetupError
+from torchmark.files import read_plain_file
 from torchmark.measure.snippet import write_script
 from torchmark.measure.source import user_traceback
-from torchmark.model.case import Case
 from torchmark.model.costs import Stacks
 from torchmark.model.environment import Environment
 from torchmark.model.job import CountJob, PairedSide
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Target
+from torchmark.model.plan import Case, Target
 from torchmark.model.task import Language
 from torchmark.processes import make_scratch, run_guarded
 from torchmark.report.flame.formats import Graph
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import show_waiting
 from torchmark.runner.first_runs import find_faults
-from torchmark.runner.folders import read_plain_file
 from torchmark.runner.lab import Lab, trace
 from torchmark.runner.prepare import Models, make_parts
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker

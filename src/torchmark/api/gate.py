@@ -19,9 +19,9 @@ from torchmark.analysis.gate import (
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, identify
 from torchmark.callgrind.profiles import standardise
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.gate import GateResult, LedgerEntry, LedgerStanding, Policy, StaleEntry
 from torchmark.model.judgement import CaseJudgement
+from torchmark.model.plan import Case
 from torchmark.report.text.names import name_case
 from torchmark.store.ledger import read_entry, write_entry
 from torchmark.store.plain import content_hash

@@ -22,6 +22,7 @@ import torch
 from torchmark.api.measurement import Measurement, make_measurement
 from torchmark.define.discovery import import_file
 from torchmark.errors import TorchmarkError, UsageError
+from torchmark.files import MachineLock
 from torchmark.fuzz.fuzzer import Fuzzer, outline
 from torchmark.fuzz.operators import (
     BinaryOpFuzzer,
@@ -36,14 +37,13 @@ from torchmark.model.job import Place, RaceJob
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Metric, Plan, Sampling, Target
 from torchmark.model.task import TaskSpec, Times, name_value
+from torchmark.processes import StopRequest
 from torchmark.report.html.fragments import render_input_panel, render_panel
 from torchmark.report.text.failures import describe_failure, summarise_failure
 from torchmark.report.text.inputs import describe_input
 from torchmark.report.text.units import format_time
-from torchmark.runner.backend import StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.protocol import Race
-from torchmark.runner.folders import MachineLock
 from torchmark.runner.machine import choose_cores
 from torchmark.runner.spec import other_worker, own_worker, visible_path
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, race

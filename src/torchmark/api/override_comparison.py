@@ -26,14 +26,14 @@ from torchmark.compare.experiment import DEFAULTS
 from torchmark.compare.session import INTERRUPTED, SIGNALLED, ComparisonResult, Observer, run_comparison
 from torchmark.define.expand import expand
 from torchmark.errors import InterpreterError, SetupError, TorchmarkError, UsageError
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Flame, Stacks, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import Verdict
 from torchmark.model.outcome import Failure
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric, Target, TimerArgs
 from torchmark.model.report_data import Command, ReportData, Section
 from torchmark.model.run import Run, RunInfo
+from torchmark.processes import StopRequest, Terminated, interrupts_stop
 from torchmark.report.flame.page import render_svg
 from torchmark.report.flame.picture import Renderer, open_renderer, render_png
 from torchmark.report.formats.entries import dump_json
@@ -51,7 +51,6 @@ from torchmark.report.html.report_page import render_report
 from torchmark.report.text.failures import summarise_failure
 from torchmark.report.text.names import name_case, name_files
 from torchmark.report.text.terminal import count, show_waiting
-from torchmark.runner.backend import StopRequest, Terminated, interrupts_stop
 from torchmark.runner.first_runs import find_faults
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.spec import choose_layouts

@@ -31,12 +31,11 @@ from torchmark.compare.session import ComparisonResult
 from torchmark.define.discovery import DEFAULT_SUITES
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, And, Expression, Not, Word
 from torchmark.model import report_data as pages
-from torchmark.model.case import Case
 from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Flame, Stacks, Tally
 from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
 from torchmark.model.outcome import Failure
-from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.plan import Case, Metric, Order, Target
 from torchmark.model.report_data import Command, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, Run, WallSummary
 from torchmark.report.html.report_page import describe_method

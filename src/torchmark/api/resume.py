@@ -26,16 +26,14 @@ from torchmark.api.runs import (
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, Outcome, may_pass_later
-from torchmark.model.plan import Plan, Target
+from torchmark.model.plan import Case, Plan, Target
 from torchmark.model.run import SHARD, RunInfo, read_shard
 from torchmark.report.text.run_summary import SHORT_ID
 from torchmark.report.text.terminal import printable
 from torchmark.runner.machine import read_cpu_model
 from torchmark.store.plain import content_hash
-from torchmark.store.runs import DEFAULT_STORE, Store, open_store
-from torchmark.store.seals import is_sealed
+from torchmark.store.runs import DEFAULT_STORE, Store, is_sealed, open_store
 
 # What stays as it was when a run goes on, and how it is spelt.
 _FIXED_OPTIONS = {

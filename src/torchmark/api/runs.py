@@ -21,17 +21,16 @@ from torchmark.compare.experiment import Note
 from torchmark.define.discovery import DEFAULT_SUITES, list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.outcome import Begun, Event, Failure, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import SHARD, Run, RunInfo, Shard
+from torchmark.processes import StopRequest, Terminated, interrupts_stop
 from torchmark.report.progress import Advance, NoProgress, PairedAdvance, Progress, make_progress
-from torchmark.runner.backend import Backend, StopRequest, Terminated, interrupts_stop
+from torchmark.runner.backend import Backend
 from torchmark.runner.machine import describe_host, describe_sources
 from torchmark.runner.spec import FIXED, choose_layouts
 from torchmark.store.plain import content_hash
-from torchmark.store.runs import Recorder, Store
-from torchmark.store.seals import seal
+from torchmark.store.runs import Recorder, Store, seal
 
 NAMES = "names"
 FOLDER = "folder"

@@ -17,11 +17,11 @@ from torchmark.analysis.verdict.sequential import Trust, summarise_trials
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, reduce_visit
 from torchmark.compare.experiment import DEFAULTS, FEWEST_LAYOUTS, LAYOUTS, PairSite, SequentialComparison, Settings
 from torchmark.errors import WorkerError
+from torchmark.files import cache_folder
 from torchmark.model.gate import SelfTest, Trial
 from torchmark.model.job import PairedCase, PairedSide, RunTime, Visit
 from torchmark.model.job import Place as JobPlace
 from torchmark.report.text.failures import describe_failure
-from torchmark.runner.folders import cache_folder
 from torchmark.runner.machine import read_cpu_model
 from torchmark.runner.paired_workers import Failures, PairedWorkers, WorkerSide
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S

@@ -22,18 +22,17 @@ from torchmark.errors import SetupError, TorchmarkError, UsageError
 from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
 from torchmark.measure.steps import BLOCKS_OF_FIXED_SIZE
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.environment import Sdk
 from torchmark.model.inputs import Feature, RuleSearch
 from torchmark.model.job import CountJob, Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.task import Compiled, Snippet, TaskSpec, Times
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
 from torchmark.runner.first_runs import check_syntax, run_once
-from torchmark.runner.jobs import count
 from torchmark.runner.prepare import build_snippets
 from torchmark.runner.spec import choose_layouts, other_worker, own_worker, visible_path
-from torchmark.runner.worker import Worker, measure_time, race
+from torchmark.runner.worker import Worker, count, measure_time, race
 
 
 def load_inputs() -> tuple[ModuleType, ModuleType]:

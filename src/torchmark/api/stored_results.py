@@ -25,11 +25,10 @@ from torchmark.api.gate import REFUSED, GateOptions, apply_gate, decide_exit_cod
 from torchmark.callgrind.profiles import standardise
 from torchmark.define.selection import nearest
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.gate import GateResult
 from torchmark.model.history import History
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.report.text.counts import FunctionRow, FunctionTable
 from torchmark.report.text.names import name_case, name_target

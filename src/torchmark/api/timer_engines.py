@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import enum
 import io
 import os
@@ -24,15 +25,20 @@ from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.steps import R, Steps
 from torchmark.measure.torch_files import read_sdk
-from torchmark.model.job import CountJob, Given
+from torchmark.model.job import (
+    CountJob,
+    Given,
+)
 from torchmark.model.outcome import Failure
 from torchmark.model.task import Compiled, Snippet, TaskSpec
 from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
-from torchmark.runner.jobs import count
 from torchmark.runner.prepare import build_snippets
-from torchmark.runner.spec import own_worker
-from torchmark.runner.worker import get_worker
+from torchmark.runner.spec import (
+    WorkerSpec,
+    own_worker,
+)
+from torchmark.runner.worker import Worker, count
 
 # Those that have not been compiled. Whoever is the first to run takes the others along.
 _waiting: weakref.WeakSet[CppTimer] = weakref.WeakSet()
@@ -277,3 +283,41 @@ def collect(
         text = f"Failed to collect callgrind profile:\n{describe_failure(outcome)}"
         raise WorkerError(text, kind=outcome.kind.value)
     return make_stats(spec, tally(outcome, job.layouts), worker.environment, compiled=job.compiled is not None)
+
+
+# The workers of this process that stay up for the next statement.
+_workers: dict[WorkerSpec, Worker] = {}
+_lock = threading.Lock()
+
+
+def get_worker(spec: WorkerSpec) -> Worker:
+    """The worker of this kind; it is not started by this."""
+    with _lock:
+        if spec not in _workers:
+            _workers[spec] = Worker(spec)
+        return _workers[spec]
+
+
+@atexit.register
+def close_workers() -> None:
+    """End them all. Whoever needs one later gets a new one.
+
+    Without waiting: a daemon thread may be in the middle of a job that has long to go.
+    """
+    workers = list(_workers.values())
+    _workers.clear()
+    for worker in workers:
+        worker.abandon()
+
+
+def _disown_workers() -> None:
+    """A fork of this process has copies of all handles, and must not end what is not its own, or keep it alive."""
+    global _lock
+    # Another thread may have held it, and is not here to release it.
+    _lock = threading.Lock()
+    for worker in _workers.values():
+        worker.disown()
+    _workers.clear()
+
+
+os.register_at_fork(after_in_child=_disown_workers)

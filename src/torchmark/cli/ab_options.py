@@ -35,9 +35,8 @@ from torchmark.compare.session import HERE, ComparisonPlace
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import SetupError, UsageError
-from torchmark.model.case import TimerArgs
 from torchmark.model.job import DEFAULT_LAYOUTS
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target, TimerArgs
 from torchmark.runner.spec import choose_layouts
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 

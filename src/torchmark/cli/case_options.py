@@ -1,12 +1,16 @@
-"""CaseOptions that select cases or a shard of them, for all commands that take cases."""
+"""The cases that a command is about: options that choose them, how they are loaded, and a run of them."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
+import os
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -14,7 +18,18 @@ from click.shell_completion import CompletionItem
 
 from torchmark.analysis.estimate import deal, list_own_cases
 from torchmark.analysis.results import narrow_run
-from torchmark.cli.options import ThreadCounts, check_language, output_aside
+from torchmark.api.resume import find_resumable
+from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, execute_run, plan_targets
+from torchmark.cli.options import (
+    Metrics,
+    NamedInterpreter,
+    Seconds,
+    ThreadCounts,
+    WholeNumber,
+    check_language,
+    open_to_write,
+    output_aside,
+)
 from torchmark.cli.output import echo
 from torchmark.define.discovery import DEFAULT_SUITES, discover, list_suites
 from torchmark.define.selection import (
@@ -29,13 +44,15 @@ from torchmark.define.selection import (
     select,
 )
 from torchmark.errors import UsageError
-from torchmark.model.case import Case, Fault, TimerArgs
-from torchmark.model.plan import Plan
+from torchmark.model.plan import SUITE_LAYOUTS, Case, Fault, Metric, Plan, TimerArgs
 from torchmark.model.run import Run, RunInfo, Shard, parse_shard, read_shard
+from torchmark.processes import Terminated
 from torchmark.report.text.failures import describe_fault
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
-from torchmark.store.runs import Store
+from torchmark.runner.backend import Backend
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.store.runs import Store, make_unmistakable
 
 # Exit codes: what was asked for is not there; what was defined is wrong.
 NOTHING_SELECTED = 1
@@ -250,3 +267,147 @@ def describe_empty_selection(plan: Plan, shard: Shard) -> str:
         f"Shard {shard} is empty: what is compared with each other stays together, and these cases fill "
         f"{count(filled, 'shard')}. There is nothing to do, and nothing is wrong."
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """What is to be measured, as it was asked for on the command line."""
+
+    names: tuple[str, ...]
+    chosen: CaseOptions
+    metrics: tuple[Metric, ...]
+    python: str | None
+    envs: tuple[tuple[str, str], ...]
+    repeat: int
+    min_run_time: float
+    layouts: int
+    timeout: float
+    shard: Shard | None
+
+    def make_request(self) -> RunRequest:
+        """The run that is meant."""
+        if not self.timeout:
+            raise UsageError("--timeout 0 would give up every case before it has begun.")
+        return RunRequest(
+            names=self.names,
+            chosen=self.chosen,
+            metrics=self.metrics,
+            targets=plan_targets(self.python, self.envs),
+            repeat=self.repeat,
+            min_run_time=self.min_run_time,
+            layouts=self.layouts,
+            timeout=self.timeout,
+            shard=self.shard,
+        )
+
+
+def run_options(function: _Function) -> Callable[..., Any]:
+    """Give a command the options of a run, and hand them to it as `asked`, but for `name` and `cores`."""
+    names = [field.name for field in dataclasses.fields(RunOptions)]
+
+    @functools.wraps(function)
+    def with_options(*args: Any, **kwargs: Any) -> Any:
+        asked = RunOptions(**{name: kwargs.pop(name) for name in names})
+        return function(*args, asked=asked, **kwargs)
+
+    for option in reversed((cases_argument, choice_options, *_RUN_OPTIONS)):
+        with_options = option(with_options)
+    return with_options
+
+
+_RUN_OPTIONS = (
+    click.option("--metric", "metrics", type=Metrics(), default="wall,count", help="What to measure (wall,count)."),
+    click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch."),
+    click.option(
+        "--env",
+        "envs",
+        type=NamedInterpreter(),
+        multiple=True,
+        help="An interpreter under a name; give several to measure every case in each.",
+    ),
+    click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with."),
+    click.option("--repeat", type=WholeNumber(1, 10_000), default=1, metavar="N", help="Rounds over all cases (1)."),
+    click.option("--min-run-time", type=Seconds(), default=0.2, help="Seconds to time each case for, at least (0.2)."),
+    click.option(
+        "--layouts",
+        type=WholeNumber(1, 1000),
+        default=SUITE_LAYOUTS,
+        metavar="N",
+        help="Memory layouts to take the median count of (3); 1 gives the bare count.",
+    ),
+    click.option(
+        "--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a case is given up (600)."
+    ),
+    click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all)."),
+    click.option(
+        "--shard",
+        type=ShardNumber(),
+        help="Only the I-th of N parts; 'torchmark merge' puts parts that several machines have measured together.",
+    ),
+)
+
+
+def load_run(request: RunRequest, *, sees_folder: bool = True) -> Loaded:
+    """The cases of a run. A setup may import what lies here, as `python -m` lets it."""
+    if sees_folder:
+        sys.path.insert(0, os.getcwd())
+    return load_cases(request.names, request.chosen.select())
+
+
+def list_given() -> frozenset[str]:
+    """The options that stand on the command line."""
+    context = click.get_current_context()
+    by_user = click.core.ParameterSource.COMMANDLINE
+    return frozenset(name for name in context.params if context.get_parameter_source(name) is by_user)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredRun:
+    """A run that has ended, with what was found wrong with definitions."""
+
+    run: Run
+    shown: RunInfo
+    """How commands may call it."""
+    request: RunRequest
+    loaded: Loaded
+    code: int
+
+
+def measure_run(
+    request: RunRequest,
+    store_path: Path,
+    make_backend: Callable[[], Backend],
+    *,
+    resume: bool,
+    name: str | None,
+    quiet: bool,
+    fail_fast: bool,
+) -> MeasuredRun | int:
+    """Carry out a run, or what is missing of an earlier one; only an exit code where there is nothing to show."""
+    # Before there is a store: a slip of the finger makes none.
+    loaded = None if resume else load_run(request)
+    if loaded is not None and not loaded.cases:
+        return report_empty_selection(loaded)
+    with open_to_write(store_path, create=not resume) as store:
+        resumed = find_resumable(store, request, list_given(), name) if resume else None
+        if resumed is not None:
+            request = resumed.request
+        if loaded is None:
+            loaded = load_run(request, sees_folder=resumed is None or resumed.sees_folder)
+        if not loaded.cases:
+            return report_empty_selection(loaded)
+        task = RunTask(
+            store=store,
+            plan=request.make_plan(loaded.cases),
+            request=request,
+            resumed=resumed.info if resumed else None,
+            name=name,
+        )
+        try:
+            with contextlib.closing(make_backend()) as backend:
+                code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)
+        except Terminated as ended:
+            # Before there was anything to show.
+            return SIGNALLED + ended.number
+        shown = make_unmistakable(store, run.info)
+        return MeasuredRun(run=run, shown=shown, request=request, loaded=loaded, code=code)

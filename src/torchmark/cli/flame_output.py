@@ -8,8 +8,8 @@ from pathlib import Path
 
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_bytes, write_text
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.outcome import Failure
+from torchmark.model.plan import Case
 from torchmark.report.flame.formats import Graph
 from torchmark.report.flame.page import describe_flame
 from torchmark.report.flame.picture import Renderer, open_renderer, render_png

@@ -18,8 +18,7 @@ from torchmark.cli.output import STANDARD_OUTPUT, check_output
 from torchmark.define.selection import CaseOptions, select
 from torchmark.errors import UsageError
 from torchmark.measure.steps import LARGEST_NUMBER
-from torchmark.model.case import Case
-from torchmark.model.plan import SUITE_LAYOUTS, Metric
+from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 DEFAULT_OUTPUT = "overrides.zip"

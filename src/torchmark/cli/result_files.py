@@ -17,10 +17,9 @@ from torchmark.api.stored_results import StoredSide
 from torchmark.cli.output import open_document
 from torchmark.define.selection import LANGUAGES
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import INSTRUCTIONS, Costs, Function, Profile, Tally
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target, TimerArgs
 from torchmark.model.run import Host, Run, RunInfo
 from torchmark.model.task import Language, TaskSpec, Times
 from torchmark.report.text.terminal import count

@@ -15,14 +15,14 @@ from torchmark.analysis.verdict.judge import LARGE_RATIO, find_steady_delta, is_
 from torchmark.analysis.verdict.stored import contrast_counts
 from torchmark.callgrind.profiles import standardise
 from torchmark.compare.experiment import DEFAULTS, Settings, Timing
-from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Explanation, Side, SideFailure, Verdict
 from torchmark.model.outcome import Event, Failure, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
-from torchmark.runner.backend import Backend, StopRequest
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
+from torchmark.processes import StopRequest
+from torchmark.runner.backend import Backend
 from torchmark.runner.first_runs import FAULTS, find_faults, find_syntax_faults
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 

@@ -26,7 +26,7 @@ from torchmark.analysis.verdict.visits import Reduced, choose_pace, doubt_visits
 from torchmark.model.caveats import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
 from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.judgement import LayoutVisits, SideFailure, TimeEvidence, Verdict
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
 from torchmark.stats.distribution import quantile

@@ -33,7 +33,8 @@ from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric
-from torchmark.runner.backend import Backend, StopRequest
+from torchmark.processes import StopRequest
+from torchmark.runner.backend import Backend
 from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.remote_pairs import RemotePairs
 from torchmark.runner.paired_workers import Failures

@@ -20,16 +20,16 @@ from torchmark.compare.comparison import (
     try_sides,
 )
 from torchmark.compare.experiment import Note, PairSite, SequentialComparison, Timing, ignore_progress
-from torchmark.model.case import Case
+from torchmark.files import MachineLock
 from torchmark.model.caveats import NotTimed
 from torchmark.model.job import PairedCase, PairedSide
 from torchmark.model.judgement import CaseJudgement, Side, SideFailure
 from torchmark.model.outcome import Event, Failure
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Case, Metric
 from torchmark.model.run import RunInfo
 from torchmark.model.task import Language
-from torchmark.runner.backend import Backend, StopRequest, Terminated, interrupts_stop
-from torchmark.runner.folders import MachineLock
+from torchmark.processes import StopRequest, Terminated, interrupts_stop
+from torchmark.runner.backend import Backend
 from torchmark.runner.lab import Lab
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.paired_workers import Aliases, PairedWorkers, WorkerSide

@@ -20,7 +20,7 @@ from torchmark.define.expand import Benchmark, expand, flatten
 from torchmark.define.options import Broken, gather
 from torchmark.define.selection import nearest
 from torchmark.errors import DefinitionError, UsageError, point
-from torchmark.model.case import Case, Fault, Label
+from torchmark.model.plan import Case, Fault, Label
 
 # Files below a folder that define benchmarks.
 PATTERN = "bench_*.py"

@@ -6,24 +6,13 @@ import dataclasses
 import hashlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from torchmark.define.generated import (
-    SCRIPT_INCLUDES,
-    Compared,
-    add_backward,
-    call_model,
-    compile_model,
-    give_results,
-    load_script,
-    name_results,
-    warm_up,
-)
-from torchmark.define.groups import GroupedBenchmark
+from torchmark.define.groups import MODELS, OUTPUTS, Compared, GroupedBenchmark, call_model, indent
 from torchmark.define.options import Broken, check_python, dedent, report
 from torchmark.errors import DefinitionError
-from torchmark.model.case import (
+from torchmark.model.plan import (
     Artefact,
     AutogradMode,
     AutoLabels,
@@ -238,3 +227,96 @@ def _make_artefact(label: Label, group: GroupedBenchmark) -> Artefact:
     name = re.sub(r"[^a-z0-9_]", "_", "_".join(label).lower())
     digest = hashlib.sha256(source.encode()).hexdigest()[:12]
     return Artefact(f"torchscript_{name[:80]}_{digest}.pt", source)
+
+
+WARM_UP_RUNS = 3
+# What loading a TorchScript model needs in C++.
+SCRIPT_INCLUDES = "\n#include <string>\n#include <vector>\n#include <torch/script.h>\n"
+
+
+def add_backward(stmt: str, runtime: RuntimeMode, language: Language, output: str) -> str:
+    """The statement, followed by a backward pass from its output.
+
+    >>> print(add_backward("auto y = jit_model.forward(inputs);", RuntimeMode.JIT, Language.CPP, "y"))
+    auto y = jit_model.forward(inputs);
+    y.toTensor().backward();
+    """
+    if language == Language.PYTHON:
+        return f"{stmt}\n{output}.backward()"
+    return f"{stmt}\n{output}{'.toTensor()' if runtime == RuntimeMode.JIT else ''}.backward();"
+
+
+def load_script(setup: str, file: str, language: Language) -> str:
+    """A setup that goes on to load a TorchScript model from a file."""
+    if language == Language.PYTHON:
+        return f'{setup}\n\njit_model = torch.jit.load("{file}")'
+    return f'{setup}\n\nconst std::string fpath = "{file}";\nauto jit_model = torch::jit::load(fpath);'
+
+
+def compile_model(setup: str, mode: CompileMode) -> str:
+    """A setup that goes on to compile its model, or rather to say that it is to be compiled when it is called.
+
+    >>> print(compile_model("model = torch.nn.ReLU()", CompileMode("aot_eager")))
+    model = torch.nn.ReLU()
+    compiled_model = torch.compile(model, backend="aot_eager")
+    """
+    chosen = f', mode="{mode.mode}"' if mode.mode is not None else ""
+    return f'{setup}\ncompiled_model = torch.compile(model, backend="{mode.backend}"{chosen})'
+
+
+def warm_up(setup: str, stmt: str, runtime: RuntimeMode, language: Language) -> str:
+    """A setup that goes on to run the statement a few times: a model is optimised in its first calls."""
+    body = indent(stmt, language)
+    usual = "_" if language == Language.PYTHON else "i"
+    # A signature may well have an index that is called i.
+    index = usual if re.search(rf"\b{usual}\b", stmt) is None else "torchmark_index"
+    if language == Language.PYTHON:
+        return f"{setup}\n\n# Warmup `{MODELS[runtime]}`\nfor {index} in range({WARM_UP_RUNS}):\n{body}\n"
+    loop = f"for (int {index} = 0; {index} < {WARM_UP_RUNS}; {index}++) {{\n{body}\n}}\n"
+    return f"{setup}\n\n// Warmup `{MODELS[runtime]}`\n{loop}"
+
+
+def give_results(stmt: str, results: Sequence[tuple[str, str]], language: Language) -> str:
+    """The statement, followed by handing over its results.
+
+    >>> print(give_results("y = x + 1", [("y", "y")], Language.PYTHON))
+    y = x + 1
+    torchmark_give("y", y)
+    """
+    give, end = ("torchmark_give", "") if language == Language.PYTHON else ("torchmark::give", ";")
+    return "\n".join([stmt, *(f'{give}("{name}", {expression}){end}' for name, expression in results)])
+
+
+def name_results(
+    runtime: RuntimeMode,
+    autograd: AutogradMode,
+    language: Language,
+    args: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    is_module: bool = False,
+) -> tuple[tuple[str, str], ...]:
+    """What a variant computes, by name: its outputs, and the gradients of arguments and parameters if there are some.
+
+    >>> name_results(RuntimeMode.EAGER, AutogradMode.FORWARD_BACKWARD, Language.CPP, ["w"], ["y"])
+    (('y', 'y'), ('w.grad', 'torchmark::grad(w)'))
+    """
+    cpp = language == Language.CPP
+    if not outputs:
+        return ()
+    if len(outputs) == 1:
+        value = outputs[0]
+    elif cpp:
+        value = OUTPUTS if runtime == RuntimeMode.JIT else f"std::tie({', '.join(outputs)})"
+    else:
+        value = f"({', '.join(outputs)})"
+    results = [(", ".join(outputs), value)]
+    if autograd == AutogradMode.FORWARD_BACKWARD:
+        # An argument need not be a tensor.
+        gradient = "torchmark::grad({})" if cpp else 'getattr({}, "grad", None)'
+        results += [(f"{arg}.grad", gradient.format(arg)) for arg in args]
+        if is_module:
+            model = MODELS[runtime]
+            python = f'[one.grad for one in getattr({model}, "parameters", list)()]'
+            results.append(("the parameters' gradients", f"torchmark::grads({model})" if cpp else python))
+    return tuple(results)

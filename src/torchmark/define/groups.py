@@ -1,11 +1,16 @@
-"""Groups: one definition of related benchmarks. What they expand to is decided in `expand`."""
+"""Groups: one definition of related benchmarks, and what is derived from it: models, calls, what to compare.
+
+What they expand to is decided in `expand`.
+"""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-from collections.abc import Iterable
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
 
-from torchmark.define.generated import GENERATED_NAMES, Compared, call_model, compare_stmts, derive_model
 from torchmark.define.options import (
     BrokenText,
     Compile,
@@ -25,8 +30,16 @@ from torchmark.define.options import (
 )
 from torchmark.define.signature import LanguagePair, Signature, pair_up, parse_block, parse_signature
 from torchmark.errors import DefinitionError
-from torchmark.model.case import CompileMode, RuntimeMode
+from torchmark.model.plan import CompileMode, RuntimeMode
 from torchmark.model.task import Language, format_fields
+
+# How the model is called in what is generated.
+MODELS = {RuntimeMode.EAGER: "model", RuntimeMode.JIT: "jit_model", RuntimeMode.COMPILE: "compiled_model"}
+# Several outputs of a TorchScript model are one value in C++.
+OUTPUTS = "torchmark_outputs"
+
+# Variables that only generated code makes.
+GENERATED_NAMES = frozenset((*MODELS.values(), OUTPUTS, "fpath", "ivalue_inputs"))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -314,3 +327,152 @@ def _call(model_setup: str | None, language: Language, signature: Signature) -> 
 
 def _join_outputs(signature: Signature | None) -> str | None:
     return ", ".join(signature.outputs) or None if signature else None
+
+
+def derive_model(stmt: str, args: Sequence[str], outputs: Sequence[str]) -> str:
+    """The function that a statement and its signature make.
+
+    >>> print(derive_model("y = x * w", ["x", "w"], ["y"]), end="")
+    def model(x, w):
+        y = x * w
+        return y
+    """
+    body = indent(stmt, Language.PYTHON)
+    return f"def model({', '.join(args)}):\n{body}\n    return {', '.join(outputs) or 'None'}\n"
+
+
+def indent(code: str, language: Language) -> str:
+    """Code four columns further to the right, but for what stands inside a string.
+
+    >>> indent("f(\'\'\'a\\nb\'\'\')\\ng()", Language.PYTHON)
+    "    f(\'\'\'a\\nb\'\'\')\\n    g()"
+    """
+    if language == Language.CPP:
+        # A raw string may have lines, too. Nothing in C++ needs to be indented.
+        return code if 'R"' in code else textwrap.indent(code, "    ")
+    inside = _lines_inside_strings(code)
+    lines = code.split("\n")
+    return "\n".join(line if n in inside or not line.strip() else f"    {line}" for n, line in enumerate(lines, 1))
+
+
+def _lines_inside_strings(code: str) -> set[int]:
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()  # told where the code itself is checked
+    return {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno is not None
+        for line in range(node.lineno + 1, node.end_lineno + 1)
+    }
+
+
+def call_model(runtime: RuntimeMode, language: Language, args: Sequence[str], outputs: Sequence[str]) -> str:
+    """The statement that calls a model.
+
+    >>> call_model(RuntimeMode.EAGER, Language.CPP, ["x", "w"], ["y"])
+    'auto y = model->forward(x, w);'
+    >>> call_model(RuntimeMode.JIT, Language.PYTHON, ["x", "w"], ["y"])
+    'y = jit_model(x, w)'
+    """
+    model = MODELS[runtime]
+    if language == Language.PYTHON:
+        prefix = f"{', '.join(outputs)} = " if outputs else ""
+        return f"{prefix}{model}({', '.join(args)})"
+    if runtime == RuntimeMode.EAGER:
+        several = f"[{', '.join(outputs)}]"
+        return f"{_declare(outputs, several)}{model}->forward({', '.join(args)});"
+    inputs = "std::vector<torch::jit::IValue> ivalue_inputs"
+    if args:
+        values = ", ".join(f"torch::jit::IValue({arg})" for arg in args)
+        inputs += f"({{\n    {values}\n}})"
+    return f"{inputs};\n{_declare(outputs, OUTPUTS)}{model}.forward(ivalue_inputs);\n"
+
+
+def _declare(outputs: Sequence[str], several: str) -> str:
+    if not outputs:
+        return ""
+    return f"auto {outputs[0] if len(outputs) == 1 else several} = "
+
+
+# The value of a statement that is an expression.
+VALUE = "torchmark_value"
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """Expressions that must have the same value in both languages, and the statements to run before."""
+
+    stmts: LanguagePair
+    """The statements, as they are run for comparing."""
+    results: tuple[tuple[str, str, str], ...]
+    """Names, and the expressions in Python and in C++."""
+
+
+def compare_stmts(pair: LanguagePair, setup: GroupedSetup, *, has_model: bool = False) -> Compared | None:
+    """What must be the same after both: the variables that both have, and the value if they are expressions.
+
+    A statement that has become a model changes what it is given, and leaves nothing else.
+    """
+    if pair.python is None or (pair.cpp is None and not has_model):
+        return None
+    # Told with its name when the group is made.
+    check_python("py_setup", setup.py_setup)
+    check_python("py_stmt", pair.python)
+    if pair.cpp is None:
+        names = tuple(_assigned_names(setup.py_setup))
+    else:
+        names = shared_names(setup.py_setup, setup.cpp_setup)
+        names += () if has_model else shared_names(pair.python, pair.cpp)
+    results = [(name, name, name) for name in dict.fromkeys(names)]
+    expressions = None if has_model else as_expressions(pair)
+    if expressions is None:
+        return Compared(pair, tuple(results)) if results else None
+    stmts = LanguagePair(f"{VALUE} = ({expressions.python})", f"auto &&{VALUE} = ({expressions.cpp});")
+    return Compared(stmts, (("the value", VALUE, VALUE), *results))
+
+
+_DECLARATION = re.compile(r"^\s*(?:const\s+)?(?:auto|torch::Tensor|at::Tensor)\s+(\w+)\s*=", re.MULTILINE)
+# How a C++ statement begins that is no expression.
+_NO_EXPRESSION = re.compile(
+    r"(?:const|auto|for|if|while|do|switch|using|return|torch::Tensor\s+\w|at::Tensor\s+\w)\b|[{#]"
+)
+
+
+def shared_names(python_setup: str, cpp_setup: str) -> tuple[str, ...]:
+    """The variables that both setups make, in the order of the Python one.
+
+    >>> shared_names("x = torch.ones(1); n = 2", "auto x = torch::ones(1);")
+    ('x',)
+    """
+    declared = set(_DECLARATION.findall(cpp_setup.replace(";", ";\n")))
+    return tuple(name for name in _assigned_names(python_setup) if name in declared)
+
+
+def _assigned_names(code: str) -> list[str]:
+    names: dict[str, None] = {}
+    for node in ast.parse(code).body:
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            names.update((part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name))
+    return list(names)
+
+
+def as_expressions(pair: LanguagePair) -> LanguagePair | None:
+    """Both statements as expressions, if that is what they are.
+
+    >>> as_expressions(LanguagePair("x + y", "x + y;"))
+    LanguagePair(python='x + y', cpp='x + y')
+    >>> as_expressions(LanguagePair("z = x + y", "auto z = x + y;"))
+    """
+    if pair.python is None or pair.cpp is None:
+        return None
+    body = ast.parse(pair.python).body
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        return None
+    cpp = re.sub(r"\s*//[^\n]*$", "", pair.cpp).strip()
+    if not cpp.endswith(";") or ";" in cpp[:-1] or _NO_EXPRESSION.match(cpp):
+        return None
+    python = ast.get_source_segment(pair.python, body[0])
+    assert python is not None
+    return LanguagePair(python, cpp[:-1].strip())

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import NoReturn, ParamSpec, TypeAlias, TypeVar, cast
 
 from torchmark.errors import DefinitionError
-from torchmark.model.case import CompileMode
+from torchmark.model.plan import CompileMode
 from torchmark.model.task import format_fields
 
 

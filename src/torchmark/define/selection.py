@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from torchmark.errors import UsageError, point
-from torchmark.model.case import AutogradMode, Case, RuntimeMode
+from torchmark.model.plan import AutogradMode, Case, RuntimeMode
 from torchmark.model.task import Language
 
 # Deeper than anyone writes, and far from where Python gives up.
@@ -280,7 +280,7 @@ def select(cases: Iterable[Case], selection: Selection) -> tuple[Case, ...]:
 def keywords(case: Case) -> tuple[str, ...]:
     """The texts in which the words of an expression are looked for.
 
-    >>> from torchmark.model.case import AutoLabels, TimerArgs
+    >>> from torchmark.model.plan import AutoLabels, TimerArgs
     >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.CPP)
     >>> keywords(Case(("Pointwise", "add"), labels, TimerArgs("x + 1;"), tags=("quick",)))
     ('Pointwise', 'add', 'Pointwise / add', 'Eager', 'Forward', 'C++', 'cpp', '1 threads', 'quick')

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-from torchmark.model.case import Case
 from torchmark.model.judgement import Verdict
+from torchmark.model.plan import Case
 
 
 class Quantity(enum.Enum):

@@ -10,9 +10,8 @@ import dataclasses
 import enum
 import math
 
-from torchmark.model.case import Case
 from torchmark.model.judgement import Spread
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import RunInfo
 
 

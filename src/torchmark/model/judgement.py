@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-from torchmark.model.case import Case
 from torchmark.model.caveats import ComparisonCaveat
 from torchmark.model.outcome import Failure
+from torchmark.model.plan import Case
 
 # A change as large as half of the interval is found every other time. With 80 % it is found if it is larger by the 0.8
 # quantile of t, 0.92 for six layouts, which is a quarter of the 4.0 that the interval's half is at a look.

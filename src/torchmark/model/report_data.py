@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-from torchmark.model.case import Case
 from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Flame
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import CaseJudgement, FunctionChange, Side, StageChange
-from torchmark.model.plan import Node, NodeKind
+from torchmark.model.plan import Case, Node, NodeKind
 from torchmark.model.run import CaseSummary, Host, Source
 
 

@@ -6,10 +6,9 @@ import dataclasses
 import re
 
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.caveats import Caveat
 from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome
-from torchmark.model.plan import Metric, Node, Plan, Target
+from torchmark.model.plan import Case, Metric, Node, Plan, Target
 from torchmark.model.task import Interval, Summary
 
 
@@ -132,13 +131,8 @@ def parse_shard(text: str) -> Shard:
 
 def read_shard(info: RunInfo) -> Shard | None:
     """The shard that a run is; None for one that is whole, or that shards were put together to."""
-    text = name_shard(info)
-    return None if text is None else parse_shard(text)
-
-
-def name_shard(info: RunInfo) -> str | None:
-    """The shard as the run itself calls it, whatever that is."""
-    return next(iter(dict(info.options).get(SHARD, ())), None)
+    texts = dict(info.options).get(SHARD, ())
+    return parse_shard(texts[0]) if texts else None
 
 
 def read_parts(info: RunInfo) -> tuple[ShardPart, ...]:

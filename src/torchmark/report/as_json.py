@@ -10,14 +10,13 @@ from typing import Any
 from torchmark.analysis.overrides import Expectation, Extreme, Overhead, OverrideFinding, OverrideRow
 from torchmark.analysis.summarise import StatementGroup, TimedStatement, find_caveats
 from torchmark.analysis.verdict.stored import Contrast
-from torchmark.model.case import Case
 from torchmark.model.caveats import ComparisonCaveat, Incomparable
 from torchmark.model.environment import Environment
 from torchmark.model.gate import GateResult, Regression
 from torchmark.model.history import History, Point, Shift
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Spread, TimeEvidence
 from torchmark.model.outcome import CompileCosts, Failure
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import CaseSummary, CountSummary, Run, RunInfo, WallSummary
 from torchmark.model.task import TaskSpec
 from torchmark.report.caveats import describe_doubt

@@ -15,17 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError, TorchmarkError
-from torchmark.files import is_ours
-from torchmark.model.case import Case, TimerArgs
+from torchmark.files import cache_folder, is_ours
 from torchmark.model.costs import Counts
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall
+from torchmark.model.plan import Case, TimerArgs
 from torchmark.processes import make_scratch
-from torchmark.runner.folders import cache_folder
-from torchmark.runner.jobs import count
 from torchmark.runner.spec import WorkerSpec
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, measure_time
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, count, measure_time
 from torchmark.worker.protocol import REPLAY
 
 COMPILERS = ("g++", "clang++", "c++")

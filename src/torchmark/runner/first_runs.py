@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from torchmark.measure.snippet import write_script
 from torchmark.measure.source import user_traceback
-from torchmark.model.case import Case
 from torchmark.model.job import PairedSide, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Target
+from torchmark.model.plan import Case, Target
 from torchmark.model.task import Compiled, Language
 from torchmark.runner.lab import Lab
 from torchmark.runner.prepare import Models, make_parts

@@ -12,17 +12,15 @@ from typing import Protocol, TypeVar
 
 from torchmark.callgrind.profiles import tally
 from torchmark.errors import SetupError
-from torchmark.model.case import Case
 from torchmark.model.costs import Tally, Trace
 from torchmark.model.environment import Environment
 from torchmark.model.job import BARE_LAYOUT, CheckJob, CountJob, Place, TimeJob, Way
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Result
-from torchmark.model.plan import Sampling, Target
+from torchmark.model.plan import Case, Sampling, Target
 from torchmark.model.task import Compiled, Language, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
-from torchmark.runner.jobs import count, retry_if_killed
 from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, measure_time
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, count, measure_time, retry_if_killed
 from torchmark.worker.protocol import Checked
 
 

@@ -11,18 +11,16 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 from torchmark.callgrind.command import find_valgrind
-from torchmark.model.case import Case
+from torchmark.files import MachineLock
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.native.toolchain import Stopped
-from torchmark.runner.backend import StopRequest
-from torchmark.runner.folders import MachineLock
-from torchmark.runner.jobs import retry_if_killed
+from torchmark.processes import StopRequest
 from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import Made, Models, Preparation, Stage
-from torchmark.runner.worker import Worker
+from torchmark.runner.worker import Worker, retry_if_killed
 
 
 class Site:

@@ -21,7 +21,6 @@ from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind, was_killed
 from torchmark.model.plan import Target
 from torchmark.processes import make_scratch
-from torchmark.runner.jobs import ATTEMPTS, retry_if_killed
 from torchmark.runner.machine import choose_idlest
 from torchmark.runner.spec import (
     Layout,
@@ -34,7 +33,7 @@ from torchmark.runner.spec import (
     own_worker,
     read_map,
 )
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker
+from torchmark.runner.worker import ATTEMPTS, DEFAULT_TIMEOUT_S, Reply, Worker, retry_if_killed
 from torchmark.worker.protocol import Gauged, PairTimed
 
 # Of one length.

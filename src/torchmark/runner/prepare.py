@@ -15,20 +15,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from torchmark.errors import SetupError, UsageError
-from torchmark.files import Hold, is_ours, list_holders, open_lock, try_lock
-from torchmark.model.case import Artefact, Case, Check
+from torchmark.files import (
+    MODELS,
+    SHIPPING,
+    SNIPPETS,
+    Hold,
+    cache_folder,
+    clear_tools,
+    is_ours,
+    list_holders,
+    locate_cache,
+    open_lock,
+    try_lock,
+)
 from torchmark.model.environment import Sdk
 from torchmark.model.job import PairedSide, Place, ScriptJob, Way
 from torchmark.model.outcome import ActivityKind, Failure, FailureKind
+from torchmark.model.plan import Artefact, Case, Check
 from torchmark.model.task import Compiled, Language, Snippet
 from torchmark.native.build import build, precompile
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
 from torchmark.native.toolchain import find_compiler, make_toolchain
-from torchmark.runner.folders import MODELS, SHIPPING, SNIPPETS, cache_folder, clear_tools, locate_cache
-from torchmark.runner.jobs import retry_if_killed
 from torchmark.runner.lab import CheckWorkers, Lab, Prepared, VariantChecker
 from torchmark.runner.machine import read_available_memory
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, retry_if_killed
 
 # A model for a torch, and one that is being written.
 _NAME = re.compile(r"torchscript_.*_[0-9a-f]{8}\.pt(\.[a-z0-9_]+)?", re.DOTALL)

@@ -1,38 +1,44 @@
-"""The handle of a worker: starts its zygote, restarts it when it died, gives it jobs and checks their answers."""
+"""The handle of a worker: starts its zygote, restarts it when it died, gives it jobs and checks their answers.
+
+Below it the jobs that take more than one answer: timing, racing, and counting in several layouts.
+"""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
+import dataclasses
 import functools
+import io
 import os
 import shutil
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
-from torchmark.callgrind.profiles import HEADER_LENGTH, read_trigger
-from torchmark.errors import SetupError, WorkerError
-from torchmark.model.costs import Profile
+from torchmark.callgrind.profiles import HEADER_LENGTH, parse_profile, read_trigger, tidy_for_other_programs
+from torchmark.errors import SetupError, StoreError, UsageError, WorkerError
+from torchmark.files import cache_folder, read_plain_file
+from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction
 from torchmark.model.environment import Environment, Sdk, TorchBuild
 from torchmark.model.job import (
+    BARE_LAYOUT,
     CheckJob,
     CompileJob,
     CountJob,
     GaugeJob,
     Job,
     PairJob,
+    Place,
     RaceJob,
     ScriptJob,
     TimeJob,
 )
-from torchmark.model.outcome import Failure, FailureKind, FirstCall
+from torchmark.model.outcome import Failure, FailureKind, FirstCall, was_killed
 from torchmark.model.task import Times
-from torchmark.runner.folders import cache_folder, make_scratch, read_plain_file
+from torchmark.processes import make_scratch, skip_small_pids
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
 from torchmark.runner.spec import (
@@ -58,34 +64,8 @@ from torchmark.worker.protocol import (
     Separate,
     Timed,
     describe_status,
+    name_layout,
 )
-
-# Python has a ready-made object for each number up to this one.
-LARGEST_KEPT = 256
-
-_PROGRAM = f"""
-import os
-for _ in range({2 * LARGEST_KEPT}):
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    if pid > {LARGEST_KEPT}:
-        break
-"""
-_TIMEOUT_S = 60.0
-
-
-def skip_small_pids() -> None:
-    """Use up the small numbers that the first processes of a container have.
-
-    Modules note the number of their process while they are imported. Where that is one of those that Python keeps, no
-    memory is needed for it, all that follows lies elsewhere, and counts differ from those of later workers.
-    """
-    if os.getpid() <= LARGEST_KEPT:
-        # Should it fail, the worker that is started next has a small number; that is all.
-        subprocess.run([sys.executable, "-I", "-S", "-c", _PROGRAM], timeout=_TIMEOUT_S, check=False)
-
 
 _ANSWERS: dict[type[Job], tuple[type[Message], ...]] = {
     CountJob: (Counted, Separate),
@@ -476,38 +456,109 @@ def race(
     return tuple(map(Times, raced.numbers, raced.raw_times))
 
 
-_workers: dict[WorkerSpec, Worker] = {}
-_lock = threading.Lock()
+# Once is bad luck.
+ATTEMPTS = 2
 
 
-def get_worker(spec: WorkerSpec) -> Worker:
-    """The worker of this kind; it is not started by this."""
-    with _lock:
-        if spec not in _workers:
-            _workers[spec] = Worker(spec)
-        return _workers[spec]
+def retry_if_killed(attempt: Callable[[], T | Failure]) -> T | Failure:
+    """The result, or the failure of the last attempt.
 
-
-@atexit.register
-def close_workers() -> None:
-    """End them all. Whoever needs one later gets a new one.
-
-    Without waiting: a daemon thread may be in the middle of a job that has long to go.
+    A worker that does not stay up is a failure too, and so is a machine that lacks something: room for temporary files,
+    say, or the working folder.
     """
-    workers = list(_workers.values())
-    _workers.clear()
-    for worker in workers:
-        worker.abandon()
+    for number in range(ATTEMPTS):
+        try:
+            result = attempt()
+        except WorkerError as error:
+            if error.kind == "abandoned":
+                raise
+            result = Failure(FailureKind.WORKER_DIED, str(error))
+        except (OSError, UsageError) as error:
+            return Failure(FailureKind.MISSING, str(error))
+        if not isinstance(result, Failure) or not was_killed(result) or number == ATTEMPTS - 1:
+            return result
+    raise AssertionError("unreachable")
 
 
-def _disown_workers() -> None:
-    """A fork of this process has copies of all handles, and must not end what is not its own, or keep it alive."""
-    global _lock
-    # Another thread may have held it, and is not here to release it.
-    _lock = threading.Lock()
-    for worker in _workers.values():
-        worker.disown()
-    _workers.clear()
+def count(
+    worker: Worker,
+    job: CountJob,
+    payload: bytes = b"",
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    *,
+    baseline: bool = True,
+    keep_texts: bool = False,
+) -> Counts | Failure:
+    """Count in each layout of the job, and the empty loop. The time limit is for each process that is started."""
+    # A process with several threads cannot be forked.
+    together = job.threads == 1 or len(job.layouts) == 1
+    replies = _run_all(worker, [job] if together else _split_layouts(job), payload, timeout_s)
+    if replies is None:
+        replies = _run_all(worker, _split_layouts(job), payload, timeout_s)
+    if isinstance(replies, Failure):
+        return replies
+    assert replies is not None
+    counts = _read_counts(job, replies, keep_texts=keep_texts)
+    if isinstance(counts, Failure) or not baseline:
+        return counts
+    empty = _count_empty_loop(worker, job.number, timeout_s)
+    return empty if isinstance(empty, Failure) else dataclasses.replace(counts, baseline=empty)
 
 
-os.register_at_fork(after_in_child=_disown_workers)
+def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile | Failure:
+    """In a process of its own, which no setup has touched: so it depends on nothing but the number of runs."""
+    known = worker.baselines.get(number)
+    if known is not None:
+        return known
+    job = CountJob("pass", "pass", Place("/"), number, layouts=(BARE_LAYOUT,))
+    counts = count(worker, job, timeout_s=timeout_s, baseline=False)
+    if isinstance(counts, Failure):
+        return counts
+    worker.baselines[number] = counts.layouts[0]
+    return counts.layouts[0]
+
+
+def _split_layouts(job: CountJob) -> list[CountJob]:
+    """One layout at a time."""
+    return [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
+
+
+def _run_all(
+    worker: Worker, jobs: Iterable[CountJob], payload: bytes, timeout_s: float
+) -> list[Reply] | Failure | None:
+    """The replies to all jobs; None if a job has to be split."""
+    replies: list[Reply] = []
+    for job in jobs:
+        reply = worker.run(job, payload, timeout_s)
+        if isinstance(reply, Failure):
+            return reply
+        if isinstance(reply.message, Separate):
+            return None
+        replies.append(reply)
+    return replies
+
+
+def _read_counts(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -> Counts | Failure:
+    names = [name_layout(layout) for layout in job.layouts]
+    files = {name: text for reply in replies for text in reply.files if (name := read_trigger(text)) in names}
+    if missing := [name for name in names if name not in files]:
+        text = f"Callgrind wrote no profile of {', '.join(missing)}. Is the disk for temporary files full?"
+        return Failure(FailureKind.NO_RESULT, text)
+    profiles: dict[str, Profile] = {}
+    for name in names:
+        try:
+            # As a file has lines: names may have characters that only `splitlines` takes for ends of lines.
+            profiles[name] = parse_profile(io.StringIO(files[name]), must_be_complete=True)
+        except StoreError as error:
+            return Failure(FailureKind.NO_RESULT, f"{error} Is the disk for temporary files full?")
+        if INSTRUCTIONS not in profiles[name].events:
+            return Failure(FailureKind.NO_RESULT, f"The profile of {name} does not count instructions.")
+    answers = [reply.message for reply in replies if isinstance(reply.message, Counted)]
+    return Counts(
+        number=job.number,
+        layouts=tuple(profiles[name] for name in names),
+        baseline=None,
+        texts=tuple(tidy_for_other_programs(files[name]) for name in names) if keep_texts else None,
+        optimised_away=any(answer.optimised_away for answer in answers),
+        functions=tuple(PythonFunction(*function) for answer in answers for function in answer.functions),
+    )

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, TypeVar
 
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.case import Case
 from torchmark.model.costs import INSTRUCTIONS, Call, Costs, Function, Profile, Tally, add_calls
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Result
-from torchmark.model.plan import Metric, Node, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Node, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.task import Times
 from torchmark.store.plain import (

@@ -14,8 +14,8 @@ from typing import Any
 
 from torchmark.errors import StoreError
 from torchmark.files import open_plain
-from torchmark.model.case import Case
 from torchmark.model.gate import LedgerEntry, SelfTest
+from torchmark.model.plan import Case
 from torchmark.store.plain import check_schema, from_plain, parse, take, to_plain
 
 SCHEMA = "torchmark.ledger"
@@ -31,7 +31,7 @@ _SCHEMA_FIELDS = ("schema", "schema_version")
 def find_path(folder: Path, case: Case) -> Path:
     """Where the entry of a case is: under a name that can be read, and that no other case has.
 
-    >>> from torchmark.model.case import AutogradMode, AutoLabels, RuntimeMode, TimerArgs
+    >>> from torchmark.model.plan import AutogradMode, AutoLabels, RuntimeMode, TimerArgs
     >>> from torchmark.model.task import Language
     >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.CPP)
     >>> find_path(Path("ledger"), Case(("../nn", "Linear"), labels, TimerArgs("f();"), suite="standard")).name

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import Failure, Outcome
-from torchmark.model.plan import Metric, Node, Order, Plan, Target
+from torchmark.model.plan import Case, Metric, Node, Order, Plan, Target
 from torchmark.model.run import MERGED, SHARD, RunInfo, Shard, ShardPart, read_parts, write_parts
 from torchmark.store.plain import content_hash
 

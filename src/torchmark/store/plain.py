@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from torchmark.errors import StoreError
-from torchmark.model.case import Case
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, FirstCall
-from torchmark.model.plan import Sampling
+from torchmark.model.plan import Case, Sampling
 from torchmark.model.run import RunInfo
 from torchmark.model.task import TaskSpec, Times
 

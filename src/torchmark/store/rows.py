@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, Failure, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.processes import Owner, is_alive
 from torchmark.store.database import Database, check_row

@@ -26,9 +26,8 @@ from torchmark.analysis.estimate import (
     list_own_cases,
     pick_orders,
 )
-from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.outcome import Activity, ActivityKind, Failure, FailureKind, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import AutogradMode, Case, Metric, Order, Plan, RuntimeMode, Sampling, Target
 from torchmark.model.run import Shard
 from torchmark.model.task import Language
 

@@ -12,10 +12,9 @@ from tests.made_histories import ADD, COUNTED, DAY, OTHERS, OWN, TIMED, make_day
 from tests.sample_runs import COUNT, HOST, WALL, compile_costs, only, tally, times
 from torchmark.analysis.history import confirm, find_differences, is_open, list_neighbours, read_run, trace_histories
 from torchmark.analysis.results import narrow_run
-from torchmark.model.case import TimerArgs
 from torchmark.model.history import Difference, Ground, History, Shift, ShiftStanding
 from torchmark.model.judgement import Spread
-from torchmark.model.plan import Node, Target
+from torchmark.model.plan import Node, Target, TimerArgs
 from torchmark.model.run import Run
 from torchmark.model.task import Times
 

@@ -31,7 +31,7 @@ from torchmark.analysis.overrides import (
 )
 from torchmark.analysis.verdict.explain import ALLOCATION, INTERPRETER, OVERRIDES
 from torchmark.callgrind.profiles import standardise
-from torchmark.model.case import Case
+from torchmark.model.plan import Case
 
 Numbers = dict[Case, tuple[float, int, int, int]]
 

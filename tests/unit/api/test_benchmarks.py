@@ -11,12 +11,11 @@ from tests.in_process import Program
 from torchmark import DefinitionError, GroupedStmts, UsageError, run_benchmarks
 from torchmark.api.benchmarks import BenchmarkResult, choose_cases, make_result
 from torchmark.define.expand import expand
-from torchmark.model.case import Case
 from torchmark.model.outcome import Event, Failure, FailureKind, Outcome, Result
-from torchmark.model.plan import Metric, Order, Plan, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Target
 from torchmark.model.run import Run
 from torchmark.model.task import Times
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.store.runs import open_store
 
 ADD = GroupedStmts("x + 1")

@@ -21,9 +21,9 @@ from torchmark.cli.main import main
 from torchmark.compare.session import ComparisonResult
 from torchmark.define.selection import Selection
 from torchmark.errors import SetupError, StoreError, WorkerError
-from torchmark.model.case import Case
 from torchmark.model.costs import Frame, Stacks
 from torchmark.model.judgement import Side
+from torchmark.model.plan import Case
 from torchmark.report.flame.picture import WIDTH
 
 ADD, NEG, SHAPE = (make_override(call, "SubTensor") for call in ("add", "neg", "shape"))

@@ -27,11 +27,10 @@ from torchmark.api.report_data import (
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.session import ComparisonResult
 from torchmark.define.selection import Selection, Word, parse, select
-from torchmark.model.case import AutogradMode, Case, RuntimeMode
 from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Frame, Method, Tally
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Metric, Node, Order, Target
+from torchmark.model.plan import AutogradMode, Case, Metric, Node, Order, RuntimeMode, Target
 from torchmark.model.run import Run
 from torchmark.model.task import Language
 from torchmark.report.html.report_page import render_report

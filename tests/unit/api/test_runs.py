@@ -12,7 +12,7 @@ from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
 from torchmark.model.outcome import Begun, Outcome
 from torchmark.model.task import Times
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.store.runs import open_store
 
 REQUEST = RunRequest(

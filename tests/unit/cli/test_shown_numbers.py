@@ -32,11 +32,10 @@ from torchmark.api.ab import from_judgement
 from torchmark.api.report_data import ReportOptions, load_report_data
 from torchmark.api.stored_results import StoredSide
 from torchmark.callgrind.profiles import standardise
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.costs import Flame, Function, Profile, Tally
 from torchmark.model.judgement import CaseJudgement
 from torchmark.model.outcome import Failure, FailureKind, Result
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Case, Metric, TimerArgs
 from torchmark.model.run import Run
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_case_summary, to_json_contrast

@@ -8,10 +8,9 @@ import pytest
 from tests.sample_runs import ADD, ENVIRONMENT, FAILING
 from torchmark.api.statements import make_case
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence, try_sides
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.judgement import Side
 from torchmark.model.outcome import Failure
-from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.plan import Case, Metric, Order, Target, TimerArgs
 
 BASE, HEAD = Target("base", "/a"), Target("head", "/b")
 

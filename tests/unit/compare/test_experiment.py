@@ -16,7 +16,7 @@ from torchmark.errors import PlaceLost
 from torchmark.model.caveats import FewLayouts, LayoutSensitive, Unmatched
 from torchmark.model.job import BlockPlan, PairedCase, Visit
 from torchmark.model.judgement import TimeEvidence, Verdict
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
 from torchmark.stats.layered import combine_layouts

@@ -25,7 +25,7 @@ from torchmark.compare.joint_timing import JointProgress, SiteCases, Stage, conf
 from torchmark.errors import PlaceLost, SetupError
 from torchmark.model.job import BlockPlan, PairedCase, Visit
 from torchmark.model.judgement import Verdict
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.paired_workers import Failures
 
 

@@ -13,13 +13,12 @@ from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.experiment import PairSite, Timing
 from torchmark.compare.joint_timing import MOST_TRIES, assign_evenly, time_sides
 from torchmark.errors import PlaceLost
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.caveats import NotTimed
 from torchmark.model.job import PairedCase
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.outcome import FailureKind
-from torchmark.model.plan import Target
-from torchmark.runner.backend import StopRequest
+from torchmark.model.plan import Case, Target, TimerArgs
+from torchmark.processes import StopRequest
 
 BASE, HEAD = Target("base", "/a"), Target("head", "/b")
 Dies = Callable[[str, int], bool]

@@ -16,14 +16,13 @@ from torchmark.compare.experiment import Note, Timing
 from torchmark.compare.joint_timing import TimingSite, time_and_close
 from torchmark.compare.session import LocalSite, SilentObserver, ThisMachine, run_comparison
 from torchmark.errors import SetupError
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.caveats import NotTimed
 from torchmark.model.job import PairedCase
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.outcome import FailureKind
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target, TimerArgs
 from torchmark.model.task import Language
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.paired_workers import PairedWorkers
 from torchmark.store.runs import open_store
 

@@ -10,7 +10,7 @@ from torchmark.define import discovery
 from torchmark.define.discovery import discover, list_suites
 from torchmark.define.groups import GroupedStmts
 from torchmark.errors import UsageError
-from torchmark.model.case import Fault
+from torchmark.model.plan import Fault
 
 HEADER = """\
 from torchmark import GroupedModules, GroupedSetup, GroupedStmts, GroupedVariants

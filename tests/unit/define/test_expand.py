@@ -13,7 +13,7 @@ from torchmark.define.groups import GroupedModules, GroupedStmts, GroupedVariant
 from torchmark.define.options import GroupedSetup
 from torchmark.define.signature import parse_stmts
 from torchmark.errors import DefinitionError
-from torchmark.model.case import (
+from torchmark.model.plan import (
     AutogradMode,
     AutoLabels,
     Case,

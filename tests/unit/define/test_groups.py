@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torchmark.define.groups import GroupedBenchmark, GroupedModules, GroupedStmts, GroupedVariants
 from torchmark.define.options import GroupedSetup
 from torchmark.errors import DefinitionError
-from torchmark.model.case import CompileMode
+from torchmark.model.plan import CompileMode
 from torchmark.model.task import Language
 
 SIGNATURE = "f(x, w) -> y"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.generated import compile_model
+from torchmark.define.expand import compile_model
 from torchmark.define.options import (
     check_flag,
     check_python,
@@ -17,7 +17,7 @@ from torchmark.define.options import (
     dedent_stmt,
 )
 from torchmark.errors import DefinitionError
-from torchmark.model.case import CompileMode
+from torchmark.model.plan import CompileMode
 
 ANYTHING = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 3), st.floats(), st.text(max_size=3), st.binary(max_size=2)

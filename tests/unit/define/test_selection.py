@@ -21,7 +21,7 @@ from torchmark.define.selection import (
     words,
 )
 from torchmark.errors import UsageError
-from torchmark.model.case import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 
 A, B, C = Word("a"), Word("b"), Word("c")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.define.generated import as_expressions, shared_names
+from torchmark.define.groups import as_expressions, shared_names
 from torchmark.define.signature import Block, LanguagePair, pair_up, parse_block
 from torchmark.errors import DefinitionError
 from torchmark.model.task import Language

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.task import Compiled, Language
 from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
 from torchmark.runner.worker import Reply

@@ -14,24 +14,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchmark.errors import SetupError, WorkerError
-from torchmark.model.case import (
+from torchmark.files import MachineLock
+from torchmark.model.costs import Tally
+from torchmark.model.environment import Environment
+from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, FailureKind, Outcome
+from torchmark.model.plan import (
     AutogradMode,
     AutoLabels,
     Case,
     Check,
     CompileMode,
     CompileParts,
+    Metric,
+    Order,
+    Plan,
     RuntimeMode,
+    Sampling,
+    Target,
     TimerArgs,
 )
-from torchmark.model.costs import Tally
-from torchmark.model.environment import Environment
-from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, FailureKind, Outcome
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language, Times
+from torchmark.processes import StopRequest
 from torchmark.runner import local
-from torchmark.runner.backend import StopRequest
-from torchmark.runner.folders import MachineLock
 from torchmark.runner.lab import Prepared
 from torchmark.runner.local import Execution, Site, list_cases_with_variants
 from torchmark.runner.prepare import Made, Stage

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import ActivityKind, Failure, FailureKind, Outcome
-from torchmark.model.plan import Metric, Plan, Sampling, Target
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, Metric, Plan, RuntimeMode, Sampling, Target, TimerArgs
 from torchmark.model.task import Language
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.lab import Prepared
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.prepare import Made, Stage

@@ -11,13 +11,13 @@ import pytest
 
 from tests.strangers import give_away
 from torchmark.errors import SetupError, UsageError
-from torchmark.model.case import Artefact, AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
+from torchmark.files import cache_folder, locate_cache
 from torchmark.model.environment import Sdk
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
+from torchmark.model.plan import Artefact, AutogradMode, AutoLabels, Case, Check, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES
 from torchmark.runner import prepare
-from torchmark.runner.folders import cache_folder, locate_cache
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import (
     Models,

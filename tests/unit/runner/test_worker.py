@@ -10,9 +10,10 @@ import pytest
 from torchmark.errors import SetupError
 from torchmark.model.job import CheckJob, CompileJob, CountJob, GaugeJob, Job, PairJob, Place, RaceJob, TimeJob, Way
 from torchmark.model.outcome import Failure, FailureKind, FirstCall
+from torchmark.processes import LARGEST_KEPT, skip_small_pids
 from torchmark.runner.link import Ending, LinkLost
 from torchmark.runner.spec import own_worker
-from torchmark.runner.worker import LARGEST_KEPT, Worker, _judge, check_answer, skip_small_pids
+from torchmark.runner.worker import Worker, _judge, check_answer
 from torchmark.worker.protocol import (
     Checked,
     Counted,

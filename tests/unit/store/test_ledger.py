@@ -19,8 +19,8 @@ from tests.sample_runs import ADD, ODD
 from torchmark.analysis.gate import describe_dependencies, make_entry
 from torchmark.callgrind.profiles import standardise
 from torchmark.errors import StoreError
-from torchmark.model.case import Case
 from torchmark.model.gate import SelfTest
+from torchmark.model.plan import Case
 from torchmark.store.ledger import (
     FILE,
     MOST_BYTES,

@@ -8,8 +8,7 @@ import pytest
 
 from tests.stored_runs import ADD_CASE, COMPILED_CASE, CPP_CASE
 from torchmark.errors import StoreError
-from torchmark.model.case import Artefact, Case, Check, CompileMode, CompileParts, RuntimeMode
-from torchmark.model.plan import Metric, Sampling
+from torchmark.model.plan import Artefact, Case, Check, CompileMode, CompileParts, Metric, RuntimeMode, Sampling
 from torchmark.model.task import Times
 from torchmark.store.plain import (
     check_schema,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from torchmark.define.discovery import Discovered, discover
-from torchmark.model.case import AutogradMode, Case, RuntimeMode
+from torchmark.model.plan import AutogradMode, Case, RuntimeMode
 from torchmark.model.task import Language
 
 

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from torchmark.analysis.results import find_cpu
-from torchmark.model.case import Case
 from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import Host, Run
 
 # Where things are kept or found. Two interpreters have their own, and none of them changes what torch computes.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from torchmark.model.case import Case
 from torchmark.model.caveats import ComparisonCaveat
 from torchmark.model.judgement import (
     CaseJudgement,
@@ -17,6 +16,7 @@ from torchmark.model.judgement import (
     TimeEvidence,
     Verdict,
 )
+from torchmark.model.plan import Case
 
 # Heaps in another state move counts by up to 22 instructions a run, and by 0.3 % where glibc takes other paths.
 SMALLEST_DELTA = 30.0

@@ -11,7 +11,6 @@ from torchmark.analysis.summarise import find_median_interval
 from torchmark.analysis.verdict.comparable import RunTarget, find_case_obstacles, find_obstacles, find_place_obstacles
 from torchmark.analysis.verdict.explain import explain
 from torchmark.analysis.verdict.judge import judge
-from torchmark.model.case import Case
 from torchmark.model.caveats import (
     ComparisonCaveat,
     FewRounds,
@@ -25,7 +24,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Side, SideFailure, Spread, TimeEvidence, Verdict
 from torchmark.model.outcome import CompileCosts, Failure, Outcome
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import CaseSummary, CountSummary, Run
 from torchmark.model.task import Interval, Times
 from torchmark.stats.distribution import middle, quantile

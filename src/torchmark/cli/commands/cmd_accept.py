@@ -14,7 +14,7 @@ from torchmark.cli.case_options import find_named, list_candidates
 from torchmark.cli.options import store_option
 from torchmark.cli.output import echo
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
+from torchmark.model.plan import Case
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
 from torchmark.store.runs import open_store

@@ -28,8 +28,7 @@ from torchmark.cli.output import echo
 from torchmark.cli.result_files import names_file, read_sides
 from torchmark.define.selection import Selection, parse
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Case, Metric
 from torchmark.report.as_json import to_json_compared
 from torchmark.report.text.gate import describe_refusal, render_contrast, summarise_contrast
 from torchmark.store.runs import open_store

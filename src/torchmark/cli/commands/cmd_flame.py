@@ -23,8 +23,7 @@ from torchmark.cli.output import echo
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
-from torchmark.model.case import Case, Fault
-from torchmark.model.plan import Target
+from torchmark.model.plan import Case, Fault, Target
 from torchmark.report.text.failures import list_hints
 
 CASE_FAILED = 1

@@ -16,9 +16,8 @@ from torchmark.cli.options import Metrics, WholeNumber, is_standard_output, json
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
 from torchmark.define.selection import Selection, nearest, parse
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.history import History
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Case, Metric
 from torchmark.report.as_json import to_json_histories
 from torchmark.report.html.history import render_history_page
 from torchmark.report.text.history import BLOCKS, render_histories

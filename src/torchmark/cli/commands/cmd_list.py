@@ -19,7 +19,7 @@ from torchmark.cli.case_options import (
 from torchmark.cli.options import is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
-from torchmark.model.case import Case
+from torchmark.model.plan import Case
 from torchmark.report.text.plan import DEFAULT_WIDTH, render_cases, summarise_cases
 
 SCHEMA = "torchmark.list"

@@ -28,9 +28,9 @@ from torchmark.cli.options import (
 from torchmark.cli.output import echo, write_bytes
 from torchmark.cli.overrides_options import DEFAULT_OUTPUT, OverridesOptions, overrides_options
 from torchmark.errors import InterpreterError, SetupError
+from torchmark.processes import Terminated
 from torchmark.report.as_json import to_json_overrides
 from torchmark.report.text.overrides import describe_bundle, render_overrides
-from torchmark.runner.backend import Terminated
 from torchmark.runner.machine import choose_cores
 
 DEFAULT_WIDTH = 80

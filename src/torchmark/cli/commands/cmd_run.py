@@ -2,61 +2,52 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shutil
 from pathlib import Path
 
 import click
 
-from torchmark.api.runs import RunRequest, check_name, plan_targets
-from torchmark.cli.case_options import ShardNumber, cases_argument, choice_options
+from torchmark.analysis.estimate import list_own_cases
+from torchmark.analysis.results import summarise_run
+from torchmark.api.resume import look_ahead
+from torchmark.api.runs import RunRequest, check_name
+from torchmark.cli.case_options import (
+    FAULTY,
+    MeasuredRun,
+    RunOptions,
+    describe_empty_selection,
+    keep_to_shard,
+    list_given,
+    load_run,
+    measure_run,
+    print_faults,
+    report_empty_selection,
+    run_options,
+)
 from torchmark.cli.options import (
     BackendChoice,
-    Metrics,
-    NamedInterpreter,
-    Seconds,
-    WholeNumber,
     backend_options,
     check_folder,
+    format_store,
+    is_standard_output,
     json_option,
     store_option,
+    use_colour,
+    write_json,
 )
-from torchmark.cli.run_output import measure_run, preview_run
-from torchmark.define.selection import CaseOptions
-from torchmark.errors import UsageError
-from torchmark.model.plan import SUITE_LAYOUTS, Metric
-from torchmark.model.run import Shard
+from torchmark.cli.output import echo
+from torchmark.report.as_json import to_json_results
+from torchmark.report.text.plan import render_plan
+from torchmark.report.text.run_summary import render_nodes
+from torchmark.report.text.run_table import render_results
 from torchmark.runner.machine import choose_cores
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+
+DEFAULT_WIDTH = 80
 
 
 @click.command("run")
-@cases_argument
-@choice_options
-@click.option("--metric", "metrics", type=Metrics(), default="wall,count", help="What to measure (wall,count).")
-@click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch.")
-@click.option(
-    "--env",
-    "envs",
-    type=NamedInterpreter(),
-    multiple=True,
-    help="An interpreter under a name; give several to measure every case in each.",
-)
-@click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with.")
-@click.option("--repeat", type=WholeNumber(1, 10_000), default=1, metavar="N", help="Rounds over all cases (1).")
-@click.option("--min-run-time", type=Seconds(), default=0.2, help="Seconds to time each case for, at least (0.2).")
-@click.option(
-    "--layouts",
-    type=WholeNumber(1, 1000),
-    default=SUITE_LAYOUTS,
-    metavar="N",
-    help="Memory layouts to take the median count of (3); 1 gives the bare count.",
-)
-@click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a case is given up (600).")
-@click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
-@click.option(
-    "--shard",
-    type=ShardNumber(),
-    help="Only the I-th of N parts; 'torchmark merge' puts parts that several machines have measured together.",
-)
+@run_options
 @backend_options
 @store_option
 @click.option("--resume", is_flag=True, help="Go on with the newest run of this kind: only what is missing is run.")
@@ -65,18 +56,9 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 @click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
 @json_option
 def command(
-    names: tuple[str, ...],
-    chosen: CaseOptions,
-    metrics: tuple[Metric, ...],
-    python: str | None,
-    envs: tuple[tuple[str, str], ...],
+    asked: RunOptions,
     name: str | None,
-    repeat: int,
-    min_run_time: float,
-    layouts: int,
-    timeout: float,
     cores: str | None,
-    shard: Shard | None,
     means: BackendChoice,
     store_path: Path,
     resume: bool,
@@ -100,24 +82,53 @@ def command(
     check_folder()
     usable = choose_cores(cores)
     means.check(cores)
-    if not timeout:
-        raise UsageError("--timeout 0 would give up every case before it has begun.")
+    request = asked.make_request()
     if not resume:
         check_name(name)
-    request = RunRequest(
-        names=names,
-        chosen=chosen,
-        metrics=metrics,
-        targets=plan_targets(python, envs),
-        repeat=repeat,
-        min_run_time=min_run_time,
-        layouts=layouts,
-        timeout=timeout,
-        shard=shard,
-    )
     if dry_run:
-        return preview_run(request, store_path, len(usable), resume=resume, name=name)
+        return _preview(request, store_path, len(usable), resume=resume, name=name)
     measured = measure_run(
         request, store_path, lambda: means.make(usable), resume=resume, name=name, quiet=quiet, fail_fast=fail_fast
     )
-    return measured if isinstance(measured, int) else measured.report(json_file, store_path)
+    return measured if isinstance(measured, int) else _report(measured, json_file, store_path)
+
+
+def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> int:
+    """Show results, and write them; the exit code."""
+    run, shard, faults = measured.run, measured.request.shard, measured.loaded.faults
+    own = keep_to_shard(run, shard)
+    summaries = summarise_run(own)
+    if json_file is not None:
+        write_json(to_json_results(own, summaries), json_file)
+    if not is_standard_output(json_file):
+        for line in render_nodes(own):
+            echo(line)
+        colour, store = use_colour(), format_store(store_path)
+        table = render_results(summaries, own.plan, _width(), colour=colour, run=measured.shown, store=store)
+        echo(table, styled=colour)
+    if shard is not None and not own.plan.cases:
+        echo(describe_empty_selection(run.plan, shard), err=True)
+    print_faults(faults)
+    return measured.code or (FAULTY if faults else 0)
+
+
+def _preview(request: RunRequest, store_path: Path, cores: int, *, resume: bool, name: str | None) -> int:
+    """Say what would be done; the exit code."""
+    forecast = look_ahead(request, store_path, list_given() if resume else None, name)
+    request = forecast.request
+    loaded = load_run(request, sees_folder=forecast.sees_folder)
+    if not loaded.cases:
+        return report_empty_selection(loaded)
+    whole = request.make_plan(loaded.cases)
+    plan = dataclasses.replace(whole, cases=list_own_cases(whole, request.shard))
+    if request.shard is not None:
+        echo(f"Shard {request.shard}:" if plan.cases else describe_empty_selection(whole, request.shard))
+    if not plan.cases:
+        return loaded.exit_code
+    echo(render_plan(plan, forecast.estimate(plan, cores), cores, _width(), of=len(loaded.found)))
+    print_faults(loaded.faults)
+    return loaded.exit_code
+
+
+def _width() -> int:
+    return shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns

@@ -15,10 +15,10 @@ from torchmark.cli.options import check_folder, check_interpreters, is_standard_
 from torchmark.cli.output import echo
 from torchmark.compare.session import claim_machine
 from torchmark.errors import SetupError
+from torchmark.processes import StopRequest
 from torchmark.report.progress import PairedAdvance, make_progress
 from torchmark.report.text.machine import render_selftest, to_json_selftest
 from torchmark.report.text.terminal import show_waiting
-from torchmark.runner.backend import StopRequest
 from torchmark.runner.machine import choose_cores
 
 SCHEMA = "torchmark.selftest"

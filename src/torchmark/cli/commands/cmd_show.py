@@ -33,8 +33,7 @@ from torchmark.cli.options import (
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Case, Metric
 from torchmark.model.run import CaseSummary, Run
 from torchmark.report.as_json import to_json_results
 from torchmark.report.text.counts import render_functions

@@ -13,10 +13,9 @@ from typing import Any
 
 from torchmark.analysis.results import choose_rounds, steady_times, summarise_run
 from torchmark.errors import StoreError, UsageError
-from torchmark.model.case import Case
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import CompileCosts, Outcome
-from torchmark.model.plan import Metric, Node, Target
+from torchmark.model.plan import Case, Metric, Node, Target
 from torchmark.model.run import CaseSummary, Host, Run
 from torchmark.model.task import Times
 from torchmark.report.text.terminal import count, escape_json, printable
@@ -176,7 +175,7 @@ def per_run(total: int, number: int) -> int | float:
 def name_case(case: Case, *, suite: bool = False, target: Target | None = None) -> str:
     """A case in one line: label, variant and threads, and what else is asked for.
 
-    >>> from torchmark.model.case import AutogradMode, AutoLabels, RuntimeMode, TimerArgs
+    >>> from torchmark.model.plan import AutogradMode, AutoLabels, RuntimeMode, TimerArgs
     >>> from torchmark.model.task import Language
     >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.CPP)
     >>> name_case(Case(("Pointwise", "add"), labels, TimerArgs("x + 1;")))

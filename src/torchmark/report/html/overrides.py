@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from torchmark.analysis.overrides import CLASSIC, PLAIN, SUBCLASS, TENSOR_LIKE, OverrideRow
 from torchmark.analysis.summarise import summarise
-from torchmark.model.case import Case
 from torchmark.model.costs import Flame
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import CaseJudgement, Side, Verdict
+from torchmark.model.plan import Case
 from torchmark.model.report_data import Section
 from torchmark.report.flame.labels import gauge_of, label_of
 from torchmark.report.flame.page import rank_growth

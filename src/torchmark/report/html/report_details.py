@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from torchmark.model.case import Case
 from torchmark.model.costs import Flame
 from torchmark.model.judgement import FunctionChange, Side, StageChange
 from torchmark.model.outcome import CompileCosts
+from torchmark.model.plan import Case
 from torchmark.model.report_data import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, CountSummary, WallSummary
 from torchmark.report.caveats import describe_doubt

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from torchmark.model.case import Case
 from torchmark.model.judgement import StageChange
+from torchmark.model.plan import Case
 from torchmark.model.report_data import ReportData, ReportEntry
 from torchmark.model.run import CaseSummary
 from torchmark.report.html.report_story import SIGNS, Doubt, EntryStatus, find_status, is_compared

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from torchmark.analysis.verdict.explain import NAMELESS, OTHER, split_name
-from torchmark.model.case import Case
 from torchmark.model.caveats import Caveat
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
-from torchmark.model.plan import Target
+from torchmark.model.plan import Case, Target
 from torchmark.model.task import TaskSpec
 from torchmark.report.caveats import describe_advice, describe_fact
 from torchmark.report.text.terminal import ELLIPSIS, count, cut_middle, measure, pad, printable, wrap

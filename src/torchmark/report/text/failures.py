@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from torchmark.model.case import Fault
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Metric, Plan
+from torchmark.model.plan import Fault, Metric, Plan
 from torchmark.model.run import CaseSummary
 from torchmark.report.text.names import Variants, name_case, name_target
 from torchmark.report.text.terminal import count, cut, cut_middle, format_lines, measure, one_line, printable

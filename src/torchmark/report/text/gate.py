@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from torchmark.analysis.verdict.judge import is_instruction_change
 from torchmark.analysis.verdict.stored import Contrast
-from torchmark.model.case import Case
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Quantity, Regression, StaleEntry
 from torchmark.model.judgement import CaseJudgement, Verdict
+from torchmark.model.plan import Case
 from torchmark.report.caveats import describe_doubt, explain_doubts
 from torchmark.report.text.counts import render_explanation
 from torchmark.report.text.failures import list_hints

@@ -6,8 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from torchmark.model.case import AutogradMode, Case, Label, RuntimeMode
-from torchmark.model.plan import Target
+from torchmark.model.plan import AutogradMode, Case, Label, RuntimeMode, Target
 from torchmark.report.text.terminal import printable
 
 # What a program's own interpreter is called beside others that have names.
@@ -114,7 +113,7 @@ def explain_short_words(shown: Iterable[str]) -> str:
 def name_case(case: Case) -> str:
     """The case on a line, wherever it stands.
 
-    >>> from torchmark.model.case import AutoLabels, TimerArgs
+    >>> from torchmark.model.plan import AutoLabels, TimerArgs
     >>> from torchmark.model.task import Language
     >>> labels = AutoLabels(RuntimeMode.JIT, AutogradMode.FORWARD, Language.CPP)
     >>> name_case(Case(("nn", "Linear"), labels, TimerArgs("f(x);", num_threads=2)))

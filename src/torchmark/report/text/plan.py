@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchmark.analysis.estimate import Estimate
-from torchmark.model.case import AutogradMode, Case
-from torchmark.model.plan import Metric, Plan
+from torchmark.model.plan import AutogradMode, Case, Metric, Plan
 from torchmark.report.text.names import AS_WRITTEN, name_target
 from torchmark.report.text.terminal import count, measure, pad, printable, wrap
 from torchmark.report.text.units import format_duration, format_time
@@ -28,7 +27,7 @@ _SPACE_WITHIN = re.compile("(?<![,;:]) ")
 def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
     """The tree; what labels have in common is shown once. Cases of several suites are apart, below the suite's name.
 
-    >>> from torchmark.model.case import AutoLabels, RuntimeMode, TimerArgs
+    >>> from torchmark.model.plan import AutoLabels, RuntimeMode, TimerArgs
     >>> from torchmark.model.task import Language
     >>> labels = [AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, language) for language in Language]
     >>> cases = [Case(("nn", name), label, TimerArgs("f")) for name in ("relu", "gelu") for label in labels]
@@ -180,7 +179,7 @@ def _describe_modes(autograd: _Texts, threads: tuple[int, ...]) -> str:
 def summarise_cases(cases: Sequence[Case], of: int | None = None, width: int = DEFAULT_WIDTH) -> str:
     """How many there are, of how many, and of which kinds; tags on a line of their own.
 
-    >>> from torchmark.model.case import AutoLabels, RuntimeMode, TimerArgs
+    >>> from torchmark.model.plan import AutoLabels, RuntimeMode, TimerArgs
     >>> from torchmark.model.task import Language
     >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON)
     >>> print(summarise_cases([Case(("add",), labels, TimerArgs("f"), tags=("quick",))], of=5))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from torchmark.analysis.results import list_kinds, list_nodes
 from torchmark.model.environment import Environment
 from torchmark.model.plan import Metric, Node, NodeKind, Plan, Target
-from torchmark.model.run import CaseSummary, Host, Run, RunEntry, RunInfo, Source, name_shard
+from torchmark.model.run import SHARD, CaseSummary, Host, Run, RunEntry, RunInfo, Source
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.terminal import ELLIPSIS, count, cut, measure, pad, printable, wrap
 
@@ -138,8 +138,13 @@ def render_footer(
     )
 
 
+def _name_shard(info: RunInfo) -> str | None:
+    """The shard as the run itself calls it, whatever that is."""
+    return next(iter(dict(info.options).get(SHARD, ())), None)
+
+
 def _name_part(run: RunInfo | None) -> str:
-    shard = None if run is None else name_shard(run)
+    shard = None if run is None else _name_shard(run)
     return "" if shard is None else f"Shard {printable(shard)}: "
 
 
@@ -156,7 +161,7 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int, w
         steps.append(("Go on with", f"torchmark run --resume{which}{where}"))
     if any(summary.failures for summary in summaries):
         steps.append(("See why with", f"torchmark show {name_run(run)} --failures{where}"))
-    if run is not None and name_shard(run) is not None:
+    if run is not None and _name_shard(run) is not None:
         steps.append(("Put all shards together with", "torchmark merge STORE... -o STORE"))
     counted = [summary.case for summary in summaries if summary.count]
     if not steps and counted:
@@ -198,7 +203,7 @@ def _describe_run(info: RunInfo) -> str:
     if info.finished is not None:
         state = f"finished {time.strftime('%Y-%m-%d %H:%M', time.localtime(info.finished))}"
     else:
-        shard = name_shard(info)
+        shard = _name_shard(info)
         part = "not finished" if shard is None else f"shard {shard}"
         state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
     failed = f", {count(info.failures, 'failure')}" if info.failures else ""
@@ -273,7 +278,7 @@ def describe_state(entry: RunEntry) -> str:
         return "running"
     if entry.info.finished is not None:
         return "complete"
-    shard = name_shard(entry.info)
+    shard = _name_shard(entry.info)
     return "stopped" if shard is None else f"shard {printable(shard)}"
 
 

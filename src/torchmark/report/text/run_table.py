@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from torchmark.model.case import AutogradMode
 from torchmark.model.outcome import CompileCosts
-from torchmark.model.plan import Metric, Plan, Target
+from torchmark.model.plan import AutogradMode, Metric, Plan, Target
 from torchmark.model.run import CaseSummary, RunInfo, WallSummary
 from torchmark.model.task import Times
 from torchmark.report.caveats import explain_environments, explain_marks, find_marks
@@ -295,8 +294,9 @@ def render_results(
     if shown:
         parts += [_render_table(shown, plan, width, colour), list(_explain(shown, plan, width))]
     parts.append(render_compile_costs(shown, width))
-    failures = list_failures(summaries, plan, width)
-    parts.append([_paint(failures[0], RED + BOLD, colour), *failures[1:]] if failures else [])
+    if any(summary.failures for summary in summaries):
+        heading, *failures = list_failures(summaries, plan, width)
+        parts.append([_paint(heading, RED + BOLD, colour), *failures])
     parts.append(render_footer(summaries, plan, width, run, store))
     return "\n\n".join("\n".join(part) for part in parts if part)
 

@@ -124,7 +124,7 @@ _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAIL
 def describe_verdict(judgement: CaseJudgement) -> str:
     """The verdict in a few words, with the number that it is about.
 
-    >>> from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+    >>> from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
     >>> from torchmark.model.judgement import Cause
     >>> from torchmark.model.task import Language
     >>> case = Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON), TimerArgs("x + 1"))

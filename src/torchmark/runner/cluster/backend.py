@@ -20,7 +20,7 @@ from torchmark.errors import SetupError
 from torchmark.files import is_ours_by
 from torchmark.model.outcome import Activity, Begun, Event, Failure, FailureKind, Outcome
 from torchmark.model.plan import Order, Plan
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.cluster.batches import (
     Batch,
     BatchQueue,

@@ -7,9 +7,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from torchmark.model.case import Case
 from torchmark.model.outcome import ActivityKind
-from torchmark.model.plan import Metric, Order, Plan
+from torchmark.model.plan import Case, Metric, Order, Plan
 from torchmark.model.task import Language
 from torchmark.native.build import SNIPPETS_PER_UNIT
 from torchmark.runner.cluster.protocol import Build, MachineKind, Measure, NodeReply, Request

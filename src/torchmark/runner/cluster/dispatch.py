@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchmark.errors import SetupError
 from torchmark.model.outcome import ActivityKind
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.cluster.batches import Batch, BatchQueue, Done, GivenUp, Report, Returned, Sent, SetAside
 from torchmark.runner.cluster.nodes import Actor, Deadlines, Member, Nodes
 from torchmark.runner.cluster.protocol import (

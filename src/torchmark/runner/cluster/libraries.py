@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.files import is_ours_by
+from torchmark.files import SHIPPING, is_ours_by
 from torchmark.model.environment import Sdk
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Target
 from torchmark.model.task import Compiled, Snippet
 from torchmark.native.cache import TOUCH_INTERVAL_S, Cache
 from torchmark.runner.cluster.protocol import LibrarySet, PackedLibrary
-from torchmark.runner.folders import SHIPPING
 from torchmark.runner.prepare import build_snippets
 
 # Where libraries from elsewhere lie in the cache. The name is as long as that of the folder for those made here, and so

@@ -15,14 +15,24 @@ from pathlib import Path
 from torchmark import __version__
 from torchmark.callgrind.command import find_valgrind
 from torchmark.errors import WorkerError
-from torchmark.files import Hold, open_lock, try_lock
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.files import Hold, MachineLock, cache_folder, lock_folder, open_lock, try_lock
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.job import PairedCase, PairedSide, RunTime
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import ActivityKind, Failure, Outcome, Result
-from torchmark.model.plan import Metric, Node, Order, Sampling, Target
+from torchmark.model.plan import (
+    AutogradMode,
+    AutoLabels,
+    Case,
+    Metric,
+    Node,
+    Order,
+    RuntimeMode,
+    Sampling,
+    Target,
+    TimerArgs,
+)
 from torchmark.model.task import Language
 from torchmark.runner.cluster.libraries import FOLDER, LibraryBuilder, LibraryFolder, PackedLibraries, pack_libraries
 from torchmark.runner.cluster.protocol import (
@@ -50,14 +60,12 @@ from torchmark.runner.cluster.protocol import (
     Visited,
     VisitPair,
 )
-from torchmark.runner.folders import MachineLock, cache_folder, lock_folder
-from torchmark.runner.jobs import retry_if_killed
 from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, Failures, PairedWorkers, WorkerSide
 from torchmark.runner.prepare import Made, Models, Preparation, has_compiler, make_parts
 from torchmark.runner.spec import travels
-from torchmark.runner.worker import Worker, race
+from torchmark.runner.worker import Worker, race, retry_if_killed
 
 
 class CoreLock:

@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from torchmark.model.case import Case
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import BlockPlan, PairedCase, RaceJob, RunTime, Visit
 from torchmark.model.judgement import SideFailure
 from torchmark.model.outcome import Failure, Outcome
-from torchmark.model.plan import Node, Order, Sampling, Target
+from torchmark.model.plan import Case, Node, Order, Sampling, Target
 from torchmark.model.task import Snippet, Times
 from torchmark.runner.spec import Match
 

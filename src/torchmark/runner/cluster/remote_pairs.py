@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from torchmark.errors import PlaceLost
-from torchmark.model.case import Case
 from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
-from torchmark.model.plan import Target
+from torchmark.model.plan import Case, Target
 from torchmark.model.task import Language
 from torchmark.runner.cluster.nodes import SILENCE_S, Member
 from torchmark.runner.cluster.protocol import (

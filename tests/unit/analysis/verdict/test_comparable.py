@@ -8,10 +8,9 @@ import pytest
 from tests.made_contrasts import count_functions, counted_run
 from tests.sample_runs import ADD, HOST, MODEL, WALL, only, times
 from torchmark.analysis.verdict.comparable import RunTarget, find_case_obstacles, find_obstacles, find_place_obstacles
-from torchmark.model.case import Artefact, Case, Check
 from torchmark.model.caveats import Incomparable
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Node, Target
+from torchmark.model.plan import Artefact, Case, Check, Node, Target
 from torchmark.model.run import Run
 
 TALLY = count_functions(400, 1000)

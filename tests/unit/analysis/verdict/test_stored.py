@@ -21,11 +21,10 @@ from torchmark.analysis.verdict.stored import (
     weigh_times,
 )
 from torchmark.callgrind.profiles import standardise
-from torchmark.model.case import Case
 from torchmark.model.caveats import FewRounds, Incomparable, LeftOut, ManyThreads, NotInTurns
 from torchmark.model.judgement import CaseJudgement, Cause, Side, SideFailure, Spread, Verdict
 from torchmark.model.outcome import Result
-from torchmark.model.plan import Metric, Node, Order, Sampling, Target
+from torchmark.model.plan import Case, Metric, Node, Order, Sampling, Target
 from torchmark.model.run import Run
 
 OWN = Target()

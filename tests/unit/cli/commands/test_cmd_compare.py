@@ -10,9 +10,8 @@ import pytest
 from tests.made_contrasts import count_functions, counted_run, run_of
 from tests.sample_runs import ADD, COUNT, FAILING, FAILURE, WALL, times
 from torchmark.cli.main import main
-from torchmark.model.case import Case
 from torchmark.model.outcome import Result
-from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.plan import Case, Metric, Order, Target
 from torchmark.model.run import Run
 from torchmark.store.runs import open_store
 

@@ -11,8 +11,8 @@ from tests.made_flames import BASE, HEAD, make_deep_stacks
 from tests.pictures import read_size
 from torchmark.cli.flame_output import FORMATS, choose_format
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Case
 from torchmark.report.flame.formats import Graph
 from torchmark.report.flame.picture import WIDTH
 

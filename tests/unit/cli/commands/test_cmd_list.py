@@ -12,7 +12,7 @@ from torchmark.cli.case_options import selection_options
 from torchmark.cli.main import main
 from torchmark.define.discovery import Discovered
 from torchmark.define.selection import Selection, parse
-from torchmark.model.case import AutogradMode, AutoLabels, Case, Fault, RuntimeMode, TimerArgs
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, Fault, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 
 CASES = tuple(

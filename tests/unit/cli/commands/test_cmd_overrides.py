@@ -14,9 +14,8 @@ import pytest
 from tests.fake_backend import FakeBackend
 from tests.in_process import Program
 from tests.made_overrides import make_tally
-from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind, Result
-from torchmark.model.plan import Metric, Order, Target
+from torchmark.model.plan import Case, Metric, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.task import Times
 from torchmark.store.runs import open_store

@@ -15,9 +15,8 @@ import pytest
 from tests.in_process import Program
 from tests.made_contrasts import count_functions, run_of
 from tests.sample_runs import ADD, COUNT, FAILING, FAILURE, WALL, times
-from torchmark.model.case import Case
 from torchmark.model.outcome import Result
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import Run
 from torchmark.store.runs import open_store
 

@@ -12,9 +12,8 @@ from tests.checked_json import read_checked
 from tests.sample_runs import ADD, COUNT, MODEL, ODD, WALL, make_run, only, sample_run, tally, times
 from torchmark.define.discovery import discover
 from torchmark.errors import UsageError
-from torchmark.model.case import Case
 from torchmark.model.outcome import Result
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target
 from torchmark.report.formats.programs import STANDARD_MD5, write_bmf, write_github_action, write_upstream
 
 NAME = "Pointwise / add / Eager / Forward / Python / 1 thread"

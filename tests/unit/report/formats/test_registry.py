@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from tests.sample_runs import ADD, COUNT, EAGER, FAILURE, WALL, make_run, only, sample_run, tally, times
 from torchmark.errors import UsageError
-from torchmark.model.case import Case, TimerArgs
 from torchmark.model.outcome import Result
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Case, Metric, Target, TimerArgs
 from torchmark.report.formats.registry import FORMATS
 
 EVERYWHERE = sorted(set(FORMATS) - {"upstream"})

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.made_histories import ADD, OTHERS, OWN, TIMED, make_day, make_days
 from tests.sample_runs import COUNT, HOST, WALL
 from torchmark.analysis.history import confirm, trace_histories
-from torchmark.model.case import TimerArgs
 from torchmark.model.history import Difference, Ground, History, Shift, ShiftStanding
+from torchmark.model.plan import TimerArgs
 from torchmark.model.run import Run
 from torchmark.report.text.history import (
     ASCII_BLOCKS,

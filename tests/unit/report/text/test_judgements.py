@@ -11,9 +11,9 @@ from rich.cells import cell_len
 
 from tests.made_judgements import CRASHED, DOUBTS, fail, make_count, make_judgement, make_time, random_judgements
 from tests.made_summaries import make_case
-from torchmark.model.case import AutogradMode
 from torchmark.model.caveats import ComparisonCaveat, Incomparable, LayoutSensitive, SlowSpells, Unmatched
 from torchmark.model.judgement import CaseJudgement, Cause, Side, Verdict
+from torchmark.model.plan import AutogradMode
 from torchmark.report.text.judgements import (
     close,
     describe_judgement,

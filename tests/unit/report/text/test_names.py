@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 from torchmark.report.text.names import LONGEST, make_slug, name_files
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
 from torchmark.analysis.estimate import Estimate
-from torchmark.model.case import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
-from torchmark.model.plan import Metric, Plan, Sampling, Target
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, Metric, Plan, RuntimeMode, Sampling, Target, TimerArgs
 from torchmark.model.task import Language
 from torchmark.report.text.plan import LEAST_WIDTH, render_cases, render_plan, summarise_cases
 from torchmark.report.text.terminal import measure

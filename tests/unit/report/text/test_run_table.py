@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.made_summaries import make_case, make_summary
-from torchmark.model.case import AutogradMode, RuntimeMode
 from torchmark.model.caveats import Drift, FewSamples, OtherInstructionSet, OtherPlaces, SeveralThreads, Variation
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall
-from torchmark.model.plan import Metric, Plan, Sampling, Target
+from torchmark.model.plan import AutogradMode, Metric, Plan, RuntimeMode, Sampling, Target
 from torchmark.model.run import CaseSummary
 from torchmark.model.task import Language, Times
 from torchmark.report.text.failures import list_failures

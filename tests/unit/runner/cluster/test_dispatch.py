@@ -31,7 +31,7 @@ from torchmark.errors import SetupError
 from torchmark.model.outcome import Activity, ActivityKind, Begun, Failure, FailureKind
 from torchmark.model.plan import Metric, Order, Plan, Sampling
 from torchmark.model.task import Language
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Returned, Sent, SetAside
 from torchmark.runner.cluster.dispatch import (
     MOST_ACTORS,

@@ -21,11 +21,10 @@ from tests.fleets import (
     outcomes,
 )
 from tests.simulated_fleet import SimulatedFaults, SimulatedFleet
-from torchmark.model.case import Case
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
-from torchmark.runner.backend import StopRequest
+from torchmark.processes import StopRequest
 from torchmark.runner.cluster import batches as batches_module
 from torchmark.runner.cluster.batches import BatchQueue, GivenUp, KindGroup, Returned, pack
 from torchmark.runner.cluster.dispatch import MOST_ACTORS, MOST_ANSWERS, MOST_NODES, Dispatcher

@@ -14,7 +14,7 @@ import torch
 from torchmark.analysis import overrides as analysis
 from torchmark.define.discovery import Discovered, discover
 from torchmark.define.expand import expand
-from torchmark.model.case import AutogradMode, Case
+from torchmark.model.plan import AutogradMode, Case
 from torchmark.model.task import Language
 from torchmark.suites.overrides import cases as suite
 from torchmark.suites.overrides import tensors

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from torchmark.model.case import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, CompileMode, RuntimeMode, TimerArgs
 from torchmark.model.task import Language
 
 LABELS = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD_BACKWARD, Language.PYTHON)

@@ -4,16 +4,9 @@ import ast
 
 import pytest
 
-from torchmark.define.generated import (
-    add_backward,
-    call_model,
-    derive_model,
-    indent,
-    load_script,
-    name_results,
-    warm_up,
-)
-from torchmark.model.case import AutogradMode, RuntimeMode
+from torchmark.define.expand import add_backward, load_script, name_results, warm_up
+from torchmark.define.groups import call_model, derive_model, indent
+from torchmark.model.plan import AutogradMode, RuntimeMode
 from torchmark.model.task import Language
 
 PY, CPP = Language.PYTHON, Language.CPP

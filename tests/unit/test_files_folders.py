@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.strangers import give_away
-from torchmark.runner import folders
-from torchmark.runner.folders import TAG, MachineLock, cache_folder, locate_cache, lock_folder
+from torchmark import files
+from torchmark.files import TAG, MachineLock, cache_folder, locate_cache, lock_folder
 
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "_told", set())
-    monkeypatch.setattr(folders, "_private", {})
+    monkeypatch.setattr(files, "_told", set())
+    monkeypatch.setattr(files, "_private", {})
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_a_cache_that_others_can_write_is_not_used_and_that_is_told_once(
     assert told.count("\n") == 1
     assert f"The cache {cache} is not used" in told
     assert "name a folder of your own in TORCHMARK_CACHE" in told
-    folders._remove_private(private, os.getpid() + 1)
+    files._remove_private(private, os.getpid() + 1)
     assert private.exists()
-    folders._remove_private(private, os.getpid())
+    files._remove_private(private, os.getpid())
     assert not private.exists()
 
 
@@ -205,13 +205,13 @@ def test_where_files_cannot_be_locked_nobody_is_kept_from_anything(tmp_path: Pat
 
 
 HOLDER = (
-    "import sys; from pathlib import Path; from torchmark.runner.folders import MachineLock\n"
+    "import sys; from pathlib import Path; from torchmark.files import MachineLock\n"
     "turns = MachineLock(Path(sys.argv[1])); turns.claim(); print(flush=True); input()"
 )
 
 
 def test_whoever_waits_long_is_told_for_which_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "TELLING_AFTER_S", 0.0)
+    monkeypatch.setattr(files, "TELLING_AFTER_S", 0.0)
     told: list[str] = []
     mine = MachineLock(tmp_path, told.append)
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
@@ -222,7 +222,7 @@ def test_whoever_waits_long_is_told_for_which_process(tmp_path: Path, monkeypatc
         assert not mine.claim()
         assert set(told) == {f"Waiting for another run of torchmark on this machine (process {other.pid})."}
         # However long it takes: it lives.
-        monkeypatch.setattr(folders, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
+        monkeypatch.setattr(files, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
         assert not mine.claim()
         other.communicate("\n")
     assert mine.claim()
@@ -236,11 +236,11 @@ def test_a_process_that_cannot_be_seen_is_not_waited_for_without_end(
     one, two = pair
     two._tell = told.append
     assert one.claim()
-    monkeypatch.setattr(folders, "TELLING_AFTER_S", 0.0)
+    monkeypatch.setattr(files, "TELLING_AFTER_S", 0.0)
     # It is this process, which is none of those that are waited for.
     assert not two.claim()
     assert "in another container" in told[-1]
-    monkeypatch.setattr(folders, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
+    monkeypatch.setattr(files, "LONGEST_WAIT_FOR_UNSEEN_S", 0.0)
     assert two.claim()
     assert "times may be disturbed" in told[-1]
     assert two.share()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from torchmark.store.seals import KEY_BYTES, is_sealed, seal
+from torchmark.store.runs import KEY_BYTES, is_sealed, seal
 
 WHAT = ["run", ["/a", "b\udcff"]]
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from torchmark.runner.backend import StopRequest, Terminated, interrupts_stop
+from torchmark.processes import StopRequest, Terminated, interrupts_stop
 
 
 def test_the_first_interrupt_asks_and_the_second_ends() -> None:

@@ -8,8 +8,7 @@ from torchmark.errors import UsageError, WorkerError
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
-from torchmark.runner.jobs import count, retry_if_killed
-from torchmark.runner.worker import Reply
+from torchmark.runner.worker import Reply, count, retry_if_killed
 from torchmark.worker.protocol import Counted
 
 JOB = CountJob("x", "", Place("/"), layouts=(0,))
