@@ -49,7 +49,7 @@ class Tracer:
         if event != "call" or code in self._seen:
             return
         file = Path(code.co_filename)
-        if not code.co_flags & OPTIMIZED or SOURCE not in file.parents:
+        if not code.co_flags & OPTIMIZED or SOURCE not in file.parents or file.suffix != ".py":
             self._seen.add(code)
         elif not is_importing(frame):
             self._seen.add(code)

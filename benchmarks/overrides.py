@@ -33,7 +33,7 @@ from benchmarks.detection import copy_environment
 from torchmark.analysis.flames import draw_difference
 from torchmark.api.override_comparison import OverrideComparison, trace_both
 from torchmark.cli.case_options import load_cases
-from torchmark.compare.comparison import Evidence, judge_entry
+from torchmark.compare.comparison import Evidence, judge_pair
 from torchmark.compare.session import LocalSite, SilentObserver, run_comparison, time_here
 from torchmark.define.selection import CaseOptions
 from torchmark.model.costs import Stacks
@@ -202,7 +202,7 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
             with contextlib.closing(LocalSite(comparison, cores)) as site:
                 for _ in time_here(comparison, site, evidence, StopRequest()):
                     pass
-            judgements = tuple(judge_entry(comparison, entry, evidence) for entry in comparison.entries)
+            judgements = tuple(judge_pair(comparison, entry, evidence) for entry in comparison.entries)
         slower = [one.case for one in judgements if one.verdict is Verdict.SLOWER]
         seconds = time.perf_counter() - begun if number else None
         new = [case for case in slower if case not in traced]

@@ -1,4 +1,7 @@
-"""Conditions on inputs that may explain an effect: thresholds, single conditions, and the best conjunctions."""
+"""Conditions on inputs that may explain an effect: thresholds, single conditions, and the best conjunctions.
+
+Apart from `rules.py`: this searches, in arrays; that decides what is stated.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From facts about a machine to findings: what each means for measurements, and what to do about it."""
+"""From facts about a machine to findings: what each means for measurements, and what to do about it.
+
+Apart from the command, so that it is a pure function of facts; commands judge nothing.
+"""
 
 from __future__ import annotations
 

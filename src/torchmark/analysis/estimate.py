@@ -80,10 +80,10 @@ def estimate(orders: Sequence[Order], sampling: Sampling, history: History, core
     expectations = [(order, *expected_seconds(order, sampling, history)) for order in orders]
     counting = sum(seconds for order, seconds, _ in expectations if order.metric is Metric.COUNT)
     timing = sum(seconds for order, seconds, _ in expectations if order.metric is Metric.WALL)
-    chores = sum(chore.seconds for chore in find_chores(orders, history))
+    costs = sum(cost.seconds for cost in find_start_costs(orders, history))
     known = sum(known for _, _, known in expectations)
-    clock_s = chores + timing + counting / count_counters(counting, cores)
-    return Estimate(clock_s, chores + timing + counting, known, len(orders))
+    clock_s = costs + timing + counting / count_counters(counting, cores)
+    return Estimate(clock_s, costs + timing + counting, known, len(orders))
 
 
 def count_counters(seconds: float, cores: int) -> int:
@@ -96,7 +96,7 @@ def count_counters(seconds: float, cores: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True)
-class Chore:
+class StartCost:
     """Something that has to be done besides measuring, once for a target."""
 
     kind: ActivityKind
@@ -106,20 +106,22 @@ class Chore:
     seconds: float
 
 
-def find_chores(orders: Sequence[Order], history: History) -> tuple[Chore, ...]:
+def find_start_costs(orders: Sequence[Order], history: History) -> tuple[StartCost, ...]:
     """Starting workers and compiling C++. What was measured before is taken to be compiled already."""
-    chores = []
+    costs = []
     for target in dict.fromkeys(order.target for order in orders):
         own = [order for order in orders if order.target == target]
         plain = {order.metric for order in own if order.case.autolabels.runtime is not RuntimeMode.COMPILE}
-        chores += [Chore(ActivityKind.START, target, metric, STARTING[metric]) for metric in Metric if metric in plain]
+        costs += [
+            StartCost(ActivityKind.START, target, metric, STARTING[metric]) for metric in Metric if metric in plain
+        ]
         if any(order.case.autolabels.runtime is RuntimeMode.COMPILE for order in own):
-            chores.append(Chore(ActivityKind.START, target, None, STARTING_COMPILER))
+            costs.append(StartCost(ActivityKind.START, target, None, STARTING_COMPILER))
         snippets = {order.case for order in own if _is_new_snippet(order, history)}
         if snippets:
             seconds = max(COMPILING_HUNDRED * len(snippets) / 100, COMPILING_LEAST)
-            chores.append(Chore(ActivityKind.COMPILE, target, None, seconds))
-    return tuple(chores)
+            costs.append(StartCost(ActivityKind.COMPILE, target, None, seconds))
+    return tuple(costs)
 
 
 def _is_new_snippet(order: Order, history: History) -> bool:
@@ -138,7 +140,7 @@ class Estimator:
         self._share = {Metric.COUNT: 1 / count_counters(self._remaining[Metric.COUNT], cores), Metric.WALL: 1.0}
         self._spent = dict.fromkeys(Metric, 0.0)
         self._supposed = dict.fromkeys(Metric, 0.0)
-        self._chores = list(find_chores(orders, history))
+        self._costs = list(find_start_costs(orders, history))
 
     def add(self, event: Outcome | Activity) -> None:
         """Something is done. What was not expected changes nothing."""
@@ -153,19 +155,22 @@ class Estimator:
         self._spent[order.metric] += max(event.ended - event.began, 0.0)
         self._supposed[order.metric] += expected
         # Where there are results, nobody waits for a worker any more.
-        self._chores = [chore for chore in self._chores if (chore.target, chore.metric) != (order.target, order.metric)]
+        self._costs = [cost for cost in self._costs if (cost.target, cost.metric) != (order.target, order.metric)]
 
     def _strike(self, kind: ActivityKind, target: Target) -> None:
-        done = next((chore for chore in self._chores if (chore.kind, chore.target) == (kind, target)), None)
+        done = next(
+            (cost for cost in self._costs if (cost.kind, cost.target) == (kind, target)),
+            None,
+        )
         if done is not None:
-            self._chores.remove(done)
+            self._costs.remove(done)
 
     def remaining_s(self) -> float:
         """Seconds by the clock until all is done."""
         if not self._expected:
             return 0.0
-        chores = sum(chore.seconds for chore in self._chores)
-        return chores + sum(
+        costs = sum(cost.seconds for cost in self._costs)
+        return costs + sum(
             max(self._remaining[metric], 0.0) * self._correction(metric) * self._share[metric] for metric in Metric
         )
 

@@ -1,4 +1,7 @@
-"""The history of each case over many runs: its series, where runs are not comparable, and where results changed."""
+"""The history of each case over many runs: its series, where runs are not comparable, and where results changed.
+
+Pure: `api/stored_results.py` reads the runs that it works on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Statements compared over many inputs, and rules that explain where they differ, confirmed on inputs held back."""
+"""Statements compared over many inputs, and rules that explain where they differ, confirmed on inputs held back.
+
+Pure: `api/statements.py` measures what it works on.
+"""
 
 from __future__ import annotations
 

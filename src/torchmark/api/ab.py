@@ -20,7 +20,7 @@ from torchmark.compare.comparison import (
     Comparison,
     Evidence,
     count_sides,
-    judge_entry,
+    judge_pair,
     leave_out_failed,
     try_sides,
 )
@@ -214,7 +214,7 @@ def _compare(comparison: Comparison) -> Iterator[Judgement]:
     timed = rest.entries if Metric.WALL in comparison.metrics else ()
     for entry in comparison.entries:
         if entry not in timed:
-            yield from_judgement(judge_entry(comparison, entry, evidence))
+            yield from_judgement(judge_pair(comparison, entry, evidence))
     if not timed:
         return
     with (
@@ -222,7 +222,7 @@ def _compare(comparison: Comparison) -> Iterator[Judgement]:
         contextlib.closing(time_here(rest, site, evidence, stop)) as decided,
     ):
         for entry in decided:
-            yield from_judgement(judge_entry(comparison, entry, evidence))
+            yield from_judgement(judge_pair(comparison, entry, evidence))
 
 
 @dataclasses.dataclass(frozen=True)

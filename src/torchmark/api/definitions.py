@@ -1,4 +1,7 @@
-"""`materialize`: what a definition or a suite describes, as arguments of a `Timer`."""
+"""`materialize`: what a definition or a suite describes, as arguments of a `Timer`.
+
+A module of its own because it is public and imports torch, which is loaded when it is used.
+"""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ def _race(worker: Worker, one: FuzzedInput, job: RaceJob, timeout_s: float) -> F
     return make_result(one, job, times, worker.environment)
 
 
-def race_away(
+def race_separately(
     inputs: Iterable[FuzzedInput], job: RaceJob, python: str | None, timeout_s: float, backend: ClusterBackend
 ) -> Iterator[FuzzedResult]:
     """The same on a cluster, each input with a node for itself; results come as they are there.
@@ -378,7 +378,7 @@ def race_inputs(
     """Carry a job out on each of the inputs: on the cluster if there is one, else here."""
     if cluster is None:
         return race_on(inputs, job, python, timeout_s, tell_waiting)
-    return race_away(inputs, job, python, timeout_s, cluster)
+    return race_separately(inputs, job, python, timeout_s, cluster)
 
 
 def make_result(

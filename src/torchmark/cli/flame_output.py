@@ -1,4 +1,7 @@
-"""Where the command line writes flame graphs: their formats, which of them a file's name asks for, and the files."""
+"""Where the command line writes flame graphs: their formats, which of them a file's name asks for, and the files.
+
+Apart from the command, which stays short enough to be read at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A study of statements on inputs: what came out so far, as text and as JSON."""
+"""A study of statements on inputs: what came out so far, as text and as JSON.
+
+Apart from the command, which stays short enough to be read at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program's front door: opens at once for those who only want to read the help.
+"""The entry point: shows the help at once, without loading the program.
 
 Importing click takes three times as long as starting Python; it happens only when a command is to run.
 """

@@ -1,4 +1,7 @@
-"""What `torchmark overrides` measures or compares, from its options."""
+"""What `torchmark overrides` measures or compares, from its options.
+
+Apart from the command, which stays short enough to be read at once.
+"""
 
 from __future__ import annotations
 

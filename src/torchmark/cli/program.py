@@ -1,4 +1,7 @@
-"""Everything about the command line that all commands share: finding them, and turning errors into text."""
+"""Everything about the command line that all commands share: finding them, and turning errors into text.
+
+Apart from `main.py`, because it imports click.
+"""
 
 from __future__ import annotations
 

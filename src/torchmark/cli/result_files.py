@@ -1,4 +1,7 @@
-"""Results in JSON files of `torchmark time` and `torchmark count`, as runs that can be compared."""
+"""Results in JSON files of `torchmark time` and `torchmark count`, as runs that can be compared.
+
+Apart from the command, which stays short enough to be read at once.
+"""
 
 from __future__ import annotations
 

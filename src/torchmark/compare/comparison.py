@@ -104,7 +104,7 @@ def count_sides(
             observe(event)
 
 
-def judge_entry(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> CaseJudgement:
+def judge_pair(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> CaseJudgement:
     """What is said of one entry, on all that was found out."""
     timing = evidence.timed.get(entry, Timing(None))
     counted = [

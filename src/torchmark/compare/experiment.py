@@ -125,7 +125,7 @@ class CaseState:
             if layout in self.visits
         )
 
-    def unsay(self) -> None:
+    def retract(self) -> None:
         """A change is none before it has been seen by layouts that did not help to find it."""
         self.look = dataclasses.replace(self.look, verdict=Verdict.UNDECIDED)
 
@@ -394,7 +394,7 @@ class SequentialComparison:
         for state in states:
             if state.look.verdict in CHANGED:
                 state.found = state.look.layered
-                state.unsay()
+                state.retract()
                 self._sought.append(state)
             elif state.is_limited_by_layouts:
                 self._limited.append(state)
@@ -460,7 +460,7 @@ class SequentialComparison:
         first, fresh = self._first, self._fresh
         state.keep(look(state.ratios((*first, *fresh)), state.rule), first, fresh)
         if state.look.verdict in CHANGED:
-            state.unsay()
+            state.retract()
             state.confirmed = False
 
     def _have_fresh_layouts(self, note: Note) -> bool:

@@ -1,4 +1,7 @@
-"""A comparison timed at several sites at once, such as the nodes of a cluster."""
+"""A comparison timed at several sites at once, such as the nodes of a cluster.
+
+Only commands with a cluster load it: a comparison on this machine needs none of it.
+"""
 
 from __future__ import annotations
 

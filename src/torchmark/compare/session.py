@@ -15,7 +15,7 @@ from torchmark.compare.comparison import (
     Comparison,
     Evidence,
     count_sides,
-    judge_entry,
+    judge_pair,
     leave_out_failed,
     try_sides,
 )
@@ -270,7 +270,7 @@ def run_comparison(
         found.run, found.run_id = observer.kept.name, observer.kept.id
     if stop.requested:
         found.exit_code = found.exit_code or INTERRUPTED
-    found.judgements = tuple(judge_entry(comparison, entry, found.evidence) for entry in comparison.entries)
+    found.judgements = tuple(judge_pair(comparison, entry, found.evidence) for entry in comparison.entries)
     return found
 
 

@@ -1,4 +1,7 @@
-"""Which snippets do not compile, from the output of a compiler or linker."""
+"""Which snippets do not compile, from the output of a compiler or linker.
+
+Apart from `build.py`: rules about texts of compilers, which change with compilers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Cases that use `torch.compile`: the time of compiling, and counts of its code on processors that Valgrind knows."""
+"""Cases that use `torch.compile`: the time of compiling, and counts of its code on processors that Valgrind knows.
+
+Apart from `lab.py`: only cases that compile need it, and it has workers of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The connection to one zygote, and the code of the worker that is sent to it."""
+"""The connection to one zygote, and the code of the worker that is sent to it.
+
+Apart from `worker.py`: bytes, descriptors and processes here, jobs and their answers there.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +120,7 @@ START_TIMEOUT_S = 600.0
 # A zygote has only to kill a child and to answer. One that does not within this time is not going to.
 ANSWER_TIMEOUT_S = 20.0
 # A zygote whose parent is gone ends its job and itself; it has nothing else to do.
-FAREWELL_S = 5.0
+EXIT_WAIT_S = 5.0
 # The system refuses to wait much longer at a time.
 LONGEST_WAIT_S = 3600.0
 # How much is kept of what a job writes to its standard output and error.
@@ -264,7 +267,7 @@ class Link:
         """End the zygote, all it has started, and its files."""
         self._control.close()
         try:
-            self._process.wait(FAREWELL_S)
+            self._process.wait(EXIT_WAIT_S)
         except subprocess.TimeoutExpired:
             self.kill()
         self._log.close()

@@ -1,4 +1,7 @@
-"""Merging several stores into a new one, which takes its name when it is complete."""
+"""Merging several stores into a new one, which takes its name when it is complete.
+
+Apart from the command, because it writes stores.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which runs of several stores are the same run, and which of their outcomes are kept. Reads and writes nothing."""
+"""Which runs of several stores are the same run, and which of their outcomes are kept. Reads and writes nothing.
+
+Apart from `merge.py`, so that the rules are tested without files.
+"""
 
 from __future__ import annotations
 

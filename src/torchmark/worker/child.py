@@ -1,4 +1,7 @@
-"""One job in a process of its own: whatever happens in here costs this job only."""
+"""One job in a process of its own: whatever happens in here costs this job only.
+
+Apart from the zygote: it is what runs after the fork.
+"""
 
 from __future__ import annotations
 
@@ -36,28 +39,28 @@ from torchmark.worker.process import die_with_parent, failure_of, volunteer_for_
 from torchmark.worker.protocol import HEADER, Message, Scripted, decode, encode, pack
 from torchmark.worker.time_jobs import measure_time, race
 
-# What the descriptors of a job are for. The last of all is the one to ring with; the one before it, if there is one
-# more, is a socket that leads to the other side of a comparison.
+# What the descriptors of a job are for. The last of all is written to when the job is done; the one before it, if there
+# is one more, is a socket that leads to the other side of a comparison.
 ANSWER, OUTPUT, ERRORS, JOB, FOLDER, PARTNER = range(6)
-ROPE = -1
+DONE = -1
 
 # How long to wait for the end, in case that nobody brings it.
-FAREWELL_S = 10.0
+EXIT_WAIT_S = 10.0
 
 
 def run_child(descriptors: tuple[int, ...], marks: Marks | None, parent: int) -> None:
-    """Do the job, answer, ring, and wait for the end. Never returns."""
+    """Do the job, answer, say that it is done, and wait for the end. Never returns."""
     try:
-        settle_in(descriptors, parent)
+        prepare_process(descriptors, parent)
         with open(descriptors[JOB], "rb") as file:
             answer = do_job(file, marks, descriptors[PARTNER] if len(descriptors) > PARTNER + 1 else None)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
         write_all(descriptors[ANSWER], pack(encode(answer)))
-        os.write(descriptors[ROPE], b".")
+        os.write(descriptors[DONE], b".")
         # Whoever hears that kills this process. A normal exit would make Callgrind write one more profile.
-        time.sleep(FAREWELL_S)
+        time.sleep(EXIT_WAIT_S)
     finally:
         os._exit(0)
 
@@ -103,7 +106,7 @@ def _do_as_asked(job: Job, namespace: dict[str, Any], marks: Marks | None, partn
     return measure_time(job, namespace)
 
 
-def settle_in(descriptors: tuple[int, ...], parent: int) -> None:
+def prepare_process(descriptors: tuple[int, ...], parent: int) -> None:
     """A process group of its own, the job's own folder and streams, and signals as a fresh process has them."""
     os.setpgid(0, 0)
     die_with_parent(parent)

@@ -1,4 +1,7 @@
-"""Times a pair of processes in turns, from inside one of them."""
+"""Times a pair of processes in turns, from inside one of them.
+
+A module of its own, as each kind of job is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The first of our modules that runs in a worker: shakes hands, and finds out whether torch can be had at all."""
+"""The first of our modules that runs in a worker: shakes hands, and finds out whether torch can be had at all.
+
+Apart from the zygote, which imports torch: this must run where there is none, and in an old Python.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A process that has imported torch, prepares itself once, and then only forks: a child for every job."""
+"""A process that has imported torch, prepares itself once, and then only forks: a child for every job.
+
+Apart from `start.py`, because it imports torch.
+"""
 
 from __future__ import annotations
 

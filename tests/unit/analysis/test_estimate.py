@@ -22,7 +22,7 @@ from torchmark.analysis.estimate import (
     deal,
     estimate,
     expected_seconds,
-    find_chores,
+    find_start_costs,
     list_own_cases,
     pick_orders,
 )
@@ -88,15 +88,15 @@ def test_a_little_counting_is_done_by_one_worker() -> None:
 
 def test_chores_are_those_that_the_orders_need_once_for_each_target() -> None:
     orders = Plan((PYTHON, CPP, COMPILED), (HERE, Target("other"))).orders
-    chores = find_chores(orders, {})
-    assert [chore.seconds for chore in chores if chore.target == HERE] == [
+    costs = find_start_costs(orders, {})
+    assert [cost.seconds for cost in costs if cost.target == HERE] == [
         *(STARTING[metric] for metric in Metric),
         STARTING_COMPILER,
         COMPILING_LEAST,
     ]
-    assert len(chores) == 8
+    assert len(costs) == 8
     known = {("", CPP.key, metric): 1.0 for metric in Metric}
-    assert ActivityKind.COMPILE not in {chore.kind for chore in find_chores(orders, known)}
+    assert ActivityKind.COMPILE not in {cost.kind for cost in find_start_costs(orders, known)}
 
 
 def test_what_remains_is_corrected_by_what_the_others_took() -> None:

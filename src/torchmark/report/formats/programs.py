@@ -1,4 +1,7 @@
-"""Runs in the formats of other programs: Google Benchmark, pyperf, pytest-benchmark, trackers of results."""
+"""Runs in the formats of other programs: Google Benchmark, pyperf, pytest-benchmark, trackers of results.
+
+Apart from the tables: each function here is bound to the format of another program.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The formats that a run can be written in for other programs, by name."""
+"""The formats that a run can be written in for other programs, by name.
+
+Apart from the formats, so that a new one is a function there and a line here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs as CSV, Markdown and JSON tables."""
+"""Runs as CSV, Markdown and JSON tables.
+
+Apart from `programs.py`: these formats are torchmark's own.
+"""
 
 from __future__ import annotations
 

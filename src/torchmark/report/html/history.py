@@ -1,6 +1,7 @@
 """Histories as a page that needs nothing else: small drawings of all cases, those that changed first.
 
-Every text goes through the templates' autoescaping, or through that of the drawings.
+Every text goes through the templates' autoescaping, or through that of the drawings. A page of its own, with nothing
+of the report's in it.
 """
 
 from __future__ import annotations

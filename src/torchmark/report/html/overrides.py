@@ -1,4 +1,7 @@
-"""What overrides cost as a section of a report, and as a folder of files."""
+"""What overrides cost as a section of a report, and as a folder of files.
+
+Apart from the report, in which it is one section of many.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a report holds back until a case is opened: drawings, functions and commands, as data for the page's script."""
+"""What a report holds back until a case is opened: drawings, functions and commands, as data for the page's script.
+
+Apart from the page: data for its script, where the page is HTML.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Drawings of histories: a series of results, with what changed in it."""
+"""Drawings of histories: a series of results, with what changed in it.
+
+Apart from the page: drawings know nothing of pages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Drawings of samples: one strip for each side, on a common axis."""
+"""Drawings of samples: one strip for each side, on a common axis.
+
+Apart from the fragments that show them: drawings know nothing of pages.
+"""
 
 from __future__ import annotations
 

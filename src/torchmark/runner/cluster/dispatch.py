@@ -1,4 +1,7 @@
-"""Sends each batch to nodes until it is answered once, and decides what to blame when one is lost."""
+"""Sends each batch to nodes until it is answered once, and decides what to blame when one is lost.
+
+Apart from the back end, so that simulations run it with pretended nodes.
+"""
 
 from __future__ import annotations
 

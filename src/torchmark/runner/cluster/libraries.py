@@ -1,4 +1,7 @@
-"""Compiled C++ on its way between machines: packed with the hash of its content, unpacked where it is measured."""
+"""Compiled C++ on its way between machines: packed with the hash of its content, unpacked where it is measured.
+
+Apart from the node's server, because files from other machines are checked here.
+"""
 
 from __future__ import annotations
 

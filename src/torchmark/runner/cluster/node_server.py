@@ -1,4 +1,7 @@
-"""What measures on a node: workers that stay warm, cores locked for counting, and pairs timed in turns."""
+"""What measures on a node: workers that stay warm, cores locked for counting, and pairs timed in turns.
+
+Apart from the fleet: it runs on the node and knows nothing of Ray.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The types whose calls are measured, and what may be around a call.
 
-Each can be imported. Its text is part of the setup of every case that needs it, with whatever it refers to in here, for
-cases run in interpreters that know nothing of this package. So it is for Python 3.9 and torch 1.13, and not annotated.
+Each can be imported. Its text is part of the setup of every case that needs it, with whatever it refers to in here,
+for cases run in interpreters that know nothing of this package. So it is for Python 3.9 and torch 1.13, and not
+annotated. A module of its own because its text travels.
 """
 # mypy: ignore-errors
 
