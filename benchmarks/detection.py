@@ -167,26 +167,26 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     print(describe(), "\n")
     with copy_environment() as copy, contextlib.ExitStack() as stack:
-        arena = PairedWorkers(WorkerSide(sys.executable), WorkerSide(copy), choose_cores())
-        stack.callback(arena.close)
+        workers = PairedWorkers(WorkerSide(sys.executable), WorkerSide(copy), choose_cores())
+        stack.callback(workers.close)
         began = time.monotonic()
         # The fresh ones too: starting is not measuring.
-        arena.start(range(2 * LAYOUTS))
+        workers.start(range(2 * LAYOUTS))
         print(
             f"Starting {4 * LAYOUTS} processes took {time.monotonic() - began:.1f} s. "
-            f"Laid out alike: {arena.match.alike}."
+            f"Laid out alike: {workers.match.alike}."
         )
-        slowings = choose_slowings(arena, [size * 1e-9 for size in SIZES_NS])
+        slowings = choose_slowings(workers, [size * 1e-9 for size in SIZES_NS])
         sides = [Reference(sys.executable), Reference(copy)]
         for side in sides:
             stack.callback(side.close)
             side.measure(0)
-        trials, old = run_all(arena, slowings, sides, args)
+        trials, old = run_all(workers, slowings, sides, args)
     show(trials, old, slowings)
 
 
 def run_all(
-    arena: PairedWorkers, slowings: dict[int, float], sides: Sequence[Reference], args: argparse.Namespace
+    workers: PairedWorkers, slowings: dict[int, float], sides: Sequence[Reference], args: argparse.Namespace
 ) -> tuple[list[Trial], list[Old]]:
     """Trials of both tools, a few of one and then a few of the other."""
     schedule = [0] * args.nulls + [count for count in slowings for _ in range(args.trials)]
@@ -197,7 +197,7 @@ def run_all(
     trials: list[Trial] = []
     old: list[Old] = []
     share = len(theirs) / len(schedule)
-    for number, trial in enumerate(run_trials(arena, slowings, schedule, Settings()), start=1):
+    for number, trial in enumerate(run_trials(workers, slowings, schedule, Settings()), start=1):
         trials.append(trial)
         while theirs and len(old) < share * number:
             old.append(try_reference(sides[0], sides[1], theirs.pop()))

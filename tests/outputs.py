@@ -1170,10 +1170,10 @@ def _selftest(stage: Stage) -> None:
         *[Trial(5e-8, Verdict.SLOWER, 0.05, 0.75)] * 4,
     ]
     for name, value in (
-        ("torchmark.api.selftest.PairedWorkers", lambda *_, **__: NoArena()),
+        ("torchmark.api.selftest.PairedWorkers", lambda *_, **__: NoWorkers()),
         ("torchmark.cli.commands.cmd_selftest.claim_machine", lambda *_: None),
-        ("torchmark.api.selftest.gauge_statement", lambda arena: 1e-6),
-        ("torchmark.api.selftest.choose_slowings", lambda arena, sizes: {3: 1e-8, 9: 5e-8}),
+        ("torchmark.api.selftest.gauge_statement", lambda workers: 1e-6),
+        ("torchmark.api.selftest.choose_slowings", lambda workers, sizes: {3: 1e-8, 9: 5e-8}),
         ("torchmark.api.selftest.run_trials", lambda *_: iter(trials)),
     ):
         stage.patch.setattr(name, value)
@@ -1183,7 +1183,7 @@ def _selftest(stage: Stage) -> None:
     stage.run("selftest", "--quick", "-q", "--json", "-")
 
 
-class NoArena:
+class NoWorkers:
     """Processes that were not started."""
 
     def start(self, seeds: object) -> None:

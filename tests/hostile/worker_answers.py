@@ -414,16 +414,16 @@ def _script() -> None:
         made.close()
 
 
-def _fight(use: Callable[[PairedWorkers, PairedCase], object]) -> None:
-    arena = PairedWorkers(
+def _use_pair(use: Callable[[PairedWorkers, PairedCase], object]) -> None:
+    workers = PairedWorkers(
         WorkerSide(), WorkerSide(), [min(os.sched_getaffinity(0))], os.environ, together=True, timeout_s=PATIENCE_S
     )
     part = PairedSide("add", "pass", PLACE)
     try:
-        arena.start([0])
-        use(arena, PairedCase(part, part))
+        workers.start([0])
+        use(workers, PairedCase(part, part))
     finally:
-        arena.close()
+        workers.close()
 
 
 _JOBS: Mapping[str, Callable[[], Result | None]] = {
@@ -433,8 +433,8 @@ _JOBS: Mapping[str, Callable[[], Result | None]] = {
     "check": _check,
     "compile": _compile,
     "script": _script,
-    "gauge": lambda: _fight(lambda arena, bout: arena.gauge(bout)),
-    "pair": lambda: _fight(lambda arena, bout: arena.visit(0, bout, BlockPlan(10, 1, 2))),
+    "gauge": lambda: _use_pair(lambda workers, pair: workers.gauge(pair)),
+    "pair": lambda: _use_pair(lambda workers, pair: workers.visit(0, pair, BlockPlan(10, 1, 2))),
 }
 
 

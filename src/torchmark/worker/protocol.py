@@ -337,7 +337,7 @@ _KINDS: dict[str, type[Any]] = {
     "time": TimeJob,
     "race": RaceJob,
     "gauge": GaugeJob,
-    "time_pair": PairJob,
+    "pair": PairJob,
     "compile": CompileJob,
     "script": ScriptJob,
     "check": CheckJob,
