@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from benchmarks.context import describe
 from torchmark.analysis.flames import count_frames, grow, unfold
 from torchmark.analysis.stacks import read_stacks
-from torchmark.cli.case_options import load_cases
+from torchmark.cli.cases import load_cases
 from torchmark.define.selection import CaseOptions
 from torchmark.model.costs import FlameNode, Trace
 from torchmark.model.job import BARE_LAYOUT, CountJob

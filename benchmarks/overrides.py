@@ -32,7 +32,7 @@ from benchmarks.context import describe
 from benchmarks.detection import copy_environment
 from torchmark.analysis.flames import draw_difference
 from torchmark.api.override_comparison import OverrideComparison, trace_both
-from torchmark.cli.case_options import load_cases
+from torchmark.cli.cases import load_cases
 from torchmark.compare.comparison import Evidence, judge_pair
 from torchmark.compare.session import LocalSite, SilentObserver, run_comparison, time_here
 from torchmark.define.selection import CaseOptions

@@ -162,7 +162,7 @@ def run_benchmarks(
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
             raise UsageError(f"`{parameter}` is a number of seconds, not {seconds!r}.")
     if store is None and (resume or name is not None):
-        raise UsageError("Say with `store` where the run is kept that is to be named or resumed.")
+        raise UsageError("`name` and `resume` need `store`, the file that keeps the run.")
     if not resume:
         check_name(name)
     choose_layouts(layouts)

@@ -15,7 +15,7 @@ import click
 from torchmark.analysis.overrides import add_plain
 from torchmark.api.override_comparison import SUITE, OverrideComparison, define_type
 from torchmark.api.runs import RunRequest, plan_targets
-from torchmark.cli.case_options import Loaded, load_cases
+from torchmark.cli.cases import Loaded, load_cases
 from torchmark.cli.options import WholeNumber
 from torchmark.cli.output import STANDARD_OUTPUT, check_output
 from torchmark.define.selection import CaseOptions, select

@@ -16,7 +16,7 @@ from tests.made_judgements import fail, make_judgement, make_time
 from tests.made_overrides import make_override
 from tests.pictures import read_size
 from torchmark.api import override_comparison
-from torchmark.cli.case_options import Loaded
+from torchmark.cli.cases import Loaded
 from torchmark.cli.main import main
 from torchmark.compare.session import ComparisonResult
 from torchmark.define.selection import Selection

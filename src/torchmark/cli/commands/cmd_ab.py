@@ -15,7 +15,7 @@ from torchmark.api.gate import REFUSED, GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.ab_options import AbOptions, ab_options, open_place
-from torchmark.cli.case_options import FAULTY, print_faults, report_empty_selection
+from torchmark.cli.cases import FAULTY, print_faults, report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     BackendChoice,

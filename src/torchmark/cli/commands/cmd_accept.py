@@ -10,7 +10,7 @@ import click
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, choose_counts, identify
 from torchmark.api.gate import DEFAULT_LEDGER, accept_count
 from torchmark.api.stored_results import choose_target
-from torchmark.cli.case_options import find_named, list_candidates
+from torchmark.cli.cases import find_named, list_candidates
 from torchmark.cli.options import store_option
 from torchmark.cli.output import echo
 from torchmark.errors import UsageError

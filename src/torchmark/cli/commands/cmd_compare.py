@@ -13,7 +13,7 @@ import click
 from torchmark.analysis.results import narrow_run
 from torchmark.api.gate import GateOptions
 from torchmark.api.stored_results import StoredComparison, compare_stored, find_sides
-from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     Metrics,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, steady_times
-from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.options import Metrics, complete_run, store_option
 from torchmark.cli.output import echo, write_text
 from torchmark.define.selection import Selection, nearest

@@ -9,7 +9,7 @@ import click
 
 from torchmark.api.flames import find_graphs
 from torchmark.api.statements import make_case
-from torchmark.cli.case_options import (
+from torchmark.cli.cases import (
     FAULTY,
     choice_options,
     describe_statement,

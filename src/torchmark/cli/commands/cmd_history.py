@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from torchmark.api.stored_results import find_interpreters, load_histories
-from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
 from torchmark.cli.options import Metrics, WholeNumber, is_standard_output, json_option, store_option, write_json
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
 from torchmark.define.selection import Selection, nearest, parse

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from torchmark.cli.case_options import (
+from torchmark.cli.cases import (
     Loaded,
     cases_argument,
     explain_nothing,

@@ -13,7 +13,7 @@ import click
 from torchmark.api.gate import REFUSED, GateOptions
 from torchmark.api.override_comparison import MeasuredOverrides, check_types, compare_overrides, measure_overrides
 from torchmark.api.runs import SIGNALLED, ComparisonRecorder
-from torchmark.cli.case_options import report_empty_selection
+from torchmark.cli.cases import report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     check_folder,

@@ -9,7 +9,7 @@ import click
 
 from torchmark.api.report_data import ReportOptions, load_report_data
 from torchmark.api.stored_results import StoredSide, find_side, find_sides, has_two_targets
-from torchmark.cli.case_options import NOTHING_SELECTED, Loaded, explain_nothing, format_selection, selection_options
+from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, format_selection, selection_options
 from torchmark.cli.options import complete_run, format_store, store_option
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_text
 from torchmark.define.selection import Selection

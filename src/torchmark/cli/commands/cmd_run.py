@@ -12,7 +12,7 @@ from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.results import summarise_run
 from torchmark.api.resume import look_ahead
 from torchmark.api.runs import RunRequest, check_name
-from torchmark.cli.case_options import (
+from torchmark.cli.cases import (
     FAULTY,
     MeasuredRun,
     RunOptions,

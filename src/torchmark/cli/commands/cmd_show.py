@@ -11,7 +11,7 @@ import click
 
 from torchmark.analysis.results import narrow_run, summarise_run
 from torchmark.api.stored_results import find_counted, load_run_functions
-from torchmark.cli.case_options import (
+from torchmark.cli.cases import (
     NOTHING_SELECTED,
     Loaded,
     explain_nothing,

@@ -353,8 +353,6 @@ AROUND = 0.01
 CLOSE, TINY = 1e-9, 1e-290
 # An axis that begins and ends at values needs a little air.
 AIR = 0.03
-# Lines that help the eye only.
-FAINT = 0.25
 AXIS_HEIGHT = 18.0
 
 

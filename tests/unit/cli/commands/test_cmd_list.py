@@ -7,8 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from torchmark.cli import case_options
-from torchmark.cli.case_options import selection_options
+from torchmark.cli.cases import selection_options
 from torchmark.cli.main import main
 from torchmark.define.discovery import Discovered
 from torchmark.define.selection import Selection, parse
@@ -36,7 +35,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         print("printed by a file of benchmarks")
         return Discovered(() if "empty" in given else CASES, FAULTS if "faulty" in given else ())
 
-    monkeypatch.setattr(case_options, "discover", discover)
+    monkeypatch.setattr("torchmark.cli.cases.discover", discover)
     monkeypatch.setenv("COLUMNS", "80")
     return names
 
