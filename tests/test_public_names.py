@@ -41,6 +41,24 @@ def test_every_name_has_a_docstring(name: str) -> None:
     assert inspect.getdoc(getattr(torchmark, name))
 
 
+def list_methods(cls: type) -> list[str]:
+    """What a class adds for its users: methods and properties whose names are public."""
+    own = [name for base in cls.__mro__ if base.__module__.startswith("torchmark") for name in vars(base)]
+    return [
+        name for name in own if not name.startswith("_") and (callable(getattr(cls, name)) or is_property(cls, name))
+    ]
+
+
+def is_property(cls: type, name: str) -> bool:
+    return isinstance(inspect.getattr_static(cls, name), property)
+
+
+@pytest.mark.parametrize("name", [n for n in torchmark.__all__ if inspect.isclass(getattr(torchmark, n))])
+def test_every_method_of_a_public_class_has_a_docstring(name: str) -> None:
+    cls = getattr(torchmark, name)
+    assert [method for method in list_methods(cls) if not inspect.getdoc(getattr(cls, method))] == []
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Tiemr'"):
         torchmark.Tiemr  # noqa: B018
