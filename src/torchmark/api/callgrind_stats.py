@@ -290,7 +290,7 @@ class CallgrindStats:
         if self.layouts:
             lines.append(describe_layouts(self.layouts, self.spread))
         for caveat in self.caveats:
-            lines += wrap(f"NOTE: {describe_caveat(caveat)}", DEFAULT_LINE_WIDTH, 6)
+            lines += wrap(f"NOTE: {describe_caveat(caveat, 'python')}", DEFAULT_LINE_WIDTH, 6)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -300,7 +300,7 @@ class CallgrindStats:
         number, noisy = self.number_per_run, self.stmt_exclusive_stats._noisy or frozenset()
         inclusive = {fn: c for c, fn in self.stmt_inclusive_stats}
         rows = [FunctionRow(fn, c / number, inclusive.get(fn, c) / number, fn in noisy) for c, fn in self.stats()]
-        notes = [describe_caveat(caveat) for caveat in self.caveats]
+        notes = [describe_caveat(caveat, "python") for caveat in self.caveats]
         if not self.built_with_debug_symbols:
             notes.append("PyTorch was not built with debug symbols: source files of its functions may be missing.")
         return render_counts_panel(spec, make_row(self), rows, notes)

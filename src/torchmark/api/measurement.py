@@ -242,7 +242,9 @@ class Measurement:
         summary = self.summary if self.raw_times else None
         text = describe_measurement(self.task_spec, summary, self.number_per_run)
         if self.optimised_away:
-            text = "\n".join([text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway())}", DEFAULT_LINE_WIDTH, 11)])
+            text = "\n".join(
+                [text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway(), 'python')}", DEFAULT_LINE_WIDTH, 11)]
+            )
         return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 
     def _repr_html_(self) -> str:

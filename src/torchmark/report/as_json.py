@@ -19,7 +19,7 @@ from torchmark.model.outcome import CompileCosts, Failure
 from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import CaseSummary, CountSummary, Run, RunInfo, WallSummary
 from torchmark.model.task import TaskSpec
-from torchmark.report.caveats import describe_doubt
+from torchmark.report.caveats import describe_caveat
 from torchmark.report.text.counts import Change, FunctionTable, to_json_explanation
 from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.gate import format_limit
@@ -203,7 +203,7 @@ def _to_json_allocations(counted: CountEvidence) -> dict[str, Any]:
 
 
 def _to_json_caveat(caveat: ComparisonCaveat) -> dict[str, Any]:
-    return {"kind": caveat.kind, **dataclasses.asdict(caveat), "text": describe_doubt(caveat)}
+    return {"kind": caveat.kind, **dataclasses.asdict(caveat), "text": describe_caveat(caveat)}
 
 
 def _keep_finite(value: Any) -> Any:
@@ -328,7 +328,7 @@ def to_json_contrast(contrast: Contrast, *, forced: bool) -> dict[str, Any]:
 
 
 def _to_json_obstacle(obstacle: Incomparable) -> dict[str, str]:
-    return {"what": obstacle.what, "base": obstacle.base, "head": obstacle.head, "text": describe_doubt(obstacle)}
+    return {"what": obstacle.what, "base": obstacle.base, "head": obstacle.head, "text": describe_caveat(obstacle)}
 
 
 def to_json_compared(

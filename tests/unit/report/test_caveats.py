@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import ast
 import typing
+from pathlib import Path
 
 import pytest
 
-from tests.made_judgements import DOUBTS
+import torchmark
+from tests.made_judgements import DOUBTS, make_judgement
 from torchmark.model.caveats import (
     Caveat,
     ComparisonCaveat,
@@ -12,12 +15,23 @@ from torchmark.model.caveats import (
     FewSamples,
     HighOverhead,
     Incomparable,
+    LeftOut,
+    OtherInstructionSet,
     OtherPlaces,
     TwoModes,
     Unmatched,
     Variation,
 )
-from torchmark.report.caveats import advise, describe_caveat, describe_doubt, describe_doubt_fact
+from torchmark.report.caveats import (
+    CATALOGUE,
+    AnyCaveat,
+    describe_advice,
+    describe_caveat,
+    describe_fact,
+    explain_doubts,
+)
+
+SOURCE = Path(torchmark.__file__).parent
 
 FACTS = [
     "The sides ran on different processors: base Xeon, head EPYC.",
@@ -43,38 +57,60 @@ def test_every_kind_is_among_the_samples() -> None:
     assert {type(caveat) for caveat in DOUBTS} == set(typing.get_args(ComparisonCaveat))
 
 
+@pytest.mark.parametrize("family", [Caveat, ComparisonCaveat], ids=["results", "comparisons"])
+def test_every_kind_of_a_family_is_in_the_catalogue_with_a_mark_of_its_own(family: object) -> None:
+    kinds = typing.get_args(family)
+    marks = [CATALOGUE[kind].mark for kind in kinds if CATALOGUE[kind].mark]
+    assert len(set(marks)) == len(marks)
+    assert {kind for kind in kinds if not CATALOGUE[kind].mark} <= {OtherInstructionSet}
+
+
+@pytest.mark.parametrize("kind", CATALOGUE, ids=lambda kind: kind.kind)
+def test_the_module_that_the_catalogue_names_decides_whether_a_caveat_applies(kind: type[AnyCaveat]) -> None:
+    tree = ast.parse((SOURCE / CATALOGUE[kind].rule).read_text())
+    called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert kind.__name__ in called
+
+
+def test_a_case_with_two_caveats_of_a_kind_is_one_case() -> None:
+    both = [LeftOut(side=side, metric="wall", rounds=1, of=3) for side in ("base", "head")]
+    other = make_judgement(caveats=(LeftOut(side="base", metric="wall", rounds=2, of=3),))
+    told = explain_doubts([make_judgement(caveats=tuple(both)), other])
+    assert [(mark, text.partition(":")[0]) for mark, text in told] == [("e", "2 cases, at worst")]
+
+
 @pytest.mark.parametrize(
     ("caveat", "fact"), list(zip(DOUBTS, FACTS, strict=True)), ids=lambda one: getattr(one, "kind", "")
 )
 def test_every_doubt_is_a_fact_followed_by_advice(caveat: ComparisonCaveat, fact: str) -> None:
-    assert describe_doubt_fact(caveat) == fact
-    assert describe_doubt(caveat) == f"{fact} {advise(caveat)}"
-    assert advise(caveat).endswith((".", "?"))
+    assert describe_fact(caveat) == fact
+    assert describe_caveat(caveat) == f"{fact} {describe_advice(caveat)}"
+    assert describe_advice(caveat).endswith((".", "?"))
 
 
 @pytest.mark.parametrize("what", ["cpu", "capability", "hash_seed", "definition", "layouts", "valgrind", "variables"])
 def test_whatever_differs_is_told_with_both_values(what: str) -> None:
-    text = describe_doubt(Incomparable(what, "one", "other"))
+    text = describe_caveat(Incomparable(what, "one", "other"))
     assert ": base one, head other. " in text
     assert not text.startswith("The sides differ")
     assert "alike" not in text
 
 
 def test_what_has_no_words_yet_is_told_nevertheless() -> None:
-    assert describe_doubt_fact(Incomparable("moon", "full", "new")) == "The sides differ: base full, head new."
+    assert describe_fact(Incomparable("moon", "full", "new")) == "The sides differ: base full, head new."
 
 
 def test_long_values_are_cut_and_do_not_steer_the_terminal() -> None:
-    text = describe_doubt_fact(Incomparable("definition", "stmt: " + "x" * 500, "\x1b[31m\n"))
+    text = describe_fact(Incomparable("definition", "stmt: " + "x" * 500, "\x1b[31m\n"))
     assert len(text) < 150
     assert text.isprintable()
 
 
 def test_a_system_that_does_not_allow_layouts_is_told_apart_from_libraries() -> None:
-    text = describe_doubt(Unmatched("personality"))
+    text = describe_caveat(Unmatched("personality"))
     assert "libraries" not in text
     assert "seccomp" in text
-    assert describe_doubt_fact(Unmatched("libraries")).startswith("Base and head load different native libraries, so")
+    assert describe_fact(Unmatched("libraries")).startswith("Base and head load different native libraries, so")
 
 
 @pytest.mark.parametrize(

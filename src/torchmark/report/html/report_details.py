@@ -15,7 +15,7 @@ from torchmark.model.outcome import CompileCosts
 from torchmark.model.plan import Case
 from torchmark.model.report_data import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, CountSummary, WallSummary
-from torchmark.report.caveats import describe_doubt
+from torchmark.report.caveats import describe_caveat
 from torchmark.report.flame.page import NameTable, pack_flame
 from torchmark.report.html.report_rows import CaseTable, Texts, find_facets, pack_samples, shorten_number
 from torchmark.report.html.report_story import Doubt
@@ -123,7 +123,7 @@ def pack_details(entry: ReportEntry, report: ReportData, doubts: list[str], text
 def _describe_apart(entry: ReportEntry) -> Iterator[str]:
     """Why no difference is shown of a case that both sides have."""
     if entry.obstacles:
-        yield " ".join(["Each side is shown alone, without a difference.", *map(describe_doubt, entry.obstacles)])
+        yield " ".join(["Each side is shown alone, without a difference.", *map(describe_caveat, entry.obstacles)])
 
 
 def _pack_all_samples(entry: ReportEntry) -> list[list[float] | None]:

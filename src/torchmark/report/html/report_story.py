@@ -18,10 +18,7 @@ from torchmark.model.run import CaseSummary
 from torchmark.report.caveats import (
     MARKS,
     NOT_OFFERED,
-    SOMETIMES,
-    UNCHECKED,
     describe_caveat,
-    describe_doubt,
     explain_doubts,
     explain_environments,
     explain_marks,
@@ -99,7 +96,7 @@ def list_doubts(entry: ReportEntry, sides: Sequence[ReportSide], shared: Collect
     """All that is to be doubted of a case. What all cases share is told once, elsewhere."""
     found: list[Doubt] = []
     if entry.judgement is not None:
-        found += [(one.kind, describe_doubt(one)) for one in entry.judgement.caveats if one not in shared]
+        found += [(one.kind, describe_caveat(one)) for one in entry.judgement.caveats if one not in shared]
     own = [[] if summary is None else _list_own(summary) for summary in entry.summaries]
     return list(dict.fromkeys([*found, *_name_owners(own, sides)]))
 
@@ -141,10 +138,9 @@ def _list_judgements(report: ReportData) -> list[CaseJudgement]:
 
 def _strip(lines: Sequence[str]) -> Iterator[str]:
     """Without what stands before the sentences in a terminal: marks, and the word for what has none."""
-    marks = {*MARKS.values(), UNCHECKED, SOMETIMES}
     for line in lines:
         mark, _, text = line.partition(" ")
-        yield text.strip() if mark in {*marks, "Note:"} else line
+        yield text.strip() if mark in {*MARKS, "Note:"} else line
 
 
 UNKNOWN = "–"

@@ -154,7 +154,7 @@ def render_measurement(spec: TaskSpec, times: Times) -> str:
             height=HEIGHT,
             axis=AXIS,
             ends=_name_ends(per_run) if len(per_run) > 1 else ("", ""),
-            caveats=[describe_caveat(caveat) for caveat in find_caveats(times)],
+            caveats=[describe_caveat(caveat, "python") for caveat in find_caveats(times)],
         )
     )
     return page

@@ -11,7 +11,7 @@ from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Limit, Quantity, Regression, StaleEntry
 from torchmark.model.judgement import CaseJudgement, Verdict
 from torchmark.model.plan import Case
-from torchmark.report.caveats import describe_doubt, explain_doubts
+from torchmark.report.caveats import describe_caveat, explain_doubts
 from torchmark.report.text.counts import render_explanation
 from torchmark.report.text.failures import list_hints
 from torchmark.report.text.grid import escape_markdown, markdown_row
@@ -176,9 +176,9 @@ MOST_NAMES = 20
 
 def list_obstacles(contrast: Contrast) -> list[str]:
     """A sentence for each reason not to compare, with the case that it is of unless it is of all."""
-    lines = [describe_doubt(obstacle) for obstacle in contrast.obstacles]
+    lines = [describe_caveat(obstacle) for obstacle in contrast.obstacles]
     for case, obstacles in contrast.case_obstacles:
-        lines += [f"{name_case(case)}: {describe_doubt(obstacle)}" for obstacle in obstacles]
+        lines += [f"{name_case(case)}: {describe_caveat(obstacle)}" for obstacle in obstacles]
     return lines
 
 

@@ -6,7 +6,7 @@ import math
 
 from torchmark.analysis.verdict.judge import expected_seconds
 from torchmark.model.judgement import CaseJudgement, Cause, CountEvidence, Side, Spread, TimeEvidence, Verdict
-from torchmark.report.caveats import Face, describe_doubt
+from torchmark.report.caveats import Face, describe_caveat
 from torchmark.report.text.failures import format_failure
 from torchmark.report.text.terminal import count, one_line, printable
 from torchmark.report.text.units import (
@@ -168,7 +168,7 @@ def describe_facts(judgement: CaseJudgement) -> list[tuple[str, str]]:
 
 def describe_notes(judgement: CaseJudgement, face: Face = "shell") -> list[str]:
     """What is to be doubted, and what to do about it."""
-    return [describe_doubt(caveat, face) for caveat in judgement.caveats]
+    return [describe_caveat(caveat, face) for caveat in judgement.caveats]
 
 
 def _describe_time(time: TimeEvidence) -> str:
