@@ -12,10 +12,12 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from tests.checked_json import check_document
 from tests.in_process import Program, make_program
 from tests.shared_workers import shares_workers
 from tests.stub_python import find_pythons
 from torchmark.api.timer_engines import close_workers
+from torchmark.report.text.terminal import escape_json
 
 # A busy machine is no reason for a test to fail, and a change that lands is judged on the same examples each time.
 settings.register_profile("torchmark", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -68,6 +70,19 @@ def folders_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
         yield
         # At exit they would look for folders that are gone.
         close_workers()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def documents_have_their_schemas() -> Iterator[None]:
+    """Whatever a command in this process writes with --json is held to its schema."""
+
+    def check_and_escape(text: str) -> str:
+        check_document(text)
+        return escape_json(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("torchmark.cli.options.escape_json", check_and_escape)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -1254,6 +1254,12 @@ def _cache(stage: Stage) -> None:
     stage.run("cache", "warm")
 
 
+@scene("schema")
+def _schema(stage: Stage) -> None:
+    stage.run("schema", "cache")
+    stage.run("schema", "rm")
+
+
 # What is used from Python, and what only measuring leads to.
 
 

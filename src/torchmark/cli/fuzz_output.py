@@ -22,6 +22,7 @@ from torchmark.cli.output import echo
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import RuleSearch, gather_features
 from torchmark.model.outcome import Failure
+from torchmark.model.schemas import begin_document
 from torchmark.model.task import Times
 from torchmark.report.progress import make_progress
 from torchmark.report.text.failures import describe_failure, describe_input_failures, is_hopeless
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from torchmark.api.inputs import FuzzedResult
 
 WAITING = "Waiting for another run of torchmark here."
-SCHEMA = "torchmark.fuzz"
-SCHEMA_VERSION = 1
 DEFAULT_WIDTH = 80
 
 
@@ -166,8 +165,7 @@ def _format_again(study: FuzzResults, index: int) -> str:
 def to_json_fuzz(study: FuzzResults, comparisons: Sequence[tuple[InputComparison, RuleSearch]]) -> dict[str, Any]:
     """Raw times by input, ratios, and rules."""
     return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("fuzz"),
         "stmts": list(study.stmts),
         "about": dict(study.about),
         "asked_for": study.total,

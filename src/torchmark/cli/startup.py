@@ -81,6 +81,7 @@ COMMANDS = {
     "import": ("torchmark.cli.commands.cmd_import", "Take in a run that was exported elsewhere."),
     "export": ("torchmark.cli.commands.cmd_export", "Write a run in the format of another program."),
     "cache": ("torchmark.cli.commands.cmd_cache", "Show or empty the cache of compiled C++."),
+    "schema": ("torchmark.cli.commands.cmd_schema", "Print the JSON Schema of what a command writes with --json."),
     "doctor": ("torchmark.cli.commands.cmd_doctor", "Say what this machine has and lacks for good measurements."),
 }
 

@@ -9,15 +9,17 @@ from typing import Any
 
 from torchmark.analysis.overrides import Expectation, Extreme, Overhead, OverrideFinding, OverrideRow
 from torchmark.analysis.summarise import StatementGroup, TimedStatement, find_caveats
+from torchmark.analysis.verdict.sequential import SELF_TEST_FACTOR, Trust, floor_for
 from torchmark.analysis.verdict.stored import Contrast
 from torchmark.model.caveats import ComparisonCaveat, Incomparable
-from torchmark.model.environment import Environment
+from torchmark.model.environment import Environment, Finding, Machine
 from torchmark.model.gate import GateResult, Regression
 from torchmark.model.history import History, Point, Shift
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Spread, TimeEvidence
 from torchmark.model.outcome import CompileCosts, Failure
-from torchmark.model.plan import Case, Metric, Target
-from torchmark.model.run import CaseSummary, CountSummary, Run, RunInfo, WallSummary
+from torchmark.model.plan import Case, Fault, Metric, Target
+from torchmark.model.run import CaseSummary, CountSummary, Run, RunEntry, RunInfo, WallSummary
+from torchmark.model.schemas import begin_document
 from torchmark.model.task import TaskSpec
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.text.counts import Change, FunctionTable, to_json_explanation
@@ -28,9 +30,8 @@ from torchmark.report.text.history import format_command
 from torchmark.report.text.judgements import close, order_judgements
 from torchmark.report.text.names import name_case
 from torchmark.report.text.overrides import describe_finding, list_classic_lines
+from torchmark.report.text.run_summary import describe_state
 from torchmark.report.text.units import find_seconds, has_interval, to_share
-
-SCHEMA_VERSION = 1
 
 
 def to_json_run(info: RunInfo) -> dict[str, Any]:
@@ -342,8 +343,7 @@ def to_json_compared(
     """Two stored runs, base and head, against each other."""
     base, head = ({"run": to_json_run(run), "target": target.name} for run, target in sides)
     return {
-        "schema": "torchmark.compare",
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("compare"),
         "base": base,
         "head": head,
         **to_json_contrast(contrast, forced=forced),
@@ -364,8 +364,7 @@ def to_json_comparison(
         for target, where in sides
     )
     return {
-        "schema": "torchmark.ab",
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("ab"),
         "base": base,
         "head": head,
         "judgements": [to_json_judgement(one) for one in order_judgements(judgements)],
@@ -380,8 +379,7 @@ def to_json_histories(
 ) -> dict[str, Any]:
     """All series, with their changes."""
     return {
-        "schema": "torchmark.history",
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("history"),
         "histories": [to_json_history(history, metrics, interpreters) for history in histories],
     }
 
@@ -391,8 +389,7 @@ def to_json_results(
 ) -> dict[str, Any]:
     """The run, what is said of each case in each environment, and costs by function if they were asked for."""
     return {
-        "schema": "torchmark.show",
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("show"),
         "run": to_json_run(run.info),
         "cases": [to_json_case_summary(summary) for summary in summaries],
         "functions": [
@@ -418,8 +415,7 @@ def to_json_overrides(run: Run, rows: Sequence[OverrideRow], findings: Sequence[
     sampling = run.plan.sampling
     environments = dict.fromkeys(outcome.environment for outcome in run.outcomes if outcome.environment is not None)
     return {
-        "schema": "torchmark.overrides",
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("overrides"),
         "run": to_json_run(run.info),
         "environments": [dataclasses.asdict(environment) for environment in environments],
         "nreps": sampling.number,
@@ -480,8 +476,7 @@ def to_json_times(
     """Raw times (as `Measurement.to_dict` gives them) with statistics and caveats, how they compare, what failed."""
     results = [result for group in groups for result in group.results]
     return {
-        "schema": "torchmark.time",
-        "schema_version": 1,
+        **begin_document("time"),
         "language": language,
         "measurements": [
             {
@@ -534,8 +529,7 @@ def to_json_counts(
 ) -> dict[str, Any]:
     """Everything that was counted, by function, with caveats; what failed; and the difference if it was asked for."""
     return {
-        "schema": "torchmark.count",
-        "schema_version": 1,
+        **begin_document("count"),
         "language": language,
         "counts": list(counts),
         "failures": [
@@ -545,5 +539,86 @@ def to_json_counts(
         "difference": [
             {"instructions_per_run": change, "function": function, "noisy": noisy}
             for change, function, noisy in changes
+        ],
+    }
+
+
+def to_json_list(cases: Sequence[Case], faults: Sequence[Fault]) -> dict[str, Any]:
+    """The cases that are meant, with their texts, and what is wrong with others."""
+    return {
+        **begin_document("list"),
+        "cases": [_to_json_definition(case) for case in cases],
+        "faults": [dataclasses.asdict(fault) for fault in faults],
+    }
+
+
+def _to_json_definition(case: Case) -> dict[str, Any]:
+    labels, args = case.autolabels.as_dict, case.args
+    return {
+        "key": case.key,
+        "label": case.label,
+        "autolabels": labels,
+        "num_threads": args.num_threads,
+        "tags": case.tags,
+        "suite": case.suite,
+        "language": labels["language"],
+        "stmt": args.stmt,
+        "setup": args.setup,
+        "global_setup": args.global_setup,
+    }
+
+
+def to_json_runs(entries: Sequence[RunEntry]) -> dict[str, Any]:
+    """All that is known of the runs without their results."""
+    return {
+        **begin_document("runs"),
+        "runs": [
+            {
+                **dataclasses.asdict(entry.info),
+                "cases": entry.cases,
+                "targets": list(entry.targets),
+                "torch_versions": list(entry.torch_versions),
+                "state": describe_state(entry),
+                "pid": entry.writer,
+            }
+            for entry in entries
+        ],
+    }
+
+
+def to_json_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Findings and the facts behind them."""
+    return {
+        **begin_document("doctor"),
+        "findings": [{**dataclasses.asdict(f), "status": f.status.value} for f in findings],
+        "machine": dataclasses.asdict(machine),
+    }
+
+
+def to_json_selftest(trust: Trust, run_s: float) -> dict[str, Any]:
+    """How far comparisons can be trusted, and what that was derived from."""
+    return {
+        **begin_document("selftest"),
+        "run_s": run_s,
+        "trials": trust.trials,
+        "false_alarms": trust.false_alarms,
+        "false_alarms_below": trust.most_false,
+        "same": trust.same,
+        "sd": trust.sd,
+        "floor": floor_for(run_s, trust.sd),
+        "floor_factor": SELF_TEST_FACTOR,
+        "seconds": trust.seconds,
+        "smallest_seen_s": trust.smallest_seen_s,
+        "powers": [
+            {
+                "injected_s": power.injected_s,
+                "trials": power.trials,
+                "found": power.found,
+                "wrong_way": power.wrong_way,
+                "low": power.low,
+                "high": power.high,
+                "seconds": power.seconds,
+            }
+            for power in trust.powers
         ],
     }

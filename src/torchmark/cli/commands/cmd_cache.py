@@ -10,12 +10,10 @@ import click
 from torchmark.api.statements import load_sdk
 from torchmark.cli.options import is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
+from torchmark.model.schemas import begin_document
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.report.text.units import format_size
 from torchmark.runner.prepare import CacheState, clear_cache, inspect_cache, warm_cache
-
-SCHEMA = "torchmark.cache"
-SCHEMA_VERSION = 1
 
 
 @click.group("cache")
@@ -34,7 +32,7 @@ def info(json_file: str | None) -> int:
     """Show where the cache is and how full it is."""
     state = inspect_cache(os.environ)
     if json_file is not None:
-        write_json({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(state)}, json_file)
+        write_json({**begin_document("cache"), **dataclasses.asdict(state)}, json_file)
     if not is_standard_output(json_file):
         echo(state.folder)
         echo(f"{_describe(state)}, of {format_size(state.limit_bytes)} at most")

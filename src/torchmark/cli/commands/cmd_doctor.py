@@ -8,7 +8,8 @@ from rich.console import Console
 from torchmark.analysis.diagnose import diagnose
 from torchmark.cli.options import is_standard_output, json_option, use_colour, write_json
 from torchmark.cli.output import echo
-from torchmark.report.text.machine import print_findings, to_json_findings
+from torchmark.report.as_json import to_json_findings
+from torchmark.report.text.machine import print_findings
 from torchmark.runner.machine import probe_machine
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
-from typing import Any
 
 import click
 
 from torchmark.cli.cases import (
-    Loaded,
     cases_argument,
     explain_nothing,
     load_cases,
@@ -19,11 +16,8 @@ from torchmark.cli.cases import (
 from torchmark.cli.options import is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
-from torchmark.model.plan import Case
+from torchmark.report.as_json import to_json_list
 from torchmark.report.text.plan import DEFAULT_WIDTH, render_cases, summarise_cases
-
-SCHEMA = "torchmark.list"
-SCHEMA_VERSION = 1
 
 
 @click.command("list")
@@ -43,7 +37,7 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
     """
     loaded = load_cases(names, selection)
     if json_file is not None:
-        write_json(to_json_list(loaded), json_file)
+        write_json(to_json_list(loaded.cases, loaded.faults), json_file)
     if loaded.cases and not is_standard_output(json_file):
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
         echo(render_cases(loaded.cases, width))
@@ -52,29 +46,3 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
         echo(f"torchmark: {explain_nothing(loaded)}", err=True)
     print_faults(loaded.faults)
     return loaded.exit_code
-
-
-def to_json_list(loaded: Loaded) -> dict[str, Any]:
-    """The cases that are meant, with their texts, and what is wrong with others."""
-    return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "cases": [_to_json_case(case) for case in loaded.cases],
-        "faults": [dataclasses.asdict(fault) for fault in loaded.faults],
-    }
-
-
-def _to_json_case(case: Case) -> dict[str, Any]:
-    labels, args = case.autolabels.as_dict, case.args
-    return {
-        "key": case.key,
-        "label": case.label,
-        "autolabels": labels,
-        "num_threads": args.num_threads,
-        "tags": case.tags,
-        "suite": case.suite,
-        "language": labels["language"],
-        "stmt": args.stmt,
-        "setup": args.setup,
-        "global_setup": args.global_setup,
-    }

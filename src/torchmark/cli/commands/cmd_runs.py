@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from torchmark.cli.options import is_standard_output, json_option, store_option, write_json
 from torchmark.cli.output import echo
-from torchmark.model.run import RunEntry
-from torchmark.report.text.run_summary import DEFAULT_WIDTH, describe_state, render_runs
-from torchmark.store.plain import to_plain
+from torchmark.report.as_json import to_json_runs
+from torchmark.report.text.run_summary import DEFAULT_WIDTH, render_runs
 from torchmark.store.runs import open_store
-
-SCHEMA = "torchmark.runs"
-SCHEMA_VERSION = 1
 
 
 @click.command("runs")
@@ -37,22 +31,3 @@ def command(store_path: Path, json_file: str | None) -> int:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
         echo(render_runs(entries, width) if entries else "There are no runs in the store yet.")
     return 0
-
-
-def to_json_runs(entries: Sequence[RunEntry]) -> dict[str, Any]:
-    """All that is known of the runs without their results."""
-    return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "runs": [
-            {
-                **to_plain(entry.info),
-                "cases": entry.cases,
-                "targets": list(entry.targets),
-                "torch_versions": list(entry.torch_versions),
-                "state": describe_state(entry),
-                "pid": entry.writer,
-            }
-            for entry in entries
-        ],
-    }

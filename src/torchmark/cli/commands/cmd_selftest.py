@@ -16,13 +16,12 @@ from torchmark.cli.output import echo
 from torchmark.compare.session import claim_machine
 from torchmark.errors import SetupError
 from torchmark.processes import StopRequest
+from torchmark.report.as_json import to_json_selftest
 from torchmark.report.progress import PairedAdvance, make_progress
-from torchmark.report.text.machine import render_selftest, to_json_selftest
+from torchmark.report.text.machine import render_selftest
 from torchmark.report.text.terminal import show_waiting
 from torchmark.runner.machine import choose_cores
 
-SCHEMA = "torchmark.selftest"
-SCHEMA_VERSION = 1
 DEFAULT_WIDTH = 80
 
 
@@ -57,9 +56,7 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
             trust = make_trials(workers, plan, extent, lambda done: progress.take(("trials", done, planned)))
     keep_trust(trust, extent)
     if json_file is not None:
-        write_json(
-            {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **to_json_selftest(trust, plan.run_s)}, json_file
-        )
+        write_json(to_json_selftest(trust, plan.run_s), json_file)
     if not is_standard_output(json_file):
         echo(render_selftest(trust, STMT, plan.run_s, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns))
     return 0

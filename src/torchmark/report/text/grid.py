@@ -14,6 +14,7 @@ from typing import Any
 from torchmark.analysis.grid import Grid, GridRow, has_several_envs, name_env
 from torchmark.analysis.summarise import is_suspect
 from torchmark.model.caveats import Caveat
+from torchmark.model.schemas import begin_document
 from torchmark.model.task import Summary
 from torchmark.report.text.terminal import one_line, printable
 from torchmark.report.text.units import count_integer_digits, select_unit, trim_sigfig, unit_to_english
@@ -233,9 +234,6 @@ def guard(text: str) -> str:
 # Quotes in a text are doubled: those before a formula may be read as an empty cell in quotes.
 _INNER_FORMULA = re.compile(r"""([;\n])(?=["']*[-=+@]|')""")
 
-SCHEMA = "torchmark.compare"
-SCHEMA_VERSION = 1
-
 CSV_COLUMNS = (
     "label", "num_threads", "env", "name", "description",
     "samples", "median_s", "mean_s", "p25_s", "p75_s", "min_s", "max_s", "std_s", "significant_figures",
@@ -284,8 +282,7 @@ def export_csv(grids: Sequence[Grid]) -> str:
 def export_dict(grids: Sequence[Grid]) -> dict[str, Any]:
     """Plain values for JSON: a list of results for each label."""
     return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("compare"),
         "tables": [
             {
                 "label": grid.label,

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from torchmark.analysis.verdict.sequential import CONFIDENCE, SELF_TEST_FACTOR, Power, Trust, floor_for
-from torchmark.model.environment import Finding, FindingStatus, Machine
+from torchmark.analysis.verdict.sequential import CONFIDENCE, Power, Trust, floor_for
+from torchmark.model.environment import Finding, FindingStatus
 from torchmark.report.text.terminal import count, wrap
 from torchmark.report.text.units import format_share, format_time
-
-SCHEMA = "torchmark.doctor"
-SCHEMA_VERSION = 1
 
 _MARKS = {
     FindingStatus.GOOD: ("ok", "green"),
@@ -40,16 +35,6 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
     console.print(table)
     problems = sum(finding.status is FindingStatus.PROBLEM for finding in findings)
     console.print(Text(f"\n{count(problems, 'problem')}." if problems else "\nNo problems."))
-
-
-def to_json_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Findings and the facts behind them, as plain values for JSON."""
-    return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
-        "findings": [{**dataclasses.asdict(f), "status": f.status.value} for f in findings],
-        "machine": dataclasses.asdict(machine),
-    }
 
 
 def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
@@ -80,31 +65,3 @@ def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
 def _row(power: Power) -> str:
     found = f"{power.found} of {power.trials}"
     return f"{format_time(power.injected_s):>10}  {found:>9}  {power.share:>7.0%}  {power.seconds:>7.2f}"
-
-
-def to_json_selftest(trust: Trust, run_s: float) -> dict[str, Any]:
-    """The same as plain values for JSON."""
-    return {
-        "run_s": run_s,
-        "trials": trust.trials,
-        "false_alarms": trust.false_alarms,
-        "false_alarms_below": trust.most_false,
-        "same": trust.same,
-        "sd": trust.sd,
-        "floor": floor_for(run_s, trust.sd),
-        "floor_factor": SELF_TEST_FACTOR,
-        "seconds": trust.seconds,
-        "smallest_seen_s": trust.smallest_seen_s,
-        "powers": [
-            {
-                "injected_s": power.injected_s,
-                "trials": power.trials,
-                "found": power.found,
-                "wrong_way": power.wrong_way,
-                "low": power.low,
-                "high": power.high,
-                "seconds": power.seconds,
-            }
-            for power in trust.powers
-        ],
-    }

@@ -12,7 +12,8 @@ from torchmark.analysis.verdict.sequential import summarise_trials
 from torchmark.model.environment import Finding, FindingStatus, Machine
 from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
-from torchmark.report.text.machine import print_findings, render_selftest, to_json_findings, to_json_selftest
+from torchmark.report.as_json import to_json_findings, to_json_selftest
+from torchmark.report.text.machine import print_findings, render_selftest
 
 FINDINGS = (
     Finding("cores", FindingStatus.PROBLEM, "1 of 8 usable", "Allow a second one."),
