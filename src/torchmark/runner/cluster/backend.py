@@ -19,7 +19,7 @@ from torchmark import __version__
 from torchmark.errors import SetupError
 from torchmark.files import is_ours_by
 from torchmark.model.outcome import Activity, Begun, Event, Failure, FailureKind, Outcome
-from torchmark.model.plan import Order, Plan
+from torchmark.model.plan import Order, Plan, Target
 from torchmark.processes import StopRequest
 from torchmark.runner.cluster.batches import (
     Batch,
@@ -98,13 +98,18 @@ class ClusterBackend:
                 failure = Failure(FailureKind.WORKER_DIED, report.message)
                 yield report.batch.request, InputTimed(failure, None, None)
 
-    def open_remote_pairs(self) -> list[RemotePairs]:
+    def open_remote_pairs(
+        self, targets: tuple[Target, Target], *, together: bool, timeout_s: float
+    ) -> list[RemotePairs]:
         """Every node that can measure, to time pairs on: each is for these alone from now on."""
         assert self._dispatcher is not None
         assert self._fleet is not None
         self._dispatcher.clear()
-        library_store = LibraryStore(self._fleet)
-        return [RemotePairs(self._fleet, member, library_store) for member in self._dispatcher.usable]
+        store = LibraryStore(self._fleet)
+        return [
+            RemotePairs(self._fleet, member, store, targets=targets, together=together, timeout_s=timeout_s)
+            for member in self._dispatcher.usable
+        ]
 
     def close(self) -> None:
         """End all actors, at once."""
