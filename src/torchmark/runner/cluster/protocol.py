@@ -201,6 +201,8 @@ class Loss(enum.Enum):
     NODE = "node"
     OBJECT = "object"
     """Something that was sent or shared; whoever should have had it is well."""
+    REFUSAL = "refusal"
+    """Nothing: the node cannot do it."""
 
 
 @dataclasses.dataclass(frozen=True)
