@@ -6,6 +6,7 @@ Apart from the fleet: it runs on the node and knows nothing of Ray.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import functools
 import os
@@ -21,8 +22,7 @@ from torchmark.callgrind.command import find_valgrind
 from torchmark.errors import WorkerError
 from torchmark.files import Hold, MachineLock, cache_folder, lock_folder, open_lock, try_lock
 from torchmark.model.costs import Tally
-from torchmark.model.environment import Environment
-from torchmark.model.outcome import ActivityKind, Failure, Outcome, Result
+from torchmark.model.outcome import ActivityKind, Failure, Outcome
 from torchmark.model.plan import (
     AutogradMode,
     AutoLabels,
@@ -57,7 +57,7 @@ from torchmark.runner.cluster.protocol import (
     Surveyed,
     TimePairs,
 )
-from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
+from torchmark.runner.lab import Lab, Prepared, carry_out, measure
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, PairedWorkers
 from torchmark.runner.prepare import Made, Models, Preparation, has_compiler
@@ -110,7 +110,7 @@ class NodeServer:
     def __init__(
         self,
         run_setup: RunSetup,
-        fetch: Callable[[object], object],
+        fetch: Callable[[object], Any],
         environ: Mapping[str, str] = os.environ,
         name: str | None = None,
         make_lab: Callable[..., Lab] = Lab,
@@ -121,9 +121,7 @@ class NodeServer:
         self._environ = choose_environ(environ, dict(run_setup.variables))
         self._make_lab = make_lab
         self._models = Models(self._environ)
-        self._library_folder = LibraryFolder(
-            cache_folder(self._environ) / FOLDER, lambda handle: _as_bytes(fetch(handle))
-        )
+        self._library_folder = LibraryFolder(cache_folder(self._environ) / FOLDER, fetch)
         self._machine_lock = MachineLock()
         self._aliases = Aliases()
         self._counters: dict[Target, Worker] = {}
@@ -232,7 +230,7 @@ class NodeServer:
         return Preparation(workers, self._models, self._environ, build=builder.build)
 
     def _measure(self, request: Measure) -> Measured:
-        library_sets = self._fetch_library_sets(request.library_sets)
+        library_sets = list(map(self._fetch, request.library_sets))
         began = time.time()
         with self._sharing():
             targets = dict.fromkeys(order.target for order in request.orders)
@@ -254,38 +252,16 @@ class NodeServer:
             ready |= stage.run(1)
         return ready
 
-    def _fetch_library_sets(self, handles: Sequence[object]) -> list[LibrarySet]:
-        fetched = map(self._fetch, handles)
-        return [one for one in fetched if isinstance(one, LibrarySet)]
-
     def _carry_out(self, order: Order, prepared: Prepared | Failure, began: float) -> Outcome:
         if isinstance(prepared, Failure):
             return Outcome(order, prepared, began, time.time(), node=self.node)
-        cores: tuple[int, ...] = ()
-        lab, sampling = self._labs[order.target], self._run_setup.sampling
-        result: Result
-        environment: Environment | None = None
+        cores, counter = choose_cores(), None
         if order.metric is Metric.COUNT:
-            counter = None if order.case.parts is not None else self._start_counter(order.target)
-            cores = () if counter is None else (self._core_lock.core,)
-            result, environment = measure(lambda: lab.count(prepared, sampling, counter))
-        else:
-            usable, threads = choose_cores(), order.case.args.num_threads
-            cores = tuple(usable[-threads:])
-            if threads > len(usable):
-                result = refuse_threads(threads, len(usable))
-            else:
-                result, environment = measure(lambda: lab.time(prepared, sampling, cores))
-        return Outcome(
-            order=order,
-            result=result,
-            began=began,
-            ended=time.time(),
-            environment=environment,
-            cores=cores,
-            unchecked=prepared.unchecked,
-            node=self.node,
-        )
+            cores = []
+            if order.case.parts is None:
+                counter, cores = self._start_counter(order.target), [self._core_lock.core]
+        outcome = carry_out(self._labs[order.target], order, prepared, self._run_setup.sampling, cores, counter)
+        return dataclasses.replace(outcome, began=began, node=self.node)
 
     def _race(self, request: Race) -> InputTimed:
         lab = self._labs[self._run_setup.targets[0]]
@@ -307,7 +283,7 @@ class NodeServer:
                 timeout_s=request.timeout_s,
                 labs=self._labs,
             )
-        library_sets = self._fetch_library_sets(request.library_sets)
+        library_sets = list(map(self._fetch, request.library_sets))
         builds = [LibraryBuilder(self._library_folder, one, library_sets, self._environ).build for one in targets]
         prepared = self._paired_workers.prepare(request.pairs, builds)
         return PairsTimed(prepared, self._paired_workers.layouts, self._paired_workers.match)
@@ -321,18 +297,15 @@ class NodeServer:
 
     # --- other runs on the same node -----------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _sharing(self) -> Iterator[None]:
-        while not self._machine_lock.share():
-            time.sleep(LOOKING_INTERVAL_S)
-        try:
-            yield
-        finally:
-            self._machine_lock.leave()
+    def _sharing(self) -> contextlib.AbstractContextManager[None]:
+        return self._holding(self._machine_lock.share)
+
+    def _claiming(self) -> contextlib.AbstractContextManager[None]:
+        return self._holding(self._machine_lock.claim)
 
     @contextlib.contextmanager
-    def _claiming(self) -> Iterator[None]:
-        while not self._machine_lock.claim():
+    def _holding(self, take: Callable[[], bool]) -> Iterator[None]:
+        while not take():
             time.sleep(LOOKING_INTERVAL_S)
         try:
             yield
@@ -350,8 +323,3 @@ def choose_environ(own: Mapping[str, str], sent: Mapping[str, str]) -> dict[str,
         **{name: value for name, value in own.items() if not travels(name)},
         **{name: value for name, value in sent.items() if travels(name)},
     }
-
-
-def _as_bytes(value: object) -> bytes:
-    assert isinstance(value, bytes)
-    return value

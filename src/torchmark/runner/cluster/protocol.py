@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
@@ -269,15 +269,8 @@ PATIENCE_S = 120.0
 PLACES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "TORCH_HOME", "TORCH_EXTENSIONS_DIR")
 
 
-@dataclasses.dataclass(frozen=True)
-class MachineKind:
-    """What results depend on besides the case: equal kinds, comparable results."""
-
-    traits: tuple[str, ...]
-
-    def differ(self, other: MachineKind) -> list[str]:
-        """What of this one is not so in the other."""
-        return [trait for trait in self.traits if trait not in other.traits]
+MachineKind: TypeAlias = tuple[str, ...]
+"""What results depend on besides the case: equal kinds, comparable results."""
 
 
 def classify(surveyed: Surveyed, canary: CanaryCounted | None, *, timing: bool) -> MachineKind:
@@ -291,7 +284,7 @@ def classify(surveyed: Surveyed, canary: CanaryCounted | None, *, timing: bool) 
     if timing:
         traits.append(f"CPU {surveyed.node.cpu_model}")
         traits += (f"timed with {one.cpu_capability}" for one in surveyed.environments)
-    return MachineKind(tuple(traits))
+    return tuple(traits)
 
 
 def _describe(environment: Environment) -> tuple[str, ...]:
@@ -306,8 +299,7 @@ def _describe(environment: Environment) -> tuple[str, ...]:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class OddNode:
+class OddNode(NamedTuple):
     """A node that is set aside, for its canary takes other instructions than that of most of its kind."""
 
     node: str
