@@ -30,8 +30,9 @@ from torchmark.api.selftest import SETUP, choose_slowings, make_part, run_trials
 from torchmark.compare.experiment import LAYOUTS, Settings
 from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
+from torchmark.model.plan import Target
 from torchmark.runner.machine import choose_cores
-from torchmark.runner.paired_workers import PairedWorkers, WorkerSide
+from torchmark.runner.paired_workers import PairedWorkers
 from torchmark.stats.intervals import binomial_bounds
 
 SIZES_NS = (5.0, 10.0, 20.0, 50.0, 100.0)
@@ -167,7 +168,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     print(describe(), "\n")
     with copy_environment() as copy, contextlib.ExitStack() as stack:
-        workers = PairedWorkers(WorkerSide(sys.executable), WorkerSide(copy), choose_cores())
+        workers = PairedWorkers(Target(python=sys.executable), Target(python=copy), choose_cores())
         stack.callback(workers.close)
         began = time.monotonic()
         # The fresh ones too: starting is not measuring.

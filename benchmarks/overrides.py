@@ -34,7 +34,8 @@ from torchmark.analysis.flames import draw_difference
 from torchmark.api.override_comparison import OverrideComparison, trace_both
 from torchmark.cli.cases import load_cases
 from torchmark.compare.comparison import Evidence, judge_pair
-from torchmark.compare.session import LocalSite, SilentObserver, run_comparison, time_here
+from torchmark.compare.experiment import ignore_progress
+from torchmark.compare.session import HERE, SilentObserver, run_comparison
 from torchmark.define.selection import CaseOptions
 from torchmark.model.costs import Stacks
 from torchmark.model.judgement import Verdict
@@ -199,9 +200,8 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
         if number == 0:
             judgements = first.judgements
         else:
-            with contextlib.closing(LocalSite(comparison, cores)) as site:
-                for _ in time_here(comparison, site, evidence, StopRequest()):
-                    pass
+            for _ in HERE.time(comparison, cores, evidence, StopRequest(), ignore_progress):
+                pass
             judgements = tuple(judge_pair(comparison, entry, evidence) for entry in comparison.entries)
         slower = [one.case for one in judgements if one.verdict is Verdict.SLOWER]
         seconds = time.perf_counter() - begun if number else None

@@ -30,6 +30,7 @@ from torchmark.processes import StopRequest
 from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Report, Returned
 from torchmark.runner.cluster.dispatch import Dispatcher
+from torchmark.runner.cluster.nodes import SetAside
 from torchmark.runner.cluster.protocol import (
     Build,
     Built,
@@ -97,7 +98,7 @@ def outcomes(events: Iterable[object]) -> list[Outcome]:
     return [event for event in events if isinstance(event, Outcome)]
 
 
-def list_names(reports: Iterable[Report], kind: type[Returned] | type[GivenUp] = Returned) -> list[str]:
+def list_names(reports: Iterable[object], kind: type[Returned] | type[GivenUp] = Returned) -> list[str]:
     """The statements of what was answered, or given up, in that order."""
     batches = [one.batch for one in reports if isinstance(one, kind)]
     return [order.case.args.stmt for batch in batches for order in batch.orders]
@@ -290,8 +291,11 @@ def _is_timed(asked: Asked) -> bool:
     return isinstance(asked.request, Measure) and any(order.metric is Metric.WALL for order in asked.request.orders)
 
 
-def run_batches(batches: Iterable[Batch], dispatcher: Dispatcher, stop: StopRequest | None = None) -> list[Report]:
-    return list(dispatcher.run(BatchQueue(batches), stop or StopRequest()))
+def run_batches(
+    batches: Iterable[Batch], dispatcher: Dispatcher, stop: StopRequest | None = None
+) -> list[Report | SetAside]:
+    """What was reported, and then which nodes are not used."""
+    return [*dispatcher.run(BatchQueue(batches), stop or StopRequest()), *dispatcher.set_aside]
 
 
 def make_batch(names: Sequence[str], kind_group: KindGroup | None = None, *, metric: Metric = Metric.COUNT) -> Batch:

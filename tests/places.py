@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from torchmark.compare.experiment import Timing
 from torchmark.errors import PlaceLost
 from torchmark.model.job import BlockPlan, PairedCase, PairedSide, Place, RunTime, SideBlocks, Visit
 from torchmark.model.judgement import Side, SideFailure, Verdict
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Case
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
 from torchmark.stats import intervals
@@ -39,6 +40,7 @@ class FakePlace:
         self.visits: Counter[tuple[str, int]] = Counter()
         self.log: list[str] = []
         self.now = 0.0
+        self.is_closed = False
         self._layouts: list[int] = []
         self._match = match
 
@@ -49,6 +51,12 @@ class FakePlace:
     @property
     def match(self) -> Match:
         return self._match
+
+    def prepare(self, pairs: Sequence[tuple[Case, Case]]) -> Sequence[PairedCase | Failures]:
+        return [paired_case(head.args.stmt) for _, head in pairs]
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         self._layouts += layouts

@@ -28,7 +28,7 @@ from torchmark.model.task import Times
 from torchmark.runner import link, worker
 from torchmark.runner.compile_cases import CompileTimer
 from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
-from torchmark.runner.paired_workers import PairedWorkers, WorkerSide
+from torchmark.runner.paired_workers import PairedWorkers
 from torchmark.runner.prepare import Models
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker, count, measure_time, race
@@ -416,7 +416,7 @@ def _script() -> None:
 
 def _use_pair(use: Callable[[PairedWorkers, PairedCase], object]) -> None:
     workers = PairedWorkers(
-        WorkerSide(), WorkerSide(), [min(os.sched_getaffinity(0))], os.environ, together=True, timeout_s=PATIENCE_S
+        Target(), Target(), [min(os.sched_getaffinity(0))], os.environ, together=True, timeout_s=PATIENCE_S
     )
     part = PairedSide("add", "pass", PLACE)
     try:

@@ -16,8 +16,9 @@ from torchmark.errors import SetupError
 from torchmark.model.job import BlockPlan, PairedCase, PairedSide, Place, RunTime, Visit
 from torchmark.model.judgement import Side
 from torchmark.model.outcome import FailureKind
+from torchmark.model.plan import Target
 from torchmark.runner.machine import choose_cores
-from torchmark.runner.paired_workers import PairedWorkers, WorkerSide, run_side_by_side
+from torchmark.runner.paired_workers import PairedWorkers, run_side_by_side
 
 SETUP = "x, y = torch.ones(4, 4), torch.ones(4, 4)"
 PACE = BlockPlan(number=5, warm=2, pairs=6)
@@ -49,7 +50,7 @@ def strangers() -> Iterator[PairedWorkers]:
 
 
 def start(base: str, head: str, layouts: Sequence[int]) -> Iterator[PairedWorkers]:
-    workers = PairedWorkers(WorkerSide(base), WorkerSide(head), choose_cores())
+    workers = PairedWorkers(Target(python=base), Target(python=head), choose_cores())
     workers.start(layouts)
     yield workers
     workers.close()
@@ -139,7 +140,7 @@ def test_a_zygote_that_is_killed_during_a_visit_costs_that_visit_and_no_more(
 
 
 def test_a_side_that_never_ends_is_given_up_and_the_other_with_it(stub_python: str) -> None:
-    workers = PairedWorkers(WorkerSide(stub_python), WorkerSide(stub_python), choose_cores(), timeout_s=1.0)
+    workers = PairedWorkers(Target(python=stub_python), Target(python=stub_python), choose_cores(), timeout_s=1.0)
     try:
         workers.start([0])
         outcome = workers.visit(0, PairedCase(part("while True: pass"), part("pass")), PACE)
@@ -160,7 +161,7 @@ def test_a_machine_that_lacks_something_is_a_failure_that_says_so(twins: PairedW
 
 
 def test_two_statements_take_turns_in_one_process_of_each_layout(own_stub: str, tmp_path: Path) -> None:
-    workers = PairedWorkers(WorkerSide(), WorkerSide(), choose_cores(), together=True)
+    workers = PairedWorkers(Target(), Target(), choose_cores(), together=True)
     try:
         workers.start([0])
         pair = workers._pairs[0]
@@ -176,7 +177,7 @@ def test_two_statements_take_turns_in_one_process_of_each_layout(own_stub: str, 
 
 
 def test_an_interpreter_that_is_not_there_is_told_and_nothing_is_left(stub_python: str, tmp_path: Path) -> None:
-    workers = PairedWorkers(WorkerSide(stub_python), WorkerSide(str(tmp_path / "nothing")), choose_cores())
+    workers = PairedWorkers(Target(python=stub_python), Target(python=str(tmp_path / "nothing")), choose_cores())
     with pytest.raises(SetupError, match="nothing"):
         workers.start([0])
     assert workers.layouts == ()

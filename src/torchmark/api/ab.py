@@ -15,25 +15,16 @@ from torchmark.analysis.verdict.stored import CountedCase, identify
 from torchmark.api.benchmarks import choose_cases
 from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, format_accept
 from torchmark.api.statements import make_case
-from torchmark.compare.comparison import (
-    ComparedPair,
-    Comparison,
-    Evidence,
-    count_sides,
-    judge_pair,
-    leave_out_failed,
-    try_sides,
-)
+from torchmark.compare.comparison import ComparedPair, Comparison, Evidence, judge_pair
 from torchmark.compare.experiment import LAYOUTS, Settings
 from torchmark.compare.session import (
     HERE,
     ComparisonPlace,
     ComparisonResult,
-    LocalSite,
     Observer,
-    count_here,
+    SilentObserver,
+    find_out,
     run_comparison,
-    time_here,
 )
 from torchmark.errors import UsageError
 from torchmark.files import locate_cache
@@ -204,24 +195,10 @@ def _check_statement(stmt: object) -> str:
 
 
 def _compare(comparison: Comparison) -> Iterator[Judgement]:
-    evidence, stop, cores = Evidence(), StopRequest(), choose_cores()
-    rest = try_sides(comparison, evidence)
-    if Metric.COUNT in comparison.metrics and rest.entries:
-        with contextlib.ExitStack() as stack:
-            backend = count_here(rest, cores, stack)
-            count_sides(rest, backend, evidence, stop, observe=lambda event: None)
-        rest = leave_out_failed(rest, evidence)
-    timed = rest.entries if Metric.WALL in comparison.metrics else ()
-    for entry in comparison.entries:
-        if entry not in timed:
-            yield from_judgement(judge_pair(comparison, entry, evidence))
-    if not timed:
-        return
-    with (
-        contextlib.closing(LocalSite(rest, cores)) as site,
-        contextlib.closing(time_here(rest, site, evidence, stop)) as decided,
-    ):
-        for entry in decided:
+    evidence = Evidence()
+    entries = find_out(comparison, evidence, choose_cores(), SilentObserver(), HERE, StopRequest())
+    with contextlib.closing(entries) as found_out:
+        for entry in found_out:
             yield from_judgement(judge_pair(comparison, entry, evidence))
 
 

@@ -23,7 +23,7 @@ from torchmark.api.statements import STARTING, make_case
 from torchmark.callgrind.profiles import standardise
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.experiment import DEFAULTS
-from torchmark.compare.session import INTERRUPTED, SIGNALLED, ComparisonResult, Observer, run_comparison
+from torchmark.compare.session import ComparisonResult, Observer, catching_interrupts, run_comparison
 from torchmark.define.expand import expand
 from torchmark.errors import InterpreterError, SetupError, TorchmarkError, UsageError
 from torchmark.model.costs import Flame, Stacks, Tally
@@ -33,7 +33,6 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric, Target, TimerArgs
 from torchmark.model.report_data import Command, ReportData, Section
 from torchmark.model.run import Run, RunInfo
-from torchmark.processes import StopRequest, Terminated, interrupts_stop
 from torchmark.report.flame.page import render_svg
 from torchmark.report.flame.picture import Renderer, open_renderer, render_png
 from torchmark.report.formats.entries import dump_json
@@ -190,23 +189,17 @@ def find_pictures(tell: Tell) -> Pictures:
 
 def trace_slower(comparison: Comparison, cases: Sequence[Case], tell: Tell) -> Traced:
     """Both sides of what became slower. What ends it early leaves what is known by then."""
-    traced, stop, reason = Traced(), StopRequest(), STOPPED
-    with interrupts_stop(stop):
+    traced, reason = Traced(), STOPPED
+    with catching_interrupts(traced) as stop:
         try:
             with contextlib.closing(trace_both(comparison, cases)) as pairs:
                 for case, base, head in pairs:
                     _note(traced, case, base, head, tell)
                     if stop.requested:
                         break
-        except Terminated as ended:
-            traced.exit_code = SIGNALLED + ended.number
-        except KeyboardInterrupt:
-            traced.exit_code = INTERRUPTED
         except TorchmarkError as error:
             reason = str(error)
             tell(f"torchmark: no more flame graphs: {reason}")
-    if stop.requested:
-        traced.exit_code = traced.exit_code or INTERRUPTED
     known = traced.stacks.keys() | traced.failed.keys()
     traced.failed.update({case: reason for case in cases if case not in known})
     return traced

@@ -15,16 +15,16 @@ from pathlib import Path
 
 from torchmark.analysis.verdict.sequential import Trust, summarise_trials
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, reduce_visit
-from torchmark.compare.experiment import DEFAULTS, FEWEST_LAYOUTS, LAYOUTS, PairSite, SequentialComparison, Settings
+from torchmark.compare.experiment import DEFAULTS, FEWEST_LAYOUTS, LAYOUTS, PairTimer, SequentialComparison, Settings
 from torchmark.errors import WorkerError
 from torchmark.files import cache_folder
 from torchmark.model.gate import SelfTest, Trial
 from torchmark.model.job import PairedCase, PairedSide, RunTime, Visit
 from torchmark.model.job import Place as JobPlace
+from torchmark.model.plan import Target
 from torchmark.report.text.failures import describe_failure
 from torchmark.runner.machine import read_cpu_model
-from torchmark.runner.paired_workers import Failures, PairedWorkers, WorkerSide
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.runner.paired_workers import Failures, PairedWorkers
 from torchmark.stats.distribution import quantile
 from torchmark.store.ledger import read_selftest, write_selftest
 
@@ -68,7 +68,7 @@ class TrialPlan:
 
 def start_workers(python: str, cores: Sequence[int], extent: SelfTestExtent) -> PairedWorkers:
     """Both sides of a self-test, in all their layouts."""
-    workers = PairedWorkers(WorkerSide(python), WorkerSide(python), cores, timeout_s=DEFAULT_TIMEOUT_S)
+    workers = PairedWorkers(Target(python=python), Target(python=python), cores)
     try:
         workers.start(range(2 * extent.layouts))
     except BaseException:
@@ -77,7 +77,7 @@ def start_workers(python: str, cores: Sequence[int], extent: SelfTestExtent) -> 
     return workers
 
 
-def plan_trials(place: PairSite, extent: SelfTestExtent) -> TrialPlan:
+def plan_trials(place: PairTimer, extent: SelfTestExtent) -> TrialPlan:
     """The trials in a random order, but that the first of each kind come first: there may be no time for all."""
     run_s = gauge_statement(place)
     slowings = choose_slowings(place, extent.sizes_s)
@@ -86,7 +86,7 @@ def plan_trials(place: PairSite, extent: SelfTestExtent) -> TrialPlan:
     return TrialPlan(run_s, slowings, (0, *slowings, *order))
 
 
-def make_trials(place: PairSite, plan: TrialPlan, extent: SelfTestExtent, note: Callable[[int], None]) -> Trust:
+def make_trials(place: PairTimer, plan: TrialPlan, extent: SelfTestExtent, note: Callable[[int], None]) -> Trust:
     """Make the trials, as many as fit into the time and of each kind one at least. `note` gets how many are done."""
     end = None if extent.at_most_s is None else time.monotonic() + extent.at_most_s
     trials: list[Trial] = []
@@ -119,7 +119,7 @@ def make_part(slowing: int = 0) -> PairedSide:
     return PairedSide("\n".join([STMT, *[SLOWING] * slowing]), SETUP, JobPlace("/"))
 
 
-def gauge_slowing(place: PairSite) -> float:
+def gauge_slowing(place: PairTimer) -> float:
     """Seconds that one assignment adds where the machine is fast: the ratio is of blocks in turns, which spells of the
     machine leave alone, and the fastest of the visits tells what it is a ratio of."""
     paired_case = PairedCase(make_part(), make_part(MANY))
@@ -135,27 +135,27 @@ def _reduce(outcome: Visit | Failures) -> Reduced:
     return reduce_visit(outcome)
 
 
-def _gauge(place: PairSite, paired_case: PairedCase) -> RunTime:
+def _gauge(place: PairTimer, paired_case: PairedCase) -> RunTime:
     gauged = place.gauge(paired_case)
     if not isinstance(gauged, RunTime):
         raise WorkerError(f"The self-test cannot run here: {describe_failure(gauged[0].failure)}", kind="selftest")
     return gauged
 
 
-def choose_slowings(place: PairSite, sizes_s: Sequence[float]) -> dict[int, float]:
+def choose_slowings(place: PairTimer, sizes_s: Sequence[float]) -> dict[int, float]:
     """How many assignments come closest to these sizes, and what size they really have."""
     each = gauge_slowing(place)
     counts = dict.fromkeys(max(1, round(size / each)) for size in sizes_s)
     return {count: count * each for count in counts}
 
 
-def gauge_statement(place: PairSite) -> float:
+def gauge_statement(place: PairTimer) -> float:
     """Seconds of one run of the statement."""
     return _gauge(place, PairedCase(make_part(), make_part())).base_s
 
 
 def run_trials(
-    place: PairSite,
+    place: PairTimer,
     slowings: Mapping[int, float],
     schedule: Iterable[int],
     settings: Settings = DEFAULTS,

@@ -26,6 +26,7 @@ from torchmark.analysis.verdict.visits import Reduced, choose_pace, doubt_visits
 from torchmark.model.caveats import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
 from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.judgement import LayoutVisits, SideFailure, TimeEvidence, Verdict
+from torchmark.model.plan import Case
 from torchmark.processes import StopRequest
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
@@ -179,25 +180,34 @@ def accept_changes(p_values: Sequence[float]) -> tuple[bool, ...]:
     return benjamini_hochberg(p_values, CONFIRM_RATE / CONFIRMATIONS)
 
 
-class PairSite(Protocol):
-    """Where pairs are timed; `runner.paired_workers.PairedWorkers` is one. All raise PlaceLost once it is gone."""
+class PairTimer(Protocol):
+    """What times pairs in one place: `PairedWorkers` here, `RemotePairs` on a node.
+
+    All but `close` raise PlaceLost once that place is gone.
+    """
 
     @property
     def layouts(self) -> tuple[int, ...]:
-        """Numbers of the layouts that there are."""
+        """Numbers of the layouts of memory that there are."""
 
     @property
     def match(self) -> Match:
-        """Whether both sides are laid out alike."""
+        """Whether both sides are laid out alike, in all layouts."""
+
+    def prepare(self, pairs: Sequence[tuple[Case, Case]]) -> Sequence[PairedCase | Failures]:
+        """What both sides of each pair run, TorchScript made and C++ compiled; or how the sides fail that fail."""
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = ...) -> None:
-        """Have more of them."""
+        """Have more layouts. `note` hears how many sides of them are up."""
 
-    def gauge(self, pair: PairedCase) -> RunTime | Failures:
+    def gauge(self, pair: PairedCase, /) -> RunTime | Failures:
         """How long a run takes on each side."""
 
-    def visit(self, layout: int, pair: PairedCase, pace: BlockPlan) -> Visit | Failures:
+    def visit(self, layout: int, pair: PairedCase, /, pace: BlockPlan) -> Visit | Failures:
         """Both sides in turns."""
+
+    def close(self) -> None:
+        """End all that was started, at once. Can be said more than once."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,7 +231,7 @@ class SequentialComparison:
 
     def __init__(
         self,
-        place: PairSite,
+        timer: PairTimer,
         settings: Settings = DEFAULTS,
         *,
         stop: StopRequest | None = None,
@@ -229,7 +239,7 @@ class SequentialComparison:
         seed: int = 0,
     ) -> None:
         """`now` is a clock in seconds."""
-        self._place = place
+        self._timer = timer
         self._settings = settings
         self._stop = stop or StopRequest()
         self._left = StopRequest()
@@ -329,11 +339,11 @@ class SequentialComparison:
     # --- the first layouts ---------------------------------------------------------------------------
 
     def _have_first_layouts(self, cases: int, note: Note) -> None:
-        missing = range(len(self._place.layouts), self._settings.layouts)
+        missing = range(len(self._timer.layouts), self._settings.layouts)
         # Not before: to have the place may take waiting for whoever else wants it.
         self._allow_time(cases)
         self._start(missing, note)
-        self._first = self._place.layouts[: self._settings.layouts]
+        self._first = self._timer.layouts[: self._settings.layouts]
 
     def _allow_time(self, cases: int) -> None:
         """For so many more cases. What was spent on waiting for other places takes nothing from it."""
@@ -348,10 +358,10 @@ class SequentialComparison:
     def _start(self, layouts: Sequence[int], note: Note) -> None:
         if layouts:
             began = self._now()
-            self._place.start(layouts, lambda done: note("layouts", done, 2 * len(layouts)))
+            self._timer.start(layouts, lambda done: note("layouts", done, 2 * len(layouts)))
             if self._settings.budget_s is None and self._end is not None:
                 self._end += self._now() - began
-        self._match = self._place.match
+        self._match = self._timer.match
 
     def _gauge_all(self, states: Sequence[CaseState]) -> None:
         for state in states:
@@ -360,7 +370,7 @@ class SequentialComparison:
             self._gauge(state)
 
     def _gauge(self, state: CaseState) -> None:
-        gauged = self._place.gauge(state.pair)
+        gauged = self._timer.gauge(state.pair)
         if not isinstance(gauged, RunTime):
             state.failures = gauged
             return
@@ -420,7 +430,7 @@ class SequentialComparison:
         for layout in layouts:
             if state.failures or self._is_over():
                 return
-            outcome = self._place.visit(layout, state.pair, state.pace)
+            outcome = self._timer.visit(layout, state.pair, state.pace)
             if isinstance(outcome, Visit):
                 state.visits.setdefault(layout, []).append(reduce_visit(outcome))
             else:
@@ -467,8 +477,8 @@ class SequentialComparison:
         """As many as there were at first; none if there is no time for them."""
         if not self._fresh and not self._is_over():
             number = len(self._first)
-            self._start(range(len(self._place.layouts), 2 * number), note)
-            self._fresh = self._place.layouts[number : 2 * number]
+            self._start(range(len(self._timer.layouts), 2 * number), note)
+            self._fresh = self._timer.layouts[number : 2 * number]
         return bool(self._fresh)
 
     # --- the end -------------------------------------------------------------------------------------

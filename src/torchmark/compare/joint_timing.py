@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.experiment import (
@@ -22,26 +22,22 @@ from torchmark.compare.experiment import (
     CaseReport,
     LostCase,
     Note,
-    PairSite,
+    PairTimer,
     SequentialComparison,
     Settings,
     Timing,
     accept_changes,
     ignore_progress,
 )
-from torchmark.compare.session import runs_together
+from torchmark.compare.session import prepare_entries, runs_together
 from torchmark.errors import PlaceLost
-from torchmark.model.caveats import NotTimed
-from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
+from torchmark.model.job import PairedCase
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Metric
 from torchmark.processes import StopRequest
 from torchmark.runner.backend import Backend
 from torchmark.runner.cluster.backend import ClusterBackend
-from torchmark.runner.cluster.remote_pairs import RemotePairs
-from torchmark.runner.paired_workers import Failures
-from torchmark.runner.spec import Match
 
 # Visits take some 25 ms. What takes longer than this is ended by whoever closes the place where it runs.
 PARTING_S = 1.0
@@ -49,21 +45,6 @@ PARTING_S = 1.0
 T = TypeVar("T")
 
 Stage: TypeAlias = Callable[[Note], Iterator[T]]
-
-
-@dataclasses.dataclass(frozen=True)
-class _Given(Generic[T]):
-    what: T
-
-
-class _Noted(NamedTuple):
-    number: int
-    reported: tuple[str, int, int]
-
-
-class _Ended(NamedTuple):
-    number: int
-    error: BaseException | None = None
 
 
 def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[], None]) -> Generator[T, None, None]:
@@ -75,48 +56,39 @@ def run_concurrently(stages: Sequence[Stage[T]], note: Note, leave: Callable[[],
     if len(stages) == 1:
         yield from stages[0](note)
         return
-    heard: queue.SimpleQueue[_Given[T] | _Noted | _Ended] = queue.SimpleQueue()
     sums = JointProgress(note)
-    threads = [
-        threading.Thread(target=_run, args=(number, stage, heard), daemon=True) for number, stage in enumerate(stages)
-    ]
-    running = 0
+    heard: queue.SimpleQueue[Callable[[], Iterable[T] | None]] = queue.SimpleQueue()
+    """What there is to do in the caller's thread. It gives what a stage gave."""
+    running = set(range(len(stages)))
+
+    def end(number: int, error: BaseException | None) -> None:
+        running.discard(number)
+        sums.end(number)
+        if error is not None:
+            raise error
+
+    def run(number: int, stage: Stage[T]) -> None:
+        failed = None
+        try:
+            for one in stage(lambda *reported: heard.put(lambda: sums.add(number, *reported))):
+                heard.put(functools.partial(tuple, [one]))
+        except BaseException as error:
+            failed = error
+        heard.put(lambda: end(number, failed))
+
+    threads = [threading.Thread(target=run, args=numbered, daemon=True) for numbered in enumerate(stages)]
     try:
         for thread in threads:
-            running += 1
             thread.start()
         while running:
-            message = heard.get()
-            if isinstance(message, _Given):
-                yield message.what
-            elif isinstance(message, _Noted):
-                sums.add(message.number, *message.reported)
-            else:
-                running -= 1
-                sums.end(message.number)
-                if message.error is not None:
-                    raise message.error
+            yield from heard.get()() or ()
     finally:
         if running:
             leave()
-            _wait_for(threads)
-
-
-def _run(number: int, stage: Stage[T], heard: queue.SimpleQueue[_Given[T] | _Noted | _Ended]) -> None:
-    try:
-        for one in stage(lambda *reported: heard.put(_Noted(number, reported))):
-            heard.put(_Given(one))
-    except BaseException as error:
-        heard.put(_Ended(number, error))
-    else:
-        heard.put(_Ended(number))
-
-
-def _wait_for(threads: Sequence[threading.Thread]) -> None:
-    end = time.monotonic() + PARTING_S
-    for thread in threads:
-        if thread.ident is not None:
-            thread.join(max(0.0, end - time.monotonic()))
+            ended_at = time.monotonic() + PARTING_S
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join(max(0.0, ended_at - time.monotonic()))
 
 
 class JointProgress:
@@ -167,23 +139,6 @@ class JointProgress:
         last = next(step for step in self._steps if step in self._at.values())
         done, of = (sum(numbers) for numbers in zip(*self._steps[last].values(), strict=True))
         self._note(last[0], done, of)
-
-
-class TimingSite(Protocol):
-    """A machine that is to be had for timing. No two sites are on the same one, for they are used at once.
-
-    All but `close` is asked for in one thread at a time, and raises PlaceLost once the machine is gone.
-    """
-
-    def prepare(self, entries: Sequence[ComparedPair]) -> Mapping[ComparedPair, PairedCase | Timing]:
-        """A pair of each, or what is known of it where none can be timed. Asked for again if more entries come."""
-
-    @property
-    def place(self) -> PairSite:
-        """Where pairs are timed, always the same. Asked for once there are some: then the machine is for them alone."""
-
-    def close(self) -> None:
-        """End all that was started, at once. Can be said more than once."""
 
 
 class SiteCases(NamedTuple):
@@ -268,62 +223,42 @@ MOST_TRIES = 3
 
 
 def time_sides(
-    comparison: Comparison,
-    sites: Sequence[TimingSite],
-    evidence: Evidence,
-    stop: StopRequest,
-    note: Note = ignore_progress,
+    comparison: Comparison, timers: Sequence[PairTimer], evidence: Evidence, stop: StopRequest, note: Note
 ) -> Generator[ComparedPair, None, None]:
-    """Time all cases in turns; gives each as soon as there is no more to find out.
-
-    Whoever has opened the sites closes them, after this has ended or was closed.
-    """
-    assert sites
-    assignment = _Assignment(sites, comparison.settings, stop)
-    with contextlib.closing(
-        confirm_jointly(assignment.assign(comparison.entries), assignment.assign_again, note)
-    ) as decided:
-        for entry, reported in decided:
+    """Time all cases in turns; gives each as soon as there is no more to find out. The timers are closed at the end."""
+    assert timers
+    assignment = _Assignment(timers, comparison.settings, stop)
+    with contextlib.ExitStack() as stack:
+        for timer in timers:
+            stack.callback(timer.close)
+        decided = confirm_jointly(assignment.assign(comparison.entries), assignment.assign_again, note)
+        for entry, reported in stack.enter_context(contextlib.closing(decided)):
             assert isinstance(entry, ComparedPair)
             evidence.timed[entry] = assignment.explain(entry, reported) if isinstance(reported, LostCase) else reported
             yield entry
 
 
-def time_and_close(
-    comparison: Comparison,
-    sites: Sequence[TimingSite],
-    evidence: Evidence,
-    stop: StopRequest,
-    note: Note = ignore_progress,
-) -> Generator[ComparedPair, None, None]:
-    """The same, and close the sites, however it ends."""
-    with contextlib.ExitStack() as stack:
-        for site in sites:
-            stack.callback(site.close)
-        yield from stack.enter_context(contextlib.closing(time_sides(comparison, sites, evidence, stop, note)))
-
-
 class _Assignment:
-    """Knows which sites there still are, and how often each entry was assigned."""
+    """Knows which timers there still are, and how often each entry was assigned."""
 
-    def __init__(self, sites: Sequence[TimingSite], settings: Settings, stop: StopRequest) -> None:
+    def __init__(self, timers: Sequence[PairTimer], settings: Settings, stop: StopRequest) -> None:
         self._stop = stop
         self._experiments = [
-            (site, SequentialComparison(_LazySite(site), settings, stop=stop, seed=number))
-            for number, site in enumerate(sites)
+            (timer, SequentialComparison(timer, settings, stop=stop, seed=number))
+            for number, timer in enumerate(timers)
         ]
         self._assigned: Counter[ComparedPair] = Counter()
 
     def assign(self, entries: Sequence[ComparedPair]) -> list[SiteCases]:
-        """Evenly, to the sites that are left; without those that were assigned too often."""
-        left = [(site, experiment) for site, experiment in self._experiments if not experiment.is_lost]
+        """Evenly, to the timers that are left; without those that were assigned too often."""
+        left = [(timer, experiment) for timer, experiment in self._experiments if not experiment.is_lost]
         if not left:
             return []
         possible = [entry for entry in entries if self._assigned[entry] < MOST_TRIES]
         self._assigned.update(possible)
         return [
-            SiteCases(experiment, share, functools.partial(site.prepare, share))
-            for (site, experiment), share in zip(left, assign_evenly(possible, len(left)), strict=True)
+            SiteCases(experiment, share, functools.partial(prepare_entries, share, timer))
+            for (timer, experiment), share in zip(left, assign_evenly(possible, len(left)), strict=True)
             if share
         ]
 
@@ -358,67 +293,6 @@ def assign_evenly(entries: Sequence[T], shares: int) -> list[list[T]]:
     return [[entries[number] for number in sorted(shuffled[share::shares])] for share in range(shares)]
 
 
-class _LazySite:
-    """The place of a site, which is asked for only when something is to be done there."""
-
-    def __init__(self, site: TimingSite) -> None:
-        self._site = site
-
-    @property
-    def layouts(self) -> tuple[int, ...]:
-        return self._site.place.layouts
-
-    @property
-    def match(self) -> Match:
-        return self._site.place.match
-
-    def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
-        self._site.place.start(layouts, note)
-
-    def gauge(self, pair: PairedCase) -> RunTime | Failures:
-        return self._site.place.gauge(pair)
-
-    def visit(self, layout: int, pair: PairedCase, pace: BlockPlan) -> Visit | Failures:
-        return self._site.place.visit(layout, pair, pace)
-
-
-class RemoteSite:
-    """One node, which is for this comparison alone."""
-
-    def __init__(self, comparison: Comparison, node: RemotePairs) -> None:
-        self._comparison = comparison
-        self._node = node
-
-    def prepare(self, entries: Sequence[ComparedPair]) -> dict[ComparedPair, PairedCase | Timing]:
-        """C++ comes compiled, if another node of its kind was faster."""
-        comparison = self._comparison
-        found: dict[ComparedPair, PairedCase | Timing] = {
-            entry: Timing(None, (NotTimed("compiles"),))
-            for entry in entries
-            if entry.base.parts is not None or entry.head.parts is not None
-        }
-        plain = [entry for entry in entries if entry not in found]
-        pairs = self._node.prepare(
-            [(entry.base, entry.head) for entry in plain],
-            comparison.base,
-            comparison.head,
-            together=runs_together(comparison),
-            timeout_s=comparison.timeout_s,
-        )
-        for entry, pair in zip(plain, pairs, strict=True):
-            found[entry] = pair if isinstance(pair, PairedCase) else Timing(None, failures=pair)
-        return found
-
-    @property
-    def place(self) -> PairSite:
-        """The node."""
-        return self._node
-
-    def close(self) -> None:
-        """Let go of the node."""
-        self._node.close()
-
-
 class ClusterComparison:
     """Counts and times a comparison on a cluster, which is connected to once for both."""
 
@@ -440,8 +314,10 @@ class ClusterComparison:
     ) -> Generator[ComparedPair, None, None]:
         """On every node that can measure."""
         self._open(comparison)
-        sites = [RemoteSite(comparison, node) for node in self._backend.open_remote_pairs()]
-        yield from time_and_close(comparison, sites, evidence, stop, note)
+        timers = self._backend.open_remote_pairs(
+            (comparison.base, comparison.head), together=runs_together(comparison), timeout_s=comparison.timeout_s
+        )
+        yield from time_sides(comparison, timers, evidence, stop, note)
 
     def close(self) -> None:
         """Leave the cluster."""

@@ -7,6 +7,7 @@ import enum
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
@@ -15,8 +16,8 @@ from torchmark.errors import SetupError
 from torchmark.model.costs import Tally, Trace
 from torchmark.model.environment import Environment
 from torchmark.model.job import BARE_LAYOUT, CheckJob, CountJob, Place, TimeJob, Way
-from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Result
-from torchmark.model.plan import Case, Sampling, Target
+from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Outcome, Result
+from torchmark.model.plan import Case, Metric, Order, Sampling, Target
 from torchmark.model.task import Compiled, Language, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
 from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
@@ -180,6 +181,40 @@ def refuse_threads(threads: int, cores: int) -> Failure:
     there = "is 1 core" if cores == 1 else f"are {cores} cores"
     return Failure(
         FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
+    )
+
+
+def carry_out(
+    lab: Lab,
+    order: Order,
+    prepared: Prepared,
+    sampling: Sampling,
+    cores: Sequence[int],
+    counter: Worker | None = None,
+) -> Outcome:
+    """Count a case on these cores, by this worker unless it is compiled; or time it on the last of them."""
+    began, threads = time.time(), order.case.args.num_threads
+    used, environment = tuple(cores), None
+    result: Result
+    if order.metric is Metric.COUNT:
+        if counter is not None:
+            counter.pin(used)
+        result, environment = measure(lambda: lab.count(prepared, sampling, counter))
+    else:
+        # Not the first ones, where most systems have their interrupts.
+        used = used[-threads:]
+        if threads > len(cores):
+            result = refuse_threads(threads, len(cores))
+        else:
+            result, environment = measure(lambda: lab.time(prepared, sampling, used))
+    return Outcome(
+        order=order,
+        result=result,
+        began=began,
+        ended=time.time(),
+        environment=environment,
+        cores=used,
+        unchecked=prepared.unchecked,
     )
 
 

@@ -12,6 +12,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +20,11 @@ from torchmark.errors import UsageError, WorkerError
 from torchmark.model.job import BlockPlan, GaugeJob, PairedCase, PairedSide, PairJob, RunTime, SideBlocks, Visit
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind, was_killed
-from torchmark.model.plan import Target
+from torchmark.model.plan import Case, Target
 from torchmark.processes import make_scratch
+from torchmark.runner.lab import Lab
 from torchmark.runner.machine import choose_idlest
+from torchmark.runner.prepare import Build, Models, make_parts
 from torchmark.runner.spec import (
     Layout,
     Match,
@@ -121,12 +124,6 @@ def _are_copies(base: Path, head: Path) -> bool:
 Failures = tuple[SideFailure, ...]
 
 
-class WorkerSide(NamedTuple):
-    """Where one side runs: an interpreter, None for the program's own."""
-
-    python: str | None = None
-
-
 class WorkerPair(NamedTuple):
     """The workers of one layout. Where both statements run in one process, they are the same."""
 
@@ -135,30 +132,55 @@ class WorkerPair(NamedTuple):
 
 
 class PairedWorkers:
-    """Starts pairs of workers, and has cases timed by them. For one thread."""
+    """Pairs of workers on this machine, and what they need to have cases timed. For one thread."""
 
     def __init__(
         self,
-        base: WorkerSide,
-        head: WorkerSide,
+        base: Target,
+        head: Target,
         cores: Sequence[int],
         environ: Mapping[str, str] = os.environ,
         *,
         together: bool = False,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        seed: int = 0,
+        labs: Mapping[Target, Lab] | None = None,
     ) -> None:
-        """`together` is for two statements that run in one process; both sides are the same then."""
+        """`together` is for two statements that run in one process; both sides are the same then.
+
+        `labs` has workers that C++ and TorchScript are made with, where there are some.
+        """
         assert not together or base == head
-        self._sides = (base, head)
+        self._targets = (base, head)
         self._cores = tuple(cores)
         self._environ = dict(environ)
         self._together = together
         self._timeout_s = timeout_s
-        self._chance = random.Random(seed)
+        self._labs = dict(labs or {})
+        self._models = Models(self._environ)
+        self._chance = random.Random(0)
         self._pairs: dict[int, WorkerPair] = {}
         self._matches: dict[int, Match] = {}
         self._aliases = Aliases()
+
+    def prepare(
+        self, pairs: Sequence[tuple[Case, Case]], builds: Sequence[Build | None] = (None, None)
+    ) -> tuple[PairedCase | Failures, ...]:
+        """What both sides of each pair run, TorchScript made and C++ compiled; or how the sides fail that fail.
+
+        `builds` is what has the C++ of each side compiled, if that is not to happen here.
+        """
+        made = [
+            make_parts(
+                list(dict.fromkeys(pair[number] for pair in pairs)),
+                self._labs.setdefault(target, Lab(target, self._environ)),
+                self._models,
+                self._environ,
+                self._timeout_s,
+                builds[number],
+            )
+            for number, target in enumerate(self._targets)
+        ]
+        return tuple(_pair_up(made[0][base], made[1][head]) for base, head in pairs)
 
     @property
     def layouts(self) -> tuple[int, ...]:
@@ -187,12 +209,12 @@ class PairedWorkers:
             raise
         self._pairs |= pairs
         for number, pair in pairs.items():
-            self._matches[number] = self._check(pair)
+            self._matches[number] = match_maps(read_map(pair.base.pid), read_map(pair.head.pid))
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side, in the first layout; or how the sides fail that fail."""
         pair = self._pairs[min(self._pairs)]
-        cores = self._choose_cores(paired_case.base.threads)
+        cores = choose_idlest(self._cores, paired_case.base.threads)
         results = []
         for worker, part in ((pair.base, paired_case.base), (pair.head, paired_case.head)):
             job = GaugeJob(part.stmt, part.setup, part.place, part.threads, compiled=part.compiled, cores=cores)
@@ -219,35 +241,39 @@ class PairedWorkers:
         pairs, self._pairs = self._pairs, {}
         for worker in dict.fromkeys(worker for pair in pairs.values() for worker in pair):
             worker.abandon()
+        for lab in self._labs.values():
+            lab.abandon()
+        self._models.close()
         self._aliases.close()
 
     # --- one visit -----------------------------------------------------------------------------------
 
     def _visit(self, pair: WorkerPair, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         firsts = tuple(self._chance.randrange(2) for _ in range(pace.pairs))
-        cores = self._choose_cores(paired_case.base.threads)
-        if self._together:
-            return self._visit_one(pair.base, paired_case, pace, firsts, cores)
+        cores = choose_idlest(self._cores, paired_case.base.threads)
         jobs = [
-            _make_job(part, pace, firsts, side, cores, partner=None)
+            PairJob(
+                stmt=part.stmt,
+                setup=part.setup,
+                place=part.place,
+                number=pace.number,
+                warm=pace.warm,
+                firsts=firsts,
+                side=side,
+                partner=paired_case.head.stmt if self._together else None,
+                threads=part.threads,
+                compiled=part.compiled,
+                cores=cores,
+            )
             for side, part in enumerate((paired_case.base, paired_case.head))
         ]
-        results = self._run_both(pair, jobs)
-        failures = _list_failures(results)
+        results = [_run(pair.base, jobs[0], self._timeout_s)] if self._together else self._run_both(pair, jobs)
+        # Where both run in one process, it cannot be told whose fault a failure is.
+        failures = _list_failures(results * 2 if self._together else results)
         if failures:
             return failures
-        sides = [_read_blocks(result)[0] for result in results if isinstance(result, Reply)]
-        return Visit(pace.number, *sides)
-
-    def _visit_one(
-        self, worker: Worker, paired_case: PairedCase, pace: BlockPlan, firsts: tuple[int, ...], cores: tuple[int, ...]
-    ) -> Visit | Failures:
-        job = _make_job(paired_case.base, pace, firsts, 0, cores, partner=paired_case.head.stmt)
-        reply = _run(worker, job, self._timeout_s)
-        if isinstance(reply, Failure):
-            # Both run there, so it cannot be told by this whose fault it is.
-            return tuple(SideFailure(side, reply) for side in Side)
-        return Visit(pace.number, *_read_blocks(reply))
+        base, head = (blocks for result in results for blocks in _read_blocks(result))
+        return Visit(pace.number, base, head)
 
     def _run_both(self, pair: WorkerPair, jobs: Sequence[PairJob]) -> list[Reply | Failure]:
         """Both jobs at once, connected. When one of them has ended, the other must not wait for it."""
@@ -271,9 +297,6 @@ class PairedWorkers:
         lost = Failure(FailureKind.WORKER_DIED, "The process that ran it was lost.")
         return [results.get(side, lost) for side in (0, 1)]
 
-    def _choose_cores(self, threads: int) -> tuple[int, ...]:
-        return choose_idlest(self._cores, threads)
-
     # --- workers -------------------------------------------------------------------------------------
 
     def _make_pair(self, number: int) -> WorkerPair:
@@ -288,49 +311,29 @@ class PairedWorkers:
     @functools.cached_property
     def _specs(self) -> list[WorkerSpec]:
         """What to start on each side, under names of one length where that can be."""
-        specs = [self._specify(side) for side in self._sides]
-        if all(side.python is not None for side in self._sides):
+        specs = [self._specify(target.python) for target in self._targets]
+        if all(target.python is not None for target in self._targets):
             pythons = self._aliases.give([spec.python for spec in specs])
             specs = [dataclasses.replace(spec, python=python) for spec, python in zip(specs, pythons, strict=True)]
         return specs
 
-    def _specify(self, side: WorkerSide) -> WorkerSpec:
-        if side.python is None:
+    def _specify(self, python: str | None) -> WorkerSpec:
+        if python is None:
             return own_worker(self._environ, counting=False)
-        spec = other_worker(side.python, self._environ, {}, counting=False)
+        spec = other_worker(python, self._environ, {}, counting=False)
         return dataclasses.replace(spec, python=find_interpreter(spec.python, dict(spec.variables)))
 
-    def _check(self, pair: WorkerPair) -> Match:
-        return match_maps(read_map(pair.base.pid), read_map(pair.head.pid))
+
+def _pair_up(base: PairedSide | Failure, head: PairedSide | Failure) -> PairedCase | Failures:
+    if isinstance(base, PairedSide) and isinstance(head, PairedSide):
+        return PairedCase(base, head)
+    sides = zip(Side, (base, head), strict=True)
+    return tuple(SideFailure(side, one) for side, one in sides if isinstance(one, Failure))
 
 
 def _lay_out(spec: WorkerSpec, layout: Layout) -> WorkerSpec:
     variables = {**dict(spec.variables), **layout.variables}
     return dataclasses.replace(spec, variables=tuple(sorted(variables.items())), layout=layout)
-
-
-def _make_job(
-    part: PairedSide,
-    pace: BlockPlan,
-    firsts: tuple[int, ...],
-    side: int,
-    cores: tuple[int, ...],
-    *,
-    partner: str | None,
-) -> PairJob:
-    return PairJob(
-        stmt=part.stmt,
-        setup=part.setup,
-        place=part.place,
-        number=pace.number,
-        warm=pace.warm,
-        firsts=firsts,
-        side=side,
-        partner=partner,
-        threads=part.threads,
-        compiled=part.compiled,
-        cores=cores,
-    )
 
 
 def _run(worker: Worker, job: PairJob | GaugeJob, timeout_s: float, partner: int | None = None) -> Reply | Failure:
@@ -343,7 +346,8 @@ def _run(worker: Worker, job: PairJob | GaugeJob, timeout_s: float, partner: int
         return Failure(FailureKind.MISSING, str(error))
 
 
-def _read_blocks(reply: Reply) -> list[SideBlocks]:
+def _read_blocks(reply: Reply | Failure) -> list[SideBlocks]:
+    assert isinstance(reply, Reply)
     message = reply.message
     assert isinstance(message, PairTimed)
     return [SideBlocks(*series) for series in zip(message.times, message.faults, message.switches, strict=True)]
@@ -359,33 +363,11 @@ def _list_failures(results: Sequence[Reply | Failure]) -> Failures:
 
 
 def run_side_by_side(jobs: Sequence[Callable[[], None]], at_once: int, note: Callable[[int], None]) -> None:
-    """Run all jobs in threads, so many at a time, and report how many are done. Raises the first error at the end."""
-    waiting = list(jobs)
-    errors: list[BaseException] = []
-    lock = threading.Lock()
-    done = 0
-
-    def work() -> None:
-        nonlocal done
-        while True:
-            with lock:
-                if not waiting or errors:
-                    return
-                job = waiting.pop(0)
-            try:
-                job()
-            except BaseException as error:
-                with lock:
-                    errors.append(error)
-                return
-            with lock:
-                done += 1
-                note(done)
-
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, min(at_once, len(jobs))))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+    """Run all jobs in threads, so many at a time, and report how many are done. After an error, no more are begun."""
+    executor = ThreadPoolExecutor(max(1, at_once))
+    try:
+        for done, future in enumerate(as_completed([executor.submit(job) for job in jobs]), start=1):
+            future.result()
+            note(done)
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from tests.places import FakePlace
 from torchmark.api.selftest import SLOWING, choose_slowings, gauge_slowing, gauge_statement, make_part, run_trials
 from torchmark.errors import WorkerError
 from torchmark.model.job import BlockPlan, PairedCase, RunTime, SideBlocks, Visit
 from torchmark.model.judgement import Side, SideFailure, Verdict
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.runner.paired_workers import Failures
-from torchmark.runner.spec import Match
 
 RUN_S, EACH_S = 1e-6, 2e-9
 BROKEN = (SideFailure(Side.BASE, Failure(FailureKind.RAISED, "no torch.add here")),)
@@ -22,15 +22,15 @@ def count_slowings(stmt: str) -> int:
     return stmt.split("\n").count(SLOWING)
 
 
-class ExactPlace:
+class ExactPlace(FakePlace):
     """Every assignment takes exactly two nanoseconds, and the machine is twice as slow every other visit."""
 
-    match = Match(alike=True)
+    layouts = tuple(range(12))
 
     def __init__(self, failures: Failures = ()) -> None:
-        self.layouts: tuple[int, ...] = tuple(range(12))
+        super().__init__({})
         self._failures = failures
-        self._visits = 0
+        self._number = 0
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         raise AssertionError("all have been started")
@@ -41,8 +41,8 @@ class ExactPlace:
         return RunTime(*(RUN_S + EACH_S * count_slowings(part.stmt) for part in (paired_case.base, paired_case.head)))
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
-        self._visits += 1
-        slow = 1 + self._visits % 2
+        self._number += 1
+        slow = 1 + self._number % 2
         nothing = (0,) * pace.pairs
         base, head = (
             SideBlocks(

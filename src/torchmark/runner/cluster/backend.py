@@ -18,21 +18,10 @@ from typing import Any
 from torchmark import __version__
 from torchmark.errors import SetupError
 from torchmark.files import is_ours_by
-from torchmark.model.outcome import Activity, Begun, Event, Failure, FailureKind, Outcome
-from torchmark.model.plan import Order, Plan
+from torchmark.model.outcome import Event, Failure, FailureKind, Outcome
+from torchmark.model.plan import Order, Plan, Target
 from torchmark.processes import StopRequest
-from torchmark.runner.cluster.batches import (
-    Batch,
-    BatchQueue,
-    Done,
-    GivenUp,
-    KindGroup,
-    Report,
-    Returned,
-    Sent,
-    SetAside,
-    pack,
-)
+from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Returned, pack
 from torchmark.runner.cluster.dispatch import Dispatcher
 from torchmark.runner.cluster.protocol import Fleet, InputTimed, Measured, Race, RunSetup
 from torchmark.runner.cluster.remote_pairs import LibraryStore, RemotePairs
@@ -67,17 +56,19 @@ class ClusterBackend:
         """Connect, and ask all nodes what they are like. SetupError if none can measure."""
         if self._fleet is None:
             self._fleet, run_setup = self._open_fleet(plan)
-            self._dispatcher = Dispatcher(self._fleet, run_setup)
+            self._dispatcher = Dispatcher(self._fleet, run_setup, self._notify)
         assert self._dispatcher is not None
-        for aside in self._dispatcher.open():
-            self._notify(_describe(aside))
+        self._dispatcher.open()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
         """Carry out orders; see `Backend`."""
         assert self._dispatcher is not None
         batch_queue = BatchQueue(pack(plan, orders, together=self._together))
         for report in self._dispatcher.run(batch_queue, stop):
-            yield from self._translate(report, plan)
+            if isinstance(report, (Returned, GivenUp)):
+                yield from _list_outcomes(report)
+            else:
+                yield report
 
     def race(
         self, races: Sequence[Race], stop: StopRequest, *, alike: bool
@@ -87,24 +78,22 @@ class ClusterBackend:
         common = KindGroup()
         batch_queue = BatchQueue(Batch(common if alike else KindGroup(), alone=True, request=race) for race in races)
         for report in self._dispatcher.run(batch_queue, stop):
-            if isinstance(report, SetAside):
-                self._notify(_describe(report))
-            elif isinstance(report, Returned):
+            if isinstance(report, (Returned, GivenUp)):
                 assert isinstance(report.batch.request, Race)
-                assert isinstance(report.reply, InputTimed)
-                yield report.batch.request, report.reply
-            elif isinstance(report, GivenUp):
-                assert isinstance(report.batch.request, Race)
-                failure = Failure(FailureKind.WORKER_DIED, report.message)
-                yield report.batch.request, InputTimed(failure, None, None)
+                yield report.batch.request, _read_times(report)
 
-    def open_remote_pairs(self) -> list[RemotePairs]:
+    def open_remote_pairs(
+        self, targets: tuple[Target, Target], *, together: bool, timeout_s: float
+    ) -> list[RemotePairs]:
         """Every node that can measure, to time pairs on: each is for these alone from now on."""
         assert self._dispatcher is not None
         assert self._fleet is not None
         self._dispatcher.clear()
-        library_store = LibraryStore(self._fleet)
-        return [RemotePairs(self._fleet, member, library_store) for member in self._dispatcher.usable]
+        store = LibraryStore(self._fleet)
+        return [
+            RemotePairs(self._fleet, member, store, targets=targets, together=together, timeout_s=timeout_s)
+            for member in self._dispatcher.usable
+        ]
 
     def close(self) -> None:
         """End all actors, at once."""
@@ -112,36 +101,26 @@ class ClusterBackend:
         if fleet is not None:
             fleet.close()
 
-    def _translate(self, report: Report, plan: Plan) -> Iterator[Event]:
-        now = time.time()
-        if isinstance(report, SetAside):
-            self._notify(_describe(report))
-        elif isinstance(report, Sent):
-            yield from (Begun(order, order.target) for order in report.batch.orders)
-        elif isinstance(report, Returned):
-            yield from _list_outcomes(report, now)
-        elif isinstance(report, GivenUp):
-            failure = Failure(FailureKind.WORKER_DIED, report.message)
-            yield from (Outcome(order, failure, now, now) for order in report.batch.orders)
-        elif isinstance(report, Done):
-            yield Activity(
-                kind=report.kind, target=plan.targets[0], began=now - report.seconds, ended=now, size=report.size
-            )
+
+def _read_times(report: Returned | GivenUp) -> InputTimed:
+    if isinstance(report, GivenUp):
+        return InputTimed(Failure(FailureKind.WORKER_DIED, report.message), None, None)
+    assert isinstance(report.reply, InputTimed)
+    return report.reply
 
 
-def _list_outcomes(report: Returned, now: float) -> Iterator[Outcome]:
+def _list_outcomes(report: Returned | GivenUp) -> Iterator[Outcome]:
     """One outcome for each order of the batch, whatever a node has returned."""
-    orders = report.batch.orders
-    outcomes = report.reply.outcomes if isinstance(report.reply, Measured) else ()
-    if all(isinstance(one, Outcome) for one in outcomes) and [one.order for one in outcomes] == list(orders):
-        yield from outcomes
-        return
-    failure = Failure(FailureKind.NO_RESULT, "The node returned something else than the outcomes of its orders.")
+    now, orders = time.time(), report.batch.orders
+    if isinstance(report, GivenUp):
+        failure = Failure(FailureKind.WORKER_DIED, report.message)
+    else:
+        outcomes = report.reply.outcomes if isinstance(report.reply, Measured) else ()
+        if all(isinstance(one, Outcome) for one in outcomes) and [one.order for one in outcomes] == list(orders):
+            yield from outcomes
+            return
+        failure = Failure(FailureKind.NO_RESULT, "The node returned something else than the outcomes of its orders.")
     yield from (Outcome(order, failure, now, now) for order in orders)
-
-
-def _describe(aside: SetAside) -> str:
-    return f"The node {aside.node} is not used. {aside.reason}"
 
 
 OpenFleet = Callable[[Plan], tuple[Fleet, RunSetup]]

@@ -7,12 +7,22 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from torchmark.model.outcome import ActivityKind
+from torchmark.model.outcome import Activity, Begun
 from torchmark.model.plan import Case, Metric, Order, Plan
 from torchmark.model.task import Language
 from torchmark.native.build import SNIPPETS_PER_UNIT
-from torchmark.runner.cluster.protocol import Build, MachineKind, Measure, NodeReply, Request
+from torchmark.runner.cluster.protocol import Build, Loss, MachineKind, Measure, NodeReply, Request
 from torchmark.runner.prepare import list_snippets
+
+# What ends its actor so often is to blame for it. Nodes die of other things, and answers are lost by themselves: more
+# of these are needed to be sure. What so many nodes cannot do, others cannot do either.
+MOST_LOSSES = {Loss.ACTOR: 3, Loss.NODE: 5, Loss.OBJECT: 5, Loss.REFUSAL: 3}
+LOST = {
+    Loss.ACTOR: "the process that ran it ended {times}",
+    Loss.NODE: "nodes were lost while it ran there: {nodes}",
+    Loss.OBJECT: "its answer was lost {times}",
+    Loss.REFUSAL: "nodes cannot do it: {nodes}",
+}
 
 
 def find_group(case: Case) -> Hashable:
@@ -50,11 +60,8 @@ class Batch:
     request: Request | None = None
     orders: tuple[Order, ...] = ()
     cases: tuple[Case, ...] = ()
-    lost_actors: int = 0
-    lost_nodes: tuple[str, ...] = ()
-    lost_answers: int = 0
-    refusals: tuple[str, ...] = ()
-    """Which nodes said that they cannot do it."""
+    losses: tuple[tuple[Loss, str], ...] = ()
+    """What it was lost with so far, and on which nodes."""
     is_bound: bool = False
     """Whether its cases are compared with each other, so that all of them stay in one place."""
     is_reported: bool = False
@@ -67,6 +74,21 @@ class Batch:
     def is_build(self) -> bool:
         """Whether it is what others wait for, and has no result of its own."""
         return isinstance(self.request, Build)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it would only be lost again."""
+        counts = Counter(loss for loss, _ in self.losses)
+        return any(counts[loss] >= most for loss, most in MOST_LOSSES.items())
+
+    def describe_losses(self, last: str) -> str:
+        """Why it was given up; `last` is what was said the last time."""
+        parts = []
+        for loss, words in LOST.items():
+            nodes = [node for what, node in self.losses if what is loss]
+            times = "once" if len(nodes) == 1 else f"{len(nodes)} times"
+            parts += [words.format(times=times, nodes=", ".join(nodes))] if nodes else []
+        return f"It was given up: {'; '.join(parts)}. The last time: {last}"
 
     @property
     def size(self) -> int:
@@ -239,13 +261,6 @@ class BatchQueue:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sent:
-    """A batch is under way for the first time."""
-
-    batch: Batch
-
-
-@dataclasses.dataclass(frozen=True)
 class Returned:
     """A batch has been answered."""
 
@@ -261,24 +276,7 @@ class GivenUp:
     message: str
 
 
-@dataclasses.dataclass(frozen=True)
-class SetAside:
-    """A node is not used."""
-
-    node: str
-    reason: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Done:
-    """Something that had to be done besides, and for how long."""
-
-    kind: ActivityKind
-    seconds: float
-    size: int = 0
-
-
-Report: TypeAlias = Sent | Returned | GivenUp | SetAside | Done
+Report: TypeAlias = Begun | Activity | Returned | GivenUp
 
 # What is lost with its node is done again: so it is little. What is sent takes a millisecond: so it is not too little.
 ORDERS_PER_BATCH = 16

@@ -5,18 +5,18 @@ Apart from the back end, so that simulations run it with pretended nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from torchmark.errors import SetupError
-from torchmark.model.outcome import ActivityKind
+from torchmark.model.outcome import Activity, ActivityKind, Begun
 from torchmark.processes import StopRequest
-from torchmark.runner.cluster.batches import Batch, BatchQueue, Done, GivenUp, Report, Returned, Sent, SetAside
-from torchmark.runner.cluster.nodes import Actor, Deadlines, Member, Nodes
+from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, Report, Returned
+from torchmark.runner.cluster.nodes import Actor, Deadlines, Member, Nodes, SetAside
 from torchmark.runner.cluster.protocol import (
     Built,
     CanaryCounted,
     Fleet,
-    LibrarySet,
     Loss,
     Lost,
     MachineKind,
@@ -24,59 +24,8 @@ from torchmark.runner.cluster.protocol import (
     Notice,
     RequestRefused,
     RunSetup,
+    share_libraries,
 )
-
-# What ends its actor so often is to blame for it. Nodes die of other things, and answers are lost by themselves: more
-# of these are needed to be sure.
-MOST_ACTORS = 3
-MOST_NODES = 5
-MOST_ANSWERS = 5
-# What so many nodes cannot do, others cannot do either.
-MOST_REFUSALS = 3
-
-
-def note_loss(batch: Batch, loss: Loss, node: str) -> None:
-    """It was lost together with this, on that node."""
-    if loss is Loss.ACTOR:
-        batch.lost_actors += 1
-    elif loss is Loss.NODE:
-        batch.lost_nodes += (node,)
-    else:
-        batch.lost_answers += 1
-
-
-def note_refusal(batch: Batch, node: str) -> None:
-    """That node said that it cannot do it."""
-    batch.refusals += (node,)
-
-
-def is_hopeless(batch: Batch) -> bool:
-    """Whether it would only be lost again."""
-    return (
-        batch.lost_actors >= MOST_ACTORS
-        or len(batch.lost_nodes) >= MOST_NODES
-        or batch.lost_answers >= MOST_ANSWERS
-        or len(batch.refusals) >= MOST_REFUSALS
-    )
-
-
-def describe_losses(batch: Batch, last: str) -> str:
-    """Why it was given up; `last` is what was said the last time."""
-    parts = []
-    if batch.lost_actors:
-        parts.append(f"the process that ran it ended {_times(batch.lost_actors)}")
-    if batch.lost_nodes:
-        parts.append(f"nodes were lost while it ran there: {', '.join(batch.lost_nodes)}")
-    if batch.lost_answers:
-        parts.append(f"its answer was lost {_times(batch.lost_answers)}")
-    if batch.refusals:
-        parts.append(f"nodes cannot do it: {', '.join(batch.refusals)}")
-    return f"It was given up: {'; '.join(parts)}. The last time: {last}"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
-
 
 # How late a request to stop is noticed where nothing else happens.
 NOTICE_S = 0.25
@@ -90,9 +39,11 @@ WATCH_S = 1.0
 class Dispatcher:
     """Has batches carried out by a fleet."""
 
-    def __init__(self, fleet: Fleet, run_setup: RunSetup) -> None:
+    def __init__(self, fleet: Fleet, run_setup: RunSetup, notify: Callable[[str], None] = lambda _: None) -> None:
+        """`notify` hears which nodes are not used, and why."""
         self._fleet = fleet
-        self._nodes = Nodes(fleet, run_setup)
+        self._target = run_setup.targets[0]
+        self._nodes = Nodes(fleet, run_setup, notify)
         self._batch_queue = BatchQueue(())
         self._stop = StopRequest()
         self._attention: dict[str, None] = {}
@@ -106,18 +57,21 @@ class Dispatcher:
         """Nodes that can measure, as far as is known."""
         return self._nodes.usable
 
-    def open(self) -> list[SetAside]:
+    @property
+    def set_aside(self) -> Sequence[SetAside]:
+        """Nodes that are not used."""
+        return self._nodes.set_aside
+
+    def open(self) -> None:
         """Ask all nodes what they are like. SetupError if there is none that can measure."""
-        set_aside: list[SetAside] = []
         began = self._fleet.now()
         self._nodes.look()
         while self._nodes.is_being_surveyed and self._fleet.now() - began < SURVEY_S:
             for notice in self._fleet.wait(NOTICE_S):
-                set_aside += [one for one in self._take(notice) if isinstance(one, SetAside)]
-            set_aside += [one for one in self._look() if isinstance(one, SetAside)]
+                list(self._take(notice))
+            list(self._look())
         if not self._nodes.usable:
-            raise _refuse_all(set_aside, len(self._nodes.members))
-        return set_aside
+            raise _refuse_all(self._nodes.set_aside, len(self._nodes.members))
 
     def clear(self) -> None:
         """End all actors. The nodes stay known."""
@@ -166,11 +120,8 @@ class Dispatcher:
         for member in self._nodes.look():
             self._deadlines.forget(member.listed.id)
             yield from self._drop(member)
-        fit, odd = self._nodes.settle()
-        self._attention |= dict.fromkeys(member.listed.id for member in fit)
-        for aside in odd:
-            yield aside
-            yield from self._drop_refused()
+        self._attention |= dict.fromkeys(member.listed.id for member in self._nodes.settle())
+        yield from self._drop_refused()
 
     def _drop(self, member: Member) -> Iterator[Report]:
         """It is gone, or not used any more, and with it what was under way there."""
@@ -180,7 +131,7 @@ class Dispatcher:
             self._nodes.close(actor)
             if isinstance(batch, Batch):
                 if not member.is_refused:
-                    note_loss(batch, Loss.NODE, member.name)
+                    batch.losses += ((Loss.NODE, member.name),)
                 yield from self._retry(batch, "The node is gone.")
         if kind is not None and all(other.kind != kind for other in self._nodes.members.values()):
             self._batch_queue.release(kind)
@@ -276,7 +227,7 @@ class Dispatcher:
         self._nodes.send(actor, batch)
         if not batch.is_reported and not batch.is_build:
             batch.is_reported = True
-            yield Sent(batch)
+            yield from (Begun(order, order.target) for order in batch.orders)
 
     def _copy_slow(self, member: Member) -> None:
         """Do what is slow elsewhere a second time; whoever is first counts."""
@@ -314,24 +265,21 @@ class Dispatcher:
             yield from self._accept(actor, doing, notice.reply)
         else:
             if isinstance(notice.reply, CanaryCounted):
-                yield Done(ActivityKind.START, self._fleet.now() - actor.opened)
-            aside = self._nodes.take_reply(actor, notice.reply)
-            if aside is not None:
-                yield aside
-                yield from self._drop_refused()
+                yield self._report(ActivityKind.START, self._fleet.now() - actor.opened)
+            self._nodes.take_reply(actor, notice.reply)
+        yield from self._drop_refused()
 
     def _accept(self, actor: Actor, batch: Batch, reply: NodeReply) -> Iterator[Report]:
         seconds = self._fleet.now() - actor.since
         if isinstance(reply, RequestRefused):
             # What this node lacks, others may have.
-            yield self._nodes.refuse(actor.node, reply.message)
-            note_refusal(batch, actor.node.name)
+            self._nodes.refuse(actor.node, reply.message)
+            batch.losses += ((Loss.REFUSAL, actor.node.name),)
             yield from self._retry(batch, reply.message)
-            yield from self._drop_refused()
         elif isinstance(reply, Built):
-            yield Done(ActivityKind.COMPILE, seconds, len(batch.kind_group.sources))
+            yield self._report(ActivityKind.COMPILE, seconds, len(batch.kind_group.sources))
             assert batch.kind_group.kind == actor.node.kind
-            self._batch_queue.add_libraries(batch.kind_group, self._share(reply))
+            self._batch_queue.add_libraries(batch.kind_group, share_libraries(self._fleet, reply))
             self._attend_to_all()
         elif not batch.is_done:
             batch.is_done = True
@@ -339,48 +287,45 @@ class Dispatcher:
             self._deadlines.note(actor.node.listed.id, batch.size, seconds)
             yield Returned(batch, reply)
 
-    def _share(self, built: Built) -> object:
-        contents = {name: self._fleet.share(content) for name, content in built.contents.items()}
-        return self._fleet.share(LibrarySet(built.by_target, contents))
+    def _report(self, kind: ActivityKind, seconds: float, size: int = 0) -> Activity:
+        """What had to be done besides, in this machine's time."""
+        now = time.time()
+        return Activity(kind=kind, target=self._target, began=now - seconds, ended=now, size=size)
 
     def _lose(self, actor: Actor, doing: object, lost: Lost) -> Iterator[Report]:
         member = actor.node
         if lost.loss is not Loss.OBJECT:
             self._nodes.look_again()
-        if isinstance(doing, Batch):
-            if lost.loss is not Loss.OBJECT:
-                self._nodes.close(actor)
-            note_loss(doing, lost.loss, member.name)
-            yield from self._retry(doing, lost.message)
-            return
         # One that has not said what its node is like is no use, even if it is well.
-        self._nodes.close(actor)
-        aside = None if lost.loss is Loss.NODE else self._nodes.fail(member, lost.message)
-        if aside is not None:
-            yield aside
-            yield from self._drop_refused()
+        if lost.loss is not Loss.OBJECT or not isinstance(doing, Batch):
+            self._nodes.close(actor)
+        if isinstance(doing, Batch):
+            doing.losses += ((lost.loss, member.name),)
+            yield from self._retry(doing, lost.message)
+        elif lost.loss is not Loss.NODE:
+            self._nodes.fail(member, lost.message)
 
     def _retry(self, batch: Batch, message: str) -> Iterator[Report]:
         """Have somebody else do it, but not for ever; `message` is what was said when it was lost."""
         if batch.is_done:
             return
         if any(actor.doing is batch for actor in self._nodes.busy):
-            batch.is_copied = is_hopeless(batch)
+            batch.is_copied = batch.is_hopeless
             return
         batch.is_copied = False
-        if not is_hopeless(batch):
+        if not batch.is_hopeless:
             for piece in reversed(batch.split()):
                 self._batch_queue.give_back(piece)
             self._attend_to_all()
             return
-        message = describe_losses(batch, message)
+        message = batch.describe_losses(message)
         for one in self._batch_queue.abandon(batch.kind_group) if batch.is_build else [batch]:
             one.is_done = True
             self._batch_queue.finish(one)
             yield GivenUp(one, message)
 
 
-def _refuse_all(set_aside: list[SetAside], nodes: int) -> SetupError:
+def _refuse_all(set_aside: Sequence[SetAside], nodes: int) -> SetupError:
     if not set_aside and nodes:
         return SetupError(
             f"The nodes of the cluster ({nodes}) do not answer.",

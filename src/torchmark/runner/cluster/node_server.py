@@ -6,6 +6,7 @@ Apart from the fleet: it runs on the node and knows nothing of Ray.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import functools
 import os
@@ -14,16 +15,14 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from torchmark import __version__
 from torchmark.callgrind.command import find_valgrind
 from torchmark.errors import WorkerError
 from torchmark.files import Hold, MachineLock, cache_folder, lock_folder, open_lock, try_lock
 from torchmark.model.costs import Tally
-from torchmark.model.environment import Environment
-from torchmark.model.job import PairedCase, PairedSide, RunTime
-from torchmark.model.judgement import Side, SideFailure
-from torchmark.model.outcome import ActivityKind, Failure, Outcome, Result
+from torchmark.model.outcome import ActivityKind, Failure, Outcome
 from torchmark.model.plan import (
     AutogradMode,
     AutoLabels,
@@ -44,29 +43,24 @@ from torchmark.runner.cluster.protocol import (
     Canary,
     CanaryCounted,
     InputTimed,
-    LayoutsStarted,
     LibrarySet,
     Measure,
     Measured,
     NodeReply,
-    OneRunTimed,
-    PairsPrepared,
+    PairsTimed,
     PreparePairs,
     Race,
     Request,
     RequestRefused,
     RunSetup,
-    StartLayouts,
     Survey,
     Surveyed,
-    TimeOneRun,
-    Visited,
-    VisitPair,
+    TimePairs,
 )
-from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
+from torchmark.runner.lab import Lab, Prepared, carry_out, measure
 from torchmark.runner.machine import choose_cores, read_cpu_model
-from torchmark.runner.paired_workers import Aliases, Failures, PairedWorkers, WorkerSide
-from torchmark.runner.prepare import Made, Models, Preparation, has_compiler, make_parts
+from torchmark.runner.paired_workers import Aliases, PairedWorkers
+from torchmark.runner.prepare import Made, Models, Preparation, has_compiler
 from torchmark.runner.spec import travels
 from torchmark.runner.worker import Worker, race, retry_if_killed
 
@@ -98,63 +92,6 @@ class CoreLock:
             self._descriptor = None
 
 
-class PairTimer:
-    """Times pairs of cases of two targets on this node."""
-
-    def __init__(
-        self,
-        asked: PreparePairs,
-        labs: Mapping[Target, Lab],
-        models: Models,
-        environ: Mapping[str, str],
-        cores: Sequence[int],
-    ) -> None:
-        self._targets = asked.base, asked.head
-        self._labs = labs
-        self._models = models
-        self._environ = environ
-        self._timeout_s = asked.timeout_s
-        base, head = (WorkerSide(target.python) for target in self._targets)
-        self._workers = PairedWorkers(base, head, cores, environ, together=asked.together, timeout_s=asked.timeout_s)
-
-    def prepare(
-        self, pairs: Sequence[tuple[Case, Case]], library_folder: LibraryFolder, library_sets: Sequence[LibrarySet]
-    ) -> tuple[PairedCase | Failures, ...]:
-        """What both sides of each pair run, or which of them cannot."""
-        sides: list[dict[Case, PairedSide | Failure]] = []
-        for number, target in enumerate(self._targets):
-            cases = list(dict.fromkeys(pair[number] for pair in pairs))
-            builder = LibraryBuilder(library_folder, target, library_sets, self._environ)
-            made = make_parts(cases, self._labs[target], self._models, self._environ, self._timeout_s, builder.build)
-            sides.append(made)
-        return tuple(_match(sides[0][base], sides[1][head]) for base, head in pairs)
-
-    def start(self, layouts: Sequence[int]) -> LayoutsStarted:
-        """Have more layouts."""
-        self._workers.start(layouts)
-        return LayoutsStarted(self._workers.layouts, self._workers.match)
-
-    def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
-        """How long a run takes on each side."""
-        return self._workers.gauge(paired_case)
-
-    def visit(self, asked: VisitPair) -> Visited:
-        """Both sides in turns."""
-        return Visited(self._workers.visit(asked.layout, asked.paired_case, asked.pace))
-
-    def close(self) -> None:
-        """End all workers, at once."""
-        self._workers.close()
-
-
-def _match(base: PairedSide | Failure, head: PairedSide | Failure) -> PairedCase | Failures:
-    if isinstance(base, PairedSide) and isinstance(head, PairedSide):
-        return PairedCase(base, head)
-    return tuple(
-        SideFailure(side, one) for side, one in zip(Side, (base, head), strict=True) if isinstance(one, Failure)
-    )
-
-
 # How often to look whether another run of torchmark on this node is done with timing.
 LOOKING_INTERVAL_S = 0.25
 
@@ -173,7 +110,7 @@ class NodeServer:
     def __init__(
         self,
         run_setup: RunSetup,
-        fetch: Callable[[object], object],
+        fetch: Callable[[object], Any],
         environ: Mapping[str, str] = os.environ,
         name: str | None = None,
         make_lab: Callable[..., Lab] = Lab,
@@ -184,21 +121,28 @@ class NodeServer:
         self._environ = choose_environ(environ, dict(run_setup.variables))
         self._make_lab = make_lab
         self._models = Models(self._environ)
-        self._library_folder = LibraryFolder(
-            cache_folder(self._environ) / FOLDER, lambda handle: _as_bytes(fetch(handle))
-        )
+        self._library_folder = LibraryFolder(cache_folder(self._environ) / FOLDER, fetch)
         self._machine_lock = MachineLock()
         self._aliases = Aliases()
         self._counters: dict[Target, Worker] = {}
-        self._pair_timer: PairTimer | None = None
+        self._paired_workers: PairedWorkers | None = None
         self.node = Node(name or socket.gethostname(), read_cpu_model(Path("/")))
         if os.path.isdir(run_setup.folder):
             os.chdir(run_setup.folder)
 
     def answer(self, request: Request) -> NodeReply:
         """Do what is asked for. What a machine lacks is an answer, too: a program, a worker, room on its disk."""
+        answers: dict[type, Callable[[Any], NodeReply]] = {
+            Survey: self._survey,
+            Canary: self._count_canaries,
+            Build: self._build,
+            Measure: self._measure,
+            Race: self._race,
+            PreparePairs: self._prepare_pairs,
+            TimePairs: self._time_pairs,
+        }
         try:
-            return self._answer(request)
+            return answers[type(request)](request)
         except OSError as error:
             return RequestRefused(str(error))
 
@@ -206,26 +150,13 @@ class NodeServer:
         """End all workers, at once."""
         for lab in self._labs.values() if "_labs" in self.__dict__ else ():
             lab.abandon()
-        if self._pair_timer is not None:
-            self._pair_timer.close()
+        if self._paired_workers is not None:
+            self._paired_workers.close()
         if "_core_lock" in self.__dict__:
             self._core_lock.close()
         self._models.close()
         self._aliases.close()
         self._machine_lock.close()
-
-    def _answer(self, request: Request) -> NodeReply:
-        if isinstance(request, Survey):
-            return self._survey()
-        if isinstance(request, Canary):
-            return self._count_canaries()
-        if isinstance(request, Build):
-            return self._build(request.cases)
-        if isinstance(request, Measure):
-            return self._measure(request)
-        if isinstance(request, Race):
-            return self._race(request)
-        return self._time_pairs(request)
 
     @functools.cached_property
     def _labs(self) -> dict[Target, Lab]:
@@ -235,7 +166,7 @@ class NodeServer:
 
     # --- what the node is like -----------------------------------------------------------------------
 
-    def _survey(self) -> Surveyed:
+    def _survey(self, _: Survey) -> Surveyed:
         if Metric.COUNT in self._run_setup.sampling.metrics:
             find_valgrind(self._environ.get("PATH", os.defpath))
         for lab in self._labs.values():
@@ -252,7 +183,7 @@ class NodeServer:
             compiles=has_compiler(self._environ),
         )
 
-    def _count_canaries(self) -> CanaryCounted:
+    def _count_canaries(self, _: Canary) -> CanaryCounted:
         with self._sharing():
             counts = [self._count_canary(target) for target in self._run_setup.targets]
         return CanaryCounted(tuple(counts), tuple(counter.environment for counter in self._counters.values()))
@@ -279,14 +210,14 @@ class NodeServer:
 
     # --- measuring -----------------------------------------------------------------------------------
 
-    def _build(self, cases: Sequence[Case]) -> Built:
+    def _build(self, request: Build) -> Built:
         """One compiler at a time: the other slots of the node are at work."""
         by_target: list[tuple[Target, PackedLibraries]] = []
         contents: dict[str, bytes] = {}
         with self._sharing():
             for target in self._run_setup.targets:
                 builder = LibraryBuilder(self._library_folder, target, (), self._environ)
-                for stage in self._prepare(target, builder).stages(cases):
+                for stage in self._prepare(target, builder).stages(request.cases):
                     if stage.kind in (ActivityKind.SCRIPT, ActivityKind.COMPILE):
                         stage.run(1)
                 packed, own = pack_libraries(builder.made)
@@ -299,7 +230,7 @@ class NodeServer:
         return Preparation(workers, self._models, self._environ, build=builder.build)
 
     def _measure(self, request: Measure) -> Measured:
-        library_sets = [self._fetch_library_set(handle) for handle in request.library_sets]
+        library_sets = list(map(self._fetch, request.library_sets))
         began = time.time()
         with self._sharing():
             targets = dict.fromkeys(order.target for order in request.orders)
@@ -321,39 +252,16 @@ class NodeServer:
             ready |= stage.run(1)
         return ready
 
-    def _fetch_library_set(self, handle: object) -> LibrarySet:
-        library_set = self._fetch(handle)
-        assert isinstance(library_set, LibrarySet)
-        return library_set
-
     def _carry_out(self, order: Order, prepared: Prepared | Failure, began: float) -> Outcome:
         if isinstance(prepared, Failure):
             return Outcome(order, prepared, began, time.time(), node=self.node)
-        cores: tuple[int, ...] = ()
-        lab, sampling = self._labs[order.target], self._run_setup.sampling
-        result: Result
-        environment: Environment | None = None
+        cores, counter = choose_cores(), None
         if order.metric is Metric.COUNT:
-            counter = None if order.case.parts is not None else self._start_counter(order.target)
-            cores = () if counter is None else (self._core_lock.core,)
-            result, environment = measure(lambda: lab.count(prepared, sampling, counter))
-        else:
-            usable, threads = choose_cores(), order.case.args.num_threads
-            cores = tuple(usable[-threads:])
-            if threads > len(usable):
-                result = refuse_threads(threads, len(usable))
-            else:
-                result, environment = measure(lambda: lab.time(prepared, sampling, cores))
-        return Outcome(
-            order=order,
-            result=result,
-            began=began,
-            ended=time.time(),
-            environment=environment,
-            cores=cores,
-            unchecked=prepared.unchecked,
-            node=self.node,
-        )
+            cores = []
+            if order.case.parts is None:
+                counter, cores = self._start_counter(order.target), [self._core_lock.core]
+        outcome = carry_out(self._labs[order.target], order, prepared, self._run_setup.sampling, cores, counter)
+        return dataclasses.replace(outcome, began=began, node=self.node)
 
     def _race(self, request: Race) -> InputTimed:
         lab = self._labs[self._run_setup.targets[0]]
@@ -364,34 +272,40 @@ class NodeServer:
 
     # --- timed pairs ---------------------------------------------------------------------------------
 
-    def _time_pairs(self, request: PreparePairs | StartLayouts | TimeOneRun | VisitPair) -> NodeReply:
-        if isinstance(request, PreparePairs):
-            if self._pair_timer is None:
-                self._pair_timer = PairTimer(request, self._labs, self._models, self._environ, choose_cores())
-            library_sets = [self._fetch_library_set(handle) for handle in request.library_sets]
-            return PairsPrepared(self._pair_timer.prepare(request.pairs, self._library_folder, library_sets))
-        assert self._pair_timer is not None
+    def _prepare_pairs(self, request: PreparePairs) -> PairsTimed:
+        targets = request.base, request.head
+        if self._paired_workers is None:
+            self._paired_workers = PairedWorkers(
+                *targets,
+                choose_cores(),
+                self._environ,
+                together=request.together,
+                timeout_s=request.timeout_s,
+                labs=self._labs,
+            )
+        library_sets = list(map(self._fetch, request.library_sets))
+        builds = [LibraryBuilder(self._library_folder, one, library_sets, self._environ).build for one in targets]
+        prepared = self._paired_workers.prepare(request.pairs, builds)
+        return PairsTimed(prepared, self._paired_workers.layouts, self._paired_workers.match)
+
+    def _time_pairs(self, request: TimePairs) -> PairsTimed:
+        workers = self._paired_workers
+        assert workers is not None
         with self._claiming():
-            if isinstance(request, StartLayouts):
-                return self._pair_timer.start(request.layouts)
-            if isinstance(request, TimeOneRun):
-                return OneRunTimed(self._pair_timer.gauge(request.paired_case))
-            return self._pair_timer.visit(request)
+            result = getattr(workers, request.method)(*request.arguments)
+        return PairsTimed(result, workers.layouts, workers.match)
 
     # --- other runs on the same node -----------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _sharing(self) -> Iterator[None]:
-        while not self._machine_lock.share():
-            time.sleep(LOOKING_INTERVAL_S)
-        try:
-            yield
-        finally:
-            self._machine_lock.leave()
+    def _sharing(self) -> contextlib.AbstractContextManager[None]:
+        return self._holding(self._machine_lock.share)
+
+    def _claiming(self) -> contextlib.AbstractContextManager[None]:
+        return self._holding(self._machine_lock.claim)
 
     @contextlib.contextmanager
-    def _claiming(self) -> Iterator[None]:
-        while not self._machine_lock.claim():
+    def _holding(self, take: Callable[[], bool]) -> Iterator[None]:
+        while not take():
             time.sleep(LOOKING_INTERVAL_S)
         try:
             yield
@@ -409,8 +323,3 @@ def choose_environ(own: Mapping[str, str], sent: Mapping[str, str]) -> dict[str,
         **{name: value for name, value in own.items() if not travels(name)},
         **{name: value for name, value in sent.items() if travels(name)},
     }
-
-
-def _as_bytes(value: object) -> bytes:
-    assert isinstance(value, bytes)
-    return value

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from torchmark.model.plan import Metric
-from torchmark.runner.cluster.batches import Batch, SetAside
+from torchmark.runner.cluster.batches import Batch
 from torchmark.runner.cluster.protocol import (
     Admission,
     Canary,
@@ -15,7 +16,6 @@ from torchmark.runner.cluster.protocol import (
     Listed,
     MachineKind,
     NodeReply,
-    OddNode,
     RequestRefused,
     RunSetup,
     Survey,
@@ -37,47 +37,35 @@ SILENCE_S = 1800.0
 MORE_PROCESSES = 3
 
 
-@dataclasses.dataclass
-class _Seen:
-    results: int = 0
-    seconds: float = 0.0
-
-    @property
-    def mean_s(self) -> float:
-        return self.seconds / self.results
-
-
 class Deadlines:
-    """What has been seen of it. `timeout_s` is what the run allows a process."""
+    """What results have taken so far, and what follows. `timeout_s` is what the run allows a process."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._all = _Seen()
-        self._nodes: dict[str, _Seen] = {}
+        self._seen: dict[str | None, tuple[int, float]] = {}
+        """By node, and for None of all: how many results, and seconds of all of them together."""
 
     def note(self, node: str, results: int, seconds: float) -> None:
         """So many results took that long there."""
-        for seen in (self._all, self._nodes.setdefault(node, _Seen())):
-            seen.results += results
-            seen.seconds += seconds
+        for key in (None, node):
+            known, known_s = self._seen.get(key, (0, 0.0))
+            self._seen[key] = known + results, known_s + seconds
 
     def forget(self, node: str) -> None:
         """It is gone."""
-        self._nodes.pop(node, None)
+        self._seen.pop(node, None)
 
-    @property
-    def usual_s(self) -> float:
-        """What a result takes."""
-        return self._all.mean_s if self._all.results else EXPECTED_S
+    def _find_mean_s(self, node: str | None, unknown_s: float) -> float:
+        results, seconds = self._seen.get(node, (0, 0.0))
+        return seconds / results if results else unknown_s
 
     def is_another_worth_it(self, results: int, actors: int) -> bool:
         """Whether to start one more actor, where so many share what is left."""
-        return results * self.usual_s > START_S * actors
+        return results * self._find_mean_s(None, EXPECTED_S) > START_S * actors
 
     def is_slow(self, batch: Batch, seconds: float, helper: str) -> bool:
         """Whether this node would be done sooner, though it starts only now; one that is slow itself is in no hurry."""
-        own = self._nodes.get(helper)
-        expected_s = max(self.usual_s, own.mean_s if own is not None else 0.0)
+        expected_s = max(self._find_mean_s(None, EXPECTED_S), self._find_mean_s(helper, 0.0))
         return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * expected_s * batch.size)
 
     def is_overdue(self, doing: Batch | Survey | Canary, seconds: float) -> bool:
@@ -133,11 +121,20 @@ class Member:
         return self.listed.name
 
 
+class SetAside(NamedTuple):
+    """A node is not used."""
+
+    node: str
+    reason: str
+
+
 class Nodes:
     """All nodes of a fleet."""
 
-    def __init__(self, fleet: Fleet, run_setup: RunSetup) -> None:
+    def __init__(self, fleet: Fleet, run_setup: RunSetup, notify: Callable[[str], None]) -> None:
+        """`notify` hears which nodes are not used, and why."""
         self._fleet = fleet
+        self._notify = notify
         self._version = run_setup.torchmark
         self._counting = Metric.COUNT in run_setup.sampling.metrics
         self._timing = Metric.WALL in run_setup.sampling.metrics
@@ -145,6 +142,8 @@ class Nodes:
         self._by_request: dict[int, Actor] = {}
         self._looked: float | None = None
         self.members: dict[str, Member] = {}
+        self.set_aside: list[SetAside] = []
+        """Those that are not used."""
         self.actor_count = 0
         """How many there are."""
 
@@ -192,21 +191,28 @@ class Nodes:
         """Something was lost: perhaps a node."""
         self._looked = None
 
-    def refuse(self, member: Member, reason: str) -> SetAside:
+    def refuse(self, member: Member, reason: str) -> None:
         """Use it no more."""
         member.is_refused = True
         self._admission.drop(member.listed.id)
-        return SetAside(member.name, reason)
+        self.set_aside.append(SetAside(member.name, reason))
+        self._notify(f"The node {member.name} is not used. {reason}")
 
-    def settle(self) -> tuple[list[Member], list[SetAside]]:
-        """Those that may measure from now on, and those that are set aside because they count otherwise."""
+    def settle(self) -> list[Member]:
+        """Those that may measure from now on; those that count otherwise are set aside."""
         if not self._admission.is_waiting:
-            return [], []
+            return []
         uncounted = (one.canary is None and one.kind is None and not one.is_refused for one in self.members.values())
         fit, odd = self._admission.settle(sum(uncounted) if self._counting else 0, self._fleet.now())
         for id_, kind in fit.items():
             self.members[id_].kind = kind
-        return [self.members[id_] for id_ in fit], [self.refuse(self.members[one.node], _describe(one)) for one in odd]
+        for one in odd:
+            self.refuse(
+                self.members[one.node],
+                f"Its canary takes {_list(one.counts)} instructions, where it takes {_list(one.expected)} on the other "
+                "nodes of its kind: what is counted there cannot be compared.",
+            )
+        return [self.members[id_] for id_ in fit]
 
     # --- actors --------------------------------------------------------------------------------------
 
@@ -240,22 +246,33 @@ class Nodes:
         assert doing is not None
         return actor, doing
 
-    def take_reply(self, actor: Actor, reply: NodeReply) -> SetAside | None:
+    def take_reply(self, actor: Actor, reply: NodeReply) -> None:
         """An actor says what its node is like, or what the canary takes there."""
         member = actor.node
         if isinstance(reply, RequestRefused):
-            return self._give_up(member, actor, reply.message)
+            self._give_up(member, actor, reply.message)
+            return
         if isinstance(reply, Surveyed):
             if reply.torchmark != self._version:
-                return self.refuse(member, f"It has torchmark {reply.torchmark}, and this is {self._version}.")
+                self.refuse(member, f"It has torchmark {reply.torchmark}, and this is {self._version}.")
+                return
             member.surveyed = reply
             if self._counting and not actor.alone:
                 self.send(actor, Canary())
-                return None
+                return
         elif isinstance(reply, CanaryCounted):
             if member.canary is not None and member.canary.counts != reply.counts:
-                return self.refuse(member, _describe_unsteady(member.canary.counts, reply.counts))
+                self.refuse(
+                    member,
+                    f"Its canary takes {_list(member.canary.counts)} instructions in one process and "
+                    f"{_list(reply.counts)} in another: what is counted there cannot be compared.",
+                )
+                return
             member.canary = reply
+        self._make_ready(actor)
+
+    def _make_ready(self, actor: Actor) -> None:
+        member = actor.node
         actor.is_ready = True
         member.failures = 0
         if member.kind is None:
@@ -263,43 +280,27 @@ class Nodes:
             kind = classify(member.surveyed, member.canary, timing=self._timing)
             counts = member.canary.counts if member.canary is not None else ()
             self._admission.add(member.listed.id, kind, counts, self._fleet.now())
-        return None
 
-    def fail(self, member: Member, message: str) -> SetAside | None:
+    def fail(self, member: Member, message: str) -> None:
         """An actor did not come to be. Once is bad luck."""
         member.failures += 1
         if member.failures >= MOST_FAILURES:
-            return self._give_up(member, None, f"Processes do not stay up there: {message}")
-        if not member.actors:
+            self._give_up(member, None, f"Processes do not stay up there: {message}")
+        elif not member.actors:
             self.open(member, alone=False)
-        return None
 
-    def _give_up(self, member: Member, actor: Actor | None, reason: str) -> SetAside | None:
+    def _give_up(self, member: Member, actor: Actor | None, reason: str) -> None:
         """Do without one more actor where there are others: memory may not do for it. Else without the node."""
         if all(other is actor for other in member.actors):
-            return self.refuse(member, reason)
+            self.refuse(member, reason)
+            return
         member.is_full = True
         if actor is not None:
             self.close(actor)
-        return None
 
 
 def _compiles(member: Member) -> bool:
     return member.surveyed is not None and member.surveyed.compiles
-
-
-def _describe(odd: OddNode) -> str:
-    return (
-        f"Its canary takes {_list(odd.counts)} instructions, where it takes {_list(odd.expected)} on the other nodes "
-        "of its kind: what is counted there cannot be compared."
-    )
-
-
-def _describe_unsteady(before: tuple[int, ...], now: tuple[int, ...]) -> str:
-    return (
-        f"Its canary takes {_list(before)} instructions in one process and {_list(now)} in another: "
-        "what is counted there cannot be compared."
-    )
 
 
 def _list(counts: tuple[int, ...]) -> str:

@@ -6,12 +6,11 @@ import dataclasses
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
-from torchmark.model.job import BlockPlan, PairedCase, RaceJob, RunTime, Visit
-from torchmark.model.judgement import SideFailure
+from torchmark.model.job import RaceJob
 from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plan import Case, Node, Order, Sampling, Target
 from torchmark.model.task import Snippet, Times
@@ -88,29 +87,14 @@ class PreparePairs:
 
 
 @dataclasses.dataclass(frozen=True)
-class StartLayouts:
-    """Start workers in more layouts of memory."""
+class TimePairs:
+    """Call this method of the `PairedWorkers` that there are since pairs were prepared."""
 
-    layouts: tuple[int, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class TimeOneRun:
-    """How long does a run take on each side?"""
-
-    paired_case: PairedCase
+    method: Literal["start", "gauge", "visit"]
+    arguments: tuple[Any, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class VisitPair:
-    """Have both sides run in turns in one layout."""
-
-    layout: int
-    paired_case: PairedCase
-    pace: BlockPlan
-
-
-Request: TypeAlias = Survey | Canary | Build | Measure | Race | PreparePairs | StartLayouts | TimeOneRun | VisitPair
+Request: TypeAlias = Survey | Canary | Build | Measure | Race | PreparePairs | TimePairs
 
 
 # --- what is answered --------------------------------------------------------------------------------
@@ -181,32 +165,12 @@ class InputTimed:
 
 
 @dataclasses.dataclass(frozen=True)
-class PairsPrepared:
-    """What is timed for each pair of cases, or which sides fail."""
+class PairsTimed:
+    """What the `PairedWorkers` returned, which layouts they have, and whether both sides are laid out alike."""
 
-    paired_cases: tuple[PairedCase | tuple[SideFailure, ...], ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class LayoutsStarted:
-    """Which layouts there are, and whether both sides are laid out alike."""
-
+    result: object
     layouts: tuple[int, ...]
     match: Match
-
-
-@dataclasses.dataclass(frozen=True)
-class OneRunTimed:
-    """How long a run takes, or which sides fail."""
-
-    result: RunTime | tuple[SideFailure, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Visited:
-    """What a visit gave, or which sides failed."""
-
-    result: Visit | tuple[SideFailure, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,18 +180,7 @@ class RequestRefused:
     message: str
 
 
-NodeReply: TypeAlias = (
-    Surveyed
-    | CanaryCounted
-    | Built
-    | Measured
-    | InputTimed
-    | PairsPrepared
-    | LayoutsStarted
-    | OneRunTimed
-    | Visited
-    | RequestRefused
-)
+NodeReply: TypeAlias = Surveyed | CanaryCounted | Built | Measured | InputTimed | PairsTimed | RequestRefused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,6 +201,8 @@ class Loss(enum.Enum):
     NODE = "node"
     OBJECT = "object"
     """Something that was sent or shared; whoever should have had it is well."""
+    REFUSAL = "refusal"
+    """Nothing: the node cannot do it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,6 +256,12 @@ class Fleet(Protocol):
         """End everything, at once."""
 
 
+def share_libraries(fleet: Fleet, built: Built) -> object:
+    """What the fleet has given for the `LibrarySet` of what was compiled."""
+    contents = {name: fleet.share(content) for name, content in built.contents.items()}
+    return fleet.share(LibrarySet(built.by_target, contents))
+
+
 # How long nodes whose canary was counted wait for the others, before it is decided without them what is right. Starting
 # what counts takes 20 seconds, on a busy machine several times that.
 PATIENCE_S = 120.0
@@ -308,15 +269,8 @@ PATIENCE_S = 120.0
 PLACES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "TORCH_HOME", "TORCH_EXTENSIONS_DIR")
 
 
-@dataclasses.dataclass(frozen=True)
-class MachineKind:
-    """What results depend on besides the case: equal kinds, comparable results."""
-
-    traits: tuple[str, ...]
-
-    def differ(self, other: MachineKind) -> list[str]:
-        """What of this one is not so in the other."""
-        return [trait for trait in self.traits if trait not in other.traits]
+MachineKind: TypeAlias = tuple[str, ...]
+"""What results depend on besides the case: equal kinds, comparable results."""
 
 
 def classify(surveyed: Surveyed, canary: CanaryCounted | None, *, timing: bool) -> MachineKind:
@@ -330,7 +284,7 @@ def classify(surveyed: Surveyed, canary: CanaryCounted | None, *, timing: bool) 
     if timing:
         traits.append(f"CPU {surveyed.node.cpu_model}")
         traits += (f"timed with {one.cpu_capability}" for one in surveyed.environments)
-    return MachineKind(tuple(traits))
+    return tuple(traits)
 
 
 def _describe(environment: Environment) -> tuple[str, ...]:
@@ -345,8 +299,7 @@ def _describe(environment: Environment) -> tuple[str, ...]:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class OddNode:
+class OddNode(NamedTuple):
     """A node that is set aside, for its canary takes other instructions than that of most of its kind."""
 
     node: str

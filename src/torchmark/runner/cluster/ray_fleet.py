@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import itertools
 import logging
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import ray
 from ray.exceptions import GetTimeoutError, ObjectLostError, OwnerDiedError, RayActorError, RayError, RayTaskError
@@ -26,20 +27,6 @@ from torchmark.runner.cluster.protocol import Listed, Loss, Lost, NodeReply, Not
 # These have no types.
 _list_nodes: Callable[[], list[dict[str, Any]]] = ray.nodes
 _find_own_address: Callable[[], str] = ray.util.get_node_ip_address
-
-
-class Answering(Protocol):
-    """What an actor has inside."""
-
-    def answer(self, request: Request) -> NodeReply:
-        """Do what is asked for."""
-
-
-class MakeNodeServer(Protocol):
-    """Makes it, on the node of this name."""
-
-    def __call__(self, run_setup: RunSetup, fetch: Callable[[object], object], *, name: str | None) -> Answering:
-        """See `NodeServer`."""
 
 
 RESOURCE = "torchmark"
@@ -108,9 +95,12 @@ class RayFleet:
     """The nodes of the cluster this process is connected to that offer slots for torchmark."""
 
     def __init__(
-        self, run_setup: RunSetup, node_server: MakeNodeServer = NodeServer, at_end: Callable[[], None] = lambda: None
+        self,
+        run_setup: RunSetup,
+        node_server: Callable[..., Any] = NodeServer,
+        at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        """`at_end` is called once the cluster is left."""
+        """`node_server` makes what answers on a node; `at_end` is called once the cluster is left."""
         self._run_setup = run_setup
         self._at_end = at_end
         self._actor_class: Any = ray.remote(_make_actor_class(node_server))
@@ -118,7 +108,7 @@ class RayFleet:
         self._actors: dict[int, tuple[Any, str]] = {}
         self._requests: dict[Any, tuple[int, int]] = {}
         """By the reference to its answer, the id of a request and the actor that was asked."""
-        self._numbers = 0
+        self._number = itertools.count(1).__next__
 
     def now(self) -> float:
         """Seconds by this machine's clock."""
@@ -217,19 +207,13 @@ class RayFleet:
         alive = any(one["NodeID"] == node and one["Alive"] for one in _list_nodes())
         return Loss.ACTOR if alive else Loss.NODE
 
-    def _number(self) -> int:
-        self._numbers += 1
-        return self._numbers
 
-
-def _make_actor_class(node_server: MakeNodeServer) -> type:
-    """The class of the actor."""
-
+def _make_actor_class(node_server: Callable[..., Any]) -> type:
     class RayActor:
         def __init__(self, run_setup: RunSetup, name: str) -> None:
             self._node_server = node_server(run_setup, _fetch, name=name)
 
-        def answer(self, request: Request) -> NodeReply:
+        def answer(self, request: Request) -> Any:
             return self._node_server.answer(request)
 
     return RayActor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torchmark.errors import PlaceLost
 from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
@@ -16,23 +16,20 @@ from torchmark.runner.cluster.protocol import (
     Build,
     Built,
     Fleet,
-    LayoutsStarted,
-    LibrarySet,
     Lost,
-    OneRunTimed,
-    PairsPrepared,
+    PairsTimed,
     PreparePairs,
     Request,
     RequestRefused,
-    StartLayouts,
-    TimeOneRun,
-    Visited,
-    VisitPair,
+    TimePairs,
+    share_libraries,
 )
 from torchmark.runner.paired_workers import Failures
 from torchmark.runner.spec import Match
 
 T = TypeVar("T")
+
+UNEXPECTED = "It returned something else than was asked for."
 
 
 class LibraryStore:
@@ -55,9 +52,7 @@ class LibraryStore:
             sources = [case for case in cases if case.args.language == Language.CPP]
             missing = tuple(case for case in sources if (kind, case) not in self._made)
             if missing:
-                built = build(Build(missing))
-                contents = {name: self._fleet.share(content) for name, content in built.contents.items()}
-                self._library_sets.setdefault(kind, []).append(self._fleet.share(LibrarySet(built.by_target, contents)))
+                self._library_sets.setdefault(kind, []).append(share_libraries(self._fleet, build(Build(missing))))
                 self._made.update((kind, case) for case in missing)
             return tuple(self._library_sets.get(kind, ())) if sources else ()
 
@@ -65,48 +60,59 @@ class LibraryStore:
 class RemotePairs:
     """A node, alone. PlaceLost is raised once it is gone."""
 
-    def __init__(self, fleet: Fleet, member: Member, library_store: LibraryStore) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        member: Member,
+        library_store: LibraryStore,
+        *,
+        targets: tuple[Target, Target],
+        together: bool,
+        timeout_s: float,
+    ) -> None:
+        """`targets` are base and head; the rest is as for `PairedWorkers`."""
         self._fleet = fleet
         self._member = member
         self._library_store = library_store
-        self._known: LayoutsStarted | None = None
+        self._targets = targets
+        self._together = together
+        self._timeout_s = timeout_s
         self._is_closed = False
+        self.layouts: tuple[int, ...] = ()
+        self.match = Match(alike=True)
 
-    def prepare(
-        self, pairs: Sequence[tuple[Case, Case]], base: Target, head: Target, *, together: bool, timeout_s: float
-    ) -> tuple[PairedCase | Failures, ...]:
-        """What both sides of each pair run, made on the node."""
+    def prepare(self, pairs: Sequence[tuple[Case, Case]]) -> tuple[PairedCase | Failures, ...]:
+        """What both sides of each pair run. C++ comes compiled, if another node of its kind was faster."""
         kind = self._member.kind or self._member.listed.id
         cases = dict.fromkeys(case for pair in pairs for case in pair)
         library_sets = self._library_store.share_libraries(kind, cases, lambda request: self._ask(request, Built))
+        base, head = self._targets
         asked = PreparePairs(
-            pairs=tuple(pairs), base=base, head=head, together=together, timeout_s=timeout_s, library_sets=library_sets
+            pairs=tuple(pairs),
+            base=base,
+            head=head,
+            together=self._together,
+            timeout_s=self._timeout_s,
+            library_sets=library_sets,
         )
-        return self._ask(asked, PairsPrepared).paired_cases
-
-    @property
-    def layouts(self) -> tuple[int, ...]:
-        """Numbers of the layouts that there are."""
-        return self._known.layouts if self._known is not None else ()
-
-    @property
-    def match(self) -> Match:
-        """Whether both sides are laid out alike."""
-        return self._known.match if self._known is not None else Match(alike=True)
+        prepared: tuple[PairedCase | Failures, ...] = self._read(asked, tuple)
+        return prepared
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         """Have more of them, one after the other so that it can be told how far it is."""
         for done, layout in enumerate(layouts, start=1):
-            self._known = self._ask(StartLayouts((layout,)), LayoutsStarted)
+            self._read(TimePairs("start", ((layout,),)), type(None))
             note(2 * done)
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side."""
-        return self._ask(TimeOneRun(paired_case), OneRunTimed).result
+        gauged: RunTime | Failures = self._read(TimePairs("gauge", (paired_case,)), (RunTime, tuple))
+        return gauged
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Both sides in turns."""
-        return self._ask(VisitPair(layout, paired_case, pace), Visited).result
+        visit: Visit | Failures = self._read(TimePairs("visit", (layout, paired_case, pace)), (Visit, tuple))
+        return visit
 
     def close(self) -> None:
         """Let go of the node."""
@@ -118,6 +124,13 @@ class RemotePairs:
     def _actor(self) -> int:
         return self._fleet.open_actor(self._member.listed.id, alone=True)
 
+    def _read(self, request: PreparePairs | TimePairs, expected: type | tuple[type, ...]) -> Any:
+        reply = self._ask(request, PairsTimed)
+        if not isinstance(reply.result, expected):
+            raise PlaceLost(f"{self._member.name}: {UNEXPECTED}")
+        self.layouts, self.match = reply.layouts, reply.match
+        return reply.result
+
     def _ask(self, request: Request, expected: type[T]) -> T:
         if self._is_closed:
             raise PlaceLost(f"The node {self._member.name} was let go of.")
@@ -125,5 +138,5 @@ class RemotePairs:
         if isinstance(reply, (Lost, RequestRefused)):
             raise PlaceLost(f"{self._member.name}: {reply.message}")
         if not isinstance(reply, expected):
-            raise PlaceLost(f"{self._member.name}: It returned something else than was asked for.")
+            raise PlaceLost(f"{self._member.name}: {UNEXPECTED}")
         return reply

@@ -32,18 +32,14 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Failure, Fail
 from torchmark.model.plan import Metric, Order, Plan, Sampling
 from torchmark.model.task import Language
 from torchmark.processes import StopRequest
-from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Returned, Sent, SetAside
+from torchmark.runner.cluster.batches import MOST_LOSSES, Batch, BatchQueue, GivenUp, KindGroup, Returned
 from torchmark.runner.cluster.dispatch import (
-    MOST_ACTORS,
-    MOST_ANSWERS,
-    MOST_NODES,
-    MOST_REFUSALS,
     SURVEY_S,
     WATCH_S,
     WITHOUT_NODES_S,
     Dispatcher,
 )
-from torchmark.runner.cluster.nodes import MOST_FAILURES, Actor, Member
+from torchmark.runner.cluster.nodes import MOST_FAILURES, Actor, Member, SetAside
 from torchmark.runner.cluster.protocol import (
     PATIENCE_S,
     Build,
@@ -256,7 +252,7 @@ def losing(names: str, loss: Loss, times: int) -> Callable[[], ScriptedFleet]:
     return lambda: fleet
 
 
-LIMITS = [(Loss.ACTOR, MOST_ACTORS), (Loss.NODE, MOST_NODES), (Loss.OBJECT, MOST_ANSWERS)]
+LIMITS = [(loss, most) for loss, most in MOST_LOSSES.items() if loss is not Loss.REFUSAL]
 
 
 @pytest.mark.parametrize(("loss", "most"), LIMITS)
@@ -315,7 +311,7 @@ def test_what_nodes_refuse_costs_so_many_of_them_and_is_given_up() -> None:
     fleet = ScriptedFleet("uvwxyz", script)
     reports = run_batches([make_batch("p"), make_batch("a")], open_dispatcher(fleet, PLAN))
     assert list_names(reports) == ["a"]
-    assert len(only(SetAside, reports)) == MOST_REFUSALS
+    assert len(only(SetAside, reports)) == MOST_LOSSES[Loss.REFUSAL]
     (given_up,) = only(GivenUp, reports)
     refusing = [aside.node for aside in only(SetAside, reports)]
     assert given_up.message == f"It was given up: nodes cannot do it: {', '.join(refusing)}. The last time: not here"
@@ -341,8 +337,8 @@ def test_a_refusal_is_no_fault_of_what_else_runs_there() -> None:
     batches = [make_batch("a"), make_batch("b")]
     reports = run_batches(batches, dispatcher)
     assert sorted(list_names(reports)) == ["a", "b"]
-    assert (batches[0].lost_actors, batches[0].lost_nodes, batches[0].refusals) == (0, (), ())
-    assert batches[1].refusals == ("x",)
+    assert batches[0].losses == ()
+    assert batches[1].losses == ((Loss.REFUSAL, "x"),)
 
 
 def test_pieces_take_along_only_what_they_are_held_to() -> None:
@@ -385,7 +381,7 @@ def test_what_is_slow_is_done_by_a_second_node_and_the_first_answer_counts() -> 
     assert fleet.now() < 30.0
     # Nobody waits for the other one: it is ended.
     assert {node for node, _ in fleet.actors.values()} == {second}
-    assert [sent.batch for sent in only(Sent, reports)].count(only(Returned, reports)[-1].batch) == 1
+    assert [begun.what for begun in only(Begun, reports)].count(only(Returned, reports)[-1].batch.orders[0]) == 1
 
 
 @pytest.mark.parametrize("loss", [None, *Loss])
@@ -427,7 +423,7 @@ def test_a_copy_that_is_lost_is_made_again_and_the_first_may_still_answer() -> N
     assert sorted(list_names(reports)) == ["a", "b", "slow"]
     assert only(GivenUp, reports) == []
     # So often that it would be to blame, and then no more.
-    assert len([asked for asked in fleet.list_sent(Measure) if asked.names == ["slow"]]) == 1 + MOST_ACTORS
+    assert len([asked for asked in fleet.list_sent(Measure) if asked.names == ["slow"]]) == 1 + MOST_LOSSES[Loss.ACTOR]
 
 
 def test_a_slot_that_is_free_helps_out_while_its_neighbour_works() -> None:
@@ -529,7 +525,7 @@ def test_after_a_request_to_stop_free_slots_of_the_same_node_stay_free() -> None
     fleet.log.clear()
     stop = StopRequest()
     for reports in dispatcher.run(BatchQueue([make_batch([str(n)]) for n in range(100)]), stop):
-        if isinstance(reports, Sent):
+        if isinstance(reports, Begun):
             stop.request()
     assert len(fleet.list_sent(Measure)) == 1
 
@@ -557,7 +553,7 @@ def test_leaving_in_the_middle_ends_what_is_under_way_and_the_next_run_hears_not
     fleet = ScriptedFleet("x")
     dispatcher = open_dispatcher(fleet, PLAN)
     first = dispatcher.run(BatchQueue([make_batch("a"), make_batch("b")]), StopRequest())
-    assert isinstance(next(one for one in first if isinstance(one, Sent)), Sent)
+    assert any(isinstance(one, Begun) for one in first)
     first.close()  # type: ignore[attr-defined]
     assert not fleet.actors
     assert list_names(run_batches([make_batch("c")], dispatcher)) == ["c"]
@@ -665,7 +661,7 @@ def test_a_build_that_ends_its_actors_is_given_up_with_all_that_waits_for_it() -
     )
     assert list_names(reports) == ["b"]
     assert sorted(list_names(reports, GivenUp)) == ["a", "c"]
-    assert len(fleet.list_sent(Build)) == MOST_ACTORS
+    assert len(fleet.list_sent(Build)) == MOST_LOSSES[Loss.ACTOR]
 
 
 def test_a_build_that_the_last_of_its_kind_refuses_is_done_once_by_another() -> None:

@@ -26,14 +26,13 @@ from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.processes import StopRequest
 from torchmark.runner.cluster import batches as batches_module
-from torchmark.runner.cluster.batches import BatchQueue, GivenUp, KindGroup, Returned, pack
-from torchmark.runner.cluster.dispatch import MOST_ACTORS, MOST_ANSWERS, MOST_NODES, Dispatcher
+from torchmark.runner.cluster.batches import MOST_LOSSES, BatchQueue, GivenUp, KindGroup, Returned, pack
+from torchmark.runner.cluster.dispatch import Dispatcher
 from torchmark.runner.cluster.nodes import Member
-from torchmark.runner.cluster.protocol import Build, Loss, MachineKind, Measure, Measured
+from torchmark.runner.cluster.protocol import Build, MachineKind, Measure, Measured
 
 # A minute for each node, of which what counts needs a third to start.
 MANY_FAULTS = SimulatedFaults(60.0, repair_s=20.0, crash=0.02, lost=0.02, slow=0.2, odd=0.1)
-LIMITS = {Loss.ACTOR: MOST_ACTORS, Loss.NODE: MOST_NODES, Loss.OBJECT: MOST_ANSWERS}
 
 
 def test_a_hundred_thousand_cases_on_a_hundred_nodes_that_come_and_go() -> None:
@@ -95,7 +94,7 @@ def check_results(
 
 def is_often_lost(what: object, fleet: WatchingFleet) -> bool:
     losses = Counter(fleet.losses.get(what, []))
-    return any(losses[loss] >= most for loss, most in LIMITS.items())
+    return any(losses[loss] >= most for loss, most in MOST_LOSSES.items())
 
 
 @given(seed=st.integers(0, 10**6), faults=st.just(MANY_FAULTS) | any_faults, slots=st.sampled_from([1, 4]))
