@@ -23,9 +23,9 @@ from torchmark.api.statements import STARTING, make_case
 from torchmark.callgrind.profiles import standardise
 from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.experiment import DEFAULTS
-from torchmark.compare.session import INTERRUPTED, SIGNALLED, ComparisonResult, Observer, run_comparison
+from torchmark.compare.session import ComparisonResult, Observer, run_comparison
 from torchmark.define.expand import expand
-from torchmark.errors import InterpreterError, SetupError, TorchmarkError, UsageError
+from torchmark.errors import ExitCode, InterpreterError, SetupError, TorchmarkError, UsageError
 from torchmark.model.costs import Flame, Stacks, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.judgement import Verdict
@@ -199,14 +199,14 @@ def trace_slower(comparison: Comparison, cases: Sequence[Case], tell: Tell) -> T
                     if stop.requested:
                         break
         except Terminated as ended:
-            traced.exit_code = SIGNALLED + ended.number
+            traced.exit_code = ExitCode.SIGNALLED + ended.number
         except KeyboardInterrupt:
-            traced.exit_code = INTERRUPTED
+            traced.exit_code = ExitCode.INTERRUPTED
         except TorchmarkError as error:
             reason = str(error)
             tell(f"torchmark: no more flame graphs: {reason}")
     if stop.requested:
-        traced.exit_code = traced.exit_code or INTERRUPTED
+        traced.exit_code = traced.exit_code or ExitCode.INTERRUPTED
     known = traced.stacks.keys() | traced.failed.keys()
     traced.failed.update({case: reason for case in cases if case not in known})
     return traced

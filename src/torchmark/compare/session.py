@@ -20,6 +20,7 @@ from torchmark.compare.comparison import (
     try_sides,
 )
 from torchmark.compare.experiment import Note, PairSite, SequentialComparison, Timing, ignore_progress
+from torchmark.errors import ExitCode
 from torchmark.files import MachineLock
 from torchmark.model.caveats import NotTimed
 from torchmark.model.job import PairedCase, PairedSide
@@ -163,11 +164,6 @@ def time_here(
         yield key
 
 
-INTERRUPTED = 130
-# What shells add to the number of the signal that ended a program.
-SIGNALLED = 128
-
-
 class ComparisonPlace(Protocol):
     """Where a comparison is carried out."""
 
@@ -263,13 +259,13 @@ def run_comparison(
         try:
             _find_out(comparison, cores, observer, place, found.evidence, stop)
         except Terminated as ended:
-            found.exit_code = SIGNALLED + ended.number
+            found.exit_code = ExitCode.SIGNALLED + ended.number
         except KeyboardInterrupt:
-            found.exit_code = INTERRUPTED
+            found.exit_code = ExitCode.INTERRUPTED
     if observer.kept is not None:
         found.run, found.run_id = observer.kept.name, observer.kept.id
     if stop.requested:
-        found.exit_code = found.exit_code or INTERRUPTED
+        found.exit_code = found.exit_code or ExitCode.INTERRUPTED
     found.judgements = tuple(judge_pair(comparison, entry, found.evidence) for entry in comparison.entries)
     return found
 
