@@ -6,7 +6,6 @@ Apart from the fleet: it runs on the node and knows nothing of Ray.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import os
 import platform
@@ -86,7 +85,7 @@ class CoreLock:
         for core in cores:
             with contextlib.suppress(OSError):
                 descriptor = open_lock(folder / f"core{core}")
-                if try_lock(descriptor, fcntl.LOCK_EX) is Hold.HELD:
+                if try_lock(descriptor) is Hold.HELD:
                     self._descriptor, self.core = descriptor, core
                     return
                 os.close(descriptor)
