@@ -199,6 +199,50 @@ def test_direct_printing_is_recognised(call: str) -> None:
     assert PRINTING.fullmatch(call)
 
 
+def is_for_files_alone(call: ast.Call) -> bool:
+    """Whether a call renames or locks a file, makes a draft, or a folder with a mode."""
+    name = ast.unparse(call.func)
+    keywords = {keyword.arg for keyword in call.keywords}
+    # Texts have a `replace` of two arguments, values one of keywords.
+    is_of_path = name.endswith(".replace") and len(call.args) == 1 and not keywords
+    return (
+        is_of_path
+        or name in {"os.replace", "os.rename", "os.makedirs", "fcntl.flock", "fcntl.lockf", "tempfile.mkstemp"}
+        or name.endswith((".rename", "NamedTemporaryFile"))
+        or (name.endswith("mkdir") and "mode" in keywords)
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_are_put_in_place_and_locked_in_one_module(path: Path) -> None:
+    # Processes that measure do not have `files.py`.
+    if path == SOURCE / "files.py" or is_portable(path):
+        return
+    calls = (node for node in ast.walk(parse(path)) if isinstance(node, ast.Call))
+    found = [ast.unparse(call) for call in calls if is_for_files_alone(call)]
+    assert not found, f"use torchmark.files instead of {found}"
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("os.replace(draft, path)", True),
+        ("draft.replace(path)", True),
+        ("folder.rename(gone)", True),
+        ("fcntl.flock(file, fcntl.LOCK_EX)", True),
+        ("tempfile.mkstemp(dir=folder)", True),
+        ("folder.mkdir(mode=0o700)", True),
+        ("text.replace(old, new)", False),
+        ("dataclasses.replace(value, field=1)", False),
+        ("folder.mkdir()", False),
+    ],
+)
+def test_a_file_that_is_put_in_place_by_hand_is_found(call: str, expected: bool) -> None:
+    tree = ast.parse(call, mode="eval").body
+    assert isinstance(tree, ast.Call)
+    assert is_for_files_alone(tree) is expected
+
+
 def test_there_are_no_import_cycles() -> None:
     modules = {path: ".".join(("torchmark", *path.relative_to(SOURCE).with_suffix("").parts)) for path in FILES}
     by_name = {name: path for path, name in modules.items()}

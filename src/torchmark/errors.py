@@ -13,16 +13,36 @@ TorchmarkError
 from __future__ import annotations
 
 
+class ExitCode:
+    """What the program ends with besides 0; docs/comparing.md has them in a table.
+
+    Plain numbers, because importing `enum` would delay the help of the program.
+    """
+
+    FAILED = 1
+    """Not all that was asked for could be measured, compared or found."""
+    INVALID = 2
+    """The command line or a definition means nothing."""
+    REGRESSED = 3
+    LACKING = 3
+    """The machine lacks something. Commands that compare end with REFUSED then: for them 3 is a regression."""
+    REFUSED = 4
+    """Stored results that cannot be read or compared, or an interpreter that cannot be used."""
+    SIGNALLED = 128
+    """What shells add to the number of the signal that ended a program."""
+    INTERRUPTED = 130
+
+
 class TorchmarkError(Exception):
     """Root of everything torchmark raises on purpose; `str()` of it is a sentence for the user."""
 
-    exit_code = 1
+    exit_code = ExitCode.FAILED
 
 
 class UsageError(TorchmarkError, ValueError):
     """An argument, or a combination of them, that cannot be carried out."""
 
-    exit_code = 2
+    exit_code = ExitCode.INVALID
 
 
 class DefinitionError(TorchmarkError, ValueError, AssertionError):
@@ -33,7 +53,7 @@ class DefinitionError(TorchmarkError, ValueError, AssertionError):
     scripts may have learned to catch.)
     """
 
-    exit_code = 2
+    exit_code = ExitCode.INVALID
 
     def __init__(
         self, message: str, *, text: str | None = None, position: int | None = None, advice: str | None = None
@@ -73,7 +93,7 @@ class SnippetError(TorchmarkError, RuntimeError):
 class SetupError(TorchmarkError, OSError):
     """Something outside torchmark is missing or refused: `missing` names it, `advice` says what to do."""
 
-    exit_code = 3
+    exit_code = ExitCode.LACKING
 
     def __init__(self, message: str, *, missing: str, advice: str) -> None:
         super().__init__(f"{message} {advice}")
@@ -109,4 +129,4 @@ class PlaceLost(WorkerError):
 class StoreError(TorchmarkError):
     """Stored or received data that does not have the promised form."""
 
-    exit_code = 4
+    exit_code = ExitCode.REFUSED

@@ -1,4 +1,4 @@
-"""Files, folders and locks: the cache, the lock of the machine, and which files may be used.
+"""Files, folders and locks: files that appear whole, the cache, the lock of the machine, and which may be used.
 
 Those may be used that only this user, or root, can have written, and that are whole. Everything that is
 loaded or run from the cache is asked about here first. The system releases a lock when its process is gone.
@@ -17,12 +17,13 @@ import hashlib
 import os
 import pwd
 import re
+import secrets
 import shutil
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -154,6 +155,62 @@ def force_to_disk(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
+def name_draft(path: Path) -> Path:
+    """A name in the same folder that no other process has chosen; short, as that of the file may be the longest."""
+    return path.with_name(f".{secrets.token_hex(8)}.part")
+
+
+def put_in_place(draft: str | os.PathLike[str], path: Path, *, durable: bool = False) -> None:
+    """Give what is complete its name, in one step, in place of what had it; `durable` is for what a power cut may meet.
+
+    Several processes may do the same: the content of the last one stays.
+    """
+    if durable:
+        force_to_disk(draft)
+    os.replace(draft, path)
+    if durable:
+        force_to_disk(path.parent)
+
+
+def write_whole(path: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Write a file that appears when it is complete; until then, what was there stays. By default it keeps its mode."""
+    draft = name_draft(path)
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is None and path.exists():
+            mode = path.stat().st_mode & 0o7777
+        if mode is not None:
+            draft.chmod(mode)
+        put_in_place(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def make_private_folder(folder: Path) -> None:
+    """A folder of this user's alone, and those around it; one that is there stays as it is."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@contextlib.contextmanager
+def writing_to_cache(folder: Path) -> Iterator[None]:
+    """Within this, an error of the system is a SetupError that says which folder it is and how to choose another."""
+    try:
+        yield
+    except SetupError:
+        raise
+    except OSError as error:
+        raise SetupError(
+            f"The cache {folder} cannot be written: {error.strerror}.",
+            missing="cache",
+            advice="Name another folder in TORCHMARK_CACHE.",
+        ) from error
+
+
 class Hold(enum.Enum):
     """What came of trying to lock a file."""
 
@@ -173,15 +230,30 @@ def open_lock(path: str | os.PathLike[str]) -> int:
     return descriptor
 
 
-def try_lock(descriptor: int, kind: int) -> Hold:
-    """Lock a file without waiting; `kind` is `fcntl.LOCK_SH` or `fcntl.LOCK_EX`. Never raises."""
+def try_lock(descriptor: int, *, shared: bool = False) -> Hold:
+    """Lock a file without waiting: alone, or together with all that share it. Never raises."""
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return Hold.BUSY
     except OSError:
         return Hold.IMPOSSIBLE
     return Hold.HELD
+
+
+def await_lock(descriptor: int) -> None:
+    """Wait until this process alone has locked a file. Where the file system has no locks, nobody is kept apart."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+
+
+def release(descriptor: int) -> None:
+    """Unlock a file. Never raises."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def list_holders(descriptor: int, root: Path = Path("/")) -> list[int]:
@@ -240,8 +312,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     """The cache, made if it is not there. If it cannot be made, whoever writes to it is told."""
     folder = locate_cache(environ)
     with contextlib.suppress(OSError):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(folder)
         if not (folder / TAG).exists():
             with open(folder / TAG, "x") as file:
                 file.write(TAG_TEXT)
@@ -406,10 +477,10 @@ class MachineLock:
         if not self._works:
             return True
         gate, room = self._descriptors
-        if try_lock(gate, fcntl.LOCK_SH) is Hold.BUSY:
+        if try_lock(gate, shared=True) is Hold.BUSY:
             return self._is_given_up(gate)
-        self._shares = self._shares or try_lock(room, fcntl.LOCK_SH) is not Hold.BUSY
-        _release(gate)
+        self._shares = self._shares or try_lock(room, shared=True) is not Hold.BUSY
+        release(gate)
         return self._note_success() if self._shares else self._is_given_up(room)
 
     def claim(self) -> bool:
@@ -417,7 +488,7 @@ class MachineLock:
         if not self._works:
             return True
         for descriptor in self._descriptors:
-            if try_lock(descriptor, fcntl.LOCK_EX) is Hold.BUSY:
+            if try_lock(descriptor) is Hold.BUSY:
                 return self._is_given_up(descriptor)
         return self._note_success()
 
@@ -425,7 +496,7 @@ class MachineLock:
         """Let the others work."""
         self._shares = False
         for descriptor in self._descriptors:
-            _release(descriptor)
+            release(descriptor)
 
     def close(self) -> None:
         """Be no part of it any more."""
@@ -461,8 +532,3 @@ class MachineLock:
         )
         self.close()
         return True
-
-
-def _release(descriptor: int) -> None:
-    with contextlib.suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -2,12 +2,30 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.errors import DefinitionError, TorchmarkError, point
+from torchmark.errors import DefinitionError, ExitCode, InterpreterError, SetupError, StoreError, TorchmarkError, point
+
+COMPARING = Path(__file__).parents[2] / "docs" / "comparing.md"
+
+
+def test_the_documentation_lists_all_exit_codes() -> None:
+    table = COMPARING.read_text().partition("| exit code |")[2].partition("\n\n")[0]
+    listed = {int(number) for number in re.findall(r"^\| (\d+)", table, re.MULTILINE)}
+    assert listed == {0, *(code for name, code in vars(ExitCode).items() if name.isupper())}
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(TorchmarkError, 1), (DefinitionError, 2), (InterpreterError, 2), (SetupError, 3), (StoreError, 4)],
+)
+def test_errors_end_the_program_with_a_code_of_the_list(kind: type[TorchmarkError], code: int) -> None:
+    assert kind.exit_code == code
 
 
 def test_a_definition_error_is_what_scripts_have_learned_to_catch() -> None:

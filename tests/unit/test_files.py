@@ -12,7 +12,8 @@ import pytest
 
 from tests.strangers import give_away
 from torchmark import files
-from torchmark.files import Hold, find_fault, is_ours, list_holders, open_lock, try_lock
+from torchmark.errors import SetupError
+from torchmark.files import Hold, find_fault, is_ours, list_holders, open_lock, try_lock, write_whole, writing_to_cache
 
 
 @pytest.fixture
@@ -95,10 +96,10 @@ def test_a_file_is_locked_by_one_at_a_time_and_who_that_is_can_be_told(lock: int
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        assert try_lock(lock, fcntl.LOCK_SH) is Hold.BUSY
+        assert try_lock(lock, shared=True) is Hold.BUSY
         assert list_holders(lock) == [other.pid]
         other.communicate("\n")
-    assert try_lock(lock, fcntl.LOCK_EX) is Hold.HELD
+    assert try_lock(lock) is Hold.HELD
     # Nobody waits for himself.
     assert list_holders(lock) == []
 
@@ -125,4 +126,35 @@ def test_a_file_system_without_locks_is_told_apart_from_a_lock_that_is_held(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    assert try_lock(lock, fcntl.LOCK_EX) is Hold.IMPOSSIBLE
+    assert try_lock(lock) is Hold.IMPOSSIBLE
+
+
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results"
+    write_whole(path, b"before")
+    path.chmod(0o640)
+    write_whole(path, b"between")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"between", 0o640)
+    write_whole(path, b"after", mode=0o755)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"after", 0o755)
+
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(OSError, match="space"):
+        write_whole(path, b"lost")
+    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("results", b"after")]
+
+
+def test_a_cache_that_cannot_be_written_is_told_with_what_to_try(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(SetupError, match=r"cannot be written: Not a directory.*TORCHMARK_CACHE"),
+        writing_to_cache(tmp_path),
+    ):
+        (tmp_path / "file" / "folder").mkdir()
+    own = SetupError("No.", missing="x", advice="Try.")
+    with pytest.raises(SetupError) as raised, writing_to_cache(tmp_path):
+        raise own
+    assert raised.value is own

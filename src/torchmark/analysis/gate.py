@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from torchmark.analysis.verdict.explain import explain
 from torchmark.analysis.verdict.judge import is_instruction_change
 from torchmark.analysis.verdict.stored import CaseId, identify
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.gate import (
@@ -95,11 +95,6 @@ def name_path(case: Case) -> str:
     return "/".join(case.label)
 
 
-REGRESSED = 3
-# Nothing that was compared stops, but less was compared than was asked for.
-INCOMPLETE = 1
-
-
 def hold_gate(
     judgements: Sequence[CaseJudgement],
     missing: Sequence[Case],
@@ -120,7 +115,7 @@ def hold_gate(
         tuple(Improvement(one.case, one.accepted, one.head) for one in standings.values() if one.head < one.accepted),
         tuple(one for one in ledger.values() if isinstance(one, StaleEntry)),
         tuple(one.case for one in judgements if _is_accepted(one, standings.get(identify(one.case)))),
-        exit_code=REGRESSED if regressions else 0,
+        exit_code=ExitCode.REGRESSED if regressions else 0,
     )
 
 
@@ -142,7 +137,7 @@ def look_for_gaps(
     found = {identify(case): case for case in (*(one.case for one in judgements if _is_lost(one)), *unmeasured)}
     lost = tuple(case for key, case in found.items() if key not in told)
     idle = () if nothing else tuple(_find_idle_limits(judgements, ledger, policy))
-    code = INCOMPLETE if nothing or lost or idle else 0
+    code = ExitCode.FAILED if nothing or lost or idle else 0
     return dataclasses.replace(
         result, exit_code=result.exit_code or code, nothing_compared=nothing, lost=lost, idle_limits=idle
     )

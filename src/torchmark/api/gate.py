@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torchmark.analysis.gate import (
-    INCOMPLETE,
     describe_dependencies,
     hold_against,
     hold_gate,
@@ -18,7 +17,7 @@ from torchmark.analysis.gate import (
 )
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, identify
 from torchmark.callgrind.profiles import standardise
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.gate import GateResult, LedgerEntry, LedgerStanding, Policy, StaleEntry
 from torchmark.model.judgement import CaseJudgement
 from torchmark.model.plan import Case
@@ -26,8 +25,6 @@ from torchmark.report.text.names import name_case
 from torchmark.store.ledger import read_entry, write_entry
 from torchmark.store.plain import content_hash
 
-# Exit codes besides 0 for clean and 2 for what cannot be meant; that of a regression is the gate's own.
-REFUSED = 4
 DEFAULT_LEDGER = Path("torchmark-ledger")
 
 
@@ -79,8 +76,8 @@ def decide_exit_code(result: GateResult, *, ended: int = 0, refused: bool = Fals
     if ended or result.regressions:
         return ended or result.exit_code
     if refused:
-        return REFUSED
-    return result.exit_code or (INCOMPLETE if all_failed else 0)
+        return ExitCode.REFUSED
+    return result.exit_code or (ExitCode.FAILED if all_failed else 0)
 
 
 def read_entries(cases: Sequence[Case], options: GateOptions) -> dict[Case, LedgerEntry]:

@@ -20,7 +20,7 @@ from torchmark.compare.comparison import Comparison
 from torchmark.compare.experiment import Note
 from torchmark.define.discovery import DEFAULT_SUITES, list_suites
 from torchmark.define.selection import CaseOptions
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.outcome import Begun, Event, Failure, Outcome
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import SHARD, Run, RunInfo, Shard
@@ -156,11 +156,6 @@ def identify_order(order: Order) -> Hashable:
     return order.case.suite, content_hash(order.case), order.target, order.metric, order.round
 
 
-CASE_FAILED = 1
-INTERRUPTED = 130
-# What shells add to the number of the signal that ended a program.
-SIGNALLED = 128
-
 Display: TypeAlias = Callable[[Advance], Progress[Event]]
 """Makes what shows how far a run is."""
 
@@ -258,15 +253,15 @@ def execute_run(task: RunTask, backend: Backend, *, quiet: bool, fail_fast: bool
             if task.recorder is None:
                 # Before there was anything to show.
                 raise
-            code = SIGNALLED + ended.number if isinstance(ended, Terminated) else INTERRUPTED
+            code = ExitCode.SIGNALLED + ended.number if isinstance(ended, Terminated) else ExitCode.INTERRUPTED
     assert task.store is not None
     assert task.recorder is not None
     info = task.recorder.info
     if stop.requested and not code and task.pick(task.recorder.missing):
-        code = CASE_FAILED if fail_fast and info.failures else INTERRUPTED
+        code = ExitCode.FAILED if fail_fast and info.failures else ExitCode.INTERRUPTED
     run = task.store.load(info.id)
     failed = any(isinstance(outcome.result, Failure) for outcome in run.outcomes)
-    return code or (CASE_FAILED if failed else 0), run
+    return code or (ExitCode.FAILED if failed else 0), run
 
 
 @dataclasses.dataclass

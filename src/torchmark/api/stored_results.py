@@ -21,10 +21,10 @@ from torchmark.analysis.verdict.stored import (
     identify,
     leave_out_incomparable,
 )
-from torchmark.api.gate import REFUSED, GateOptions, apply_gate, decide_exit_code, format_accept, read_entries
+from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, format_accept, read_entries
 from torchmark.callgrind.profiles import standardise
 from torchmark.define.selection import nearest
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.gate import GateResult
 from torchmark.model.history import History
@@ -200,7 +200,7 @@ def compare_stored(
         contrast, counts = load_functions(store, sides, contrast, after, gate)
         accept = _format_accept(store, head, gate, store_name)
     if contrast.obstacles and not force:
-        result = GateResult(exit_code=REFUSED)
+        result = GateResult(exit_code=ExitCode.REFUSED)
     else:
         unmeasured = find_unmeasured(before, base.target, after, head.target)
         result = apply_gate(contrast.judgements, counts, gate, tell, missing=contrast.missing, unmeasured=unmeasured)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
-from torchmark.files import add_checksum, force_to_disk, has_checksum, is_ours
+from torchmark.files import add_checksum, has_checksum, is_ours, make_private_folder, put_in_place, writing_to_cache
 
 PROCESSORS = ("x86_64", "aarch64")
 # How many callers are kept of each instruction, where they are asked for. A call of an operator through two overrides
@@ -88,17 +88,9 @@ def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED
     library = folder / f"{file.stem}-{key}.so"
     if not _holds(library):
         compiler = find_compiler(environ)
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with writing_to_cache(folder):
+            make_private_folder(folder)
             _compile(compiler, file, library, environ)
-        except OSError as error:
-            if isinstance(error, SetupError):
-                raise
-            raise SetupError(
-                f"The cache {folder} cannot be written: {error.strerror}.",
-                missing="cache",
-                advice="Name another folder in TORCHMARK_CACHE.",
-            ) from error
     return library
 
 
@@ -127,8 +119,7 @@ def find_compiler(environ: Mapping[str, str]) -> list[str]:
 
 
 def _compile(compiler: list[str], file: Path, library: Path, environ: Mapping[str, str]) -> None:
-    # Another process may be doing the same: whoever is last puts the same content in place, in one step. What a
-    # compiler that fails leaves behind goes with the folder.
+    # What a compiler that fails leaves behind goes with the folder.
     with tempfile.TemporaryDirectory(prefix=f".{file.stem}-", dir=library.parent) as folder:
         made = os.path.join(folder, library.name)
         try:
@@ -152,5 +143,4 @@ def _compile(compiler: list[str], file: Path, library: Path, environ: Mapping[st
         whole = f"{made}.whole"
         Path(whole).write_bytes(add_checksum(Path(made).read_bytes()))
         os.chmod(whole, 0o755)
-        force_to_disk(whole)
-        os.replace(whole, library)
+        put_in_place(whole, library, durable=True)

@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 from torchmark.analysis.estimate import deal, list_own_cases
 from torchmark.analysis.results import narrow_run
 from torchmark.api.resume import find_resumable
-from torchmark.api.runs import SIGNALLED, RunRequest, RunTask, execute_run, plan_targets
+from torchmark.api.runs import RunRequest, RunTask, execute_run, plan_targets
 from torchmark.cli.options import (
     Metrics,
     NamedInterpreter,
@@ -43,7 +43,7 @@ from torchmark.define.selection import (
     parse,
     select,
 )
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.plan import SUITE_LAYOUTS, Case, Fault, Metric, Plan, TimerArgs
 from torchmark.model.run import Run, RunInfo, Shard, parse_shard, read_shard
 from torchmark.processes import Terminated
@@ -54,9 +54,6 @@ from torchmark.runner.backend import Backend
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.runs import Store, make_unmistakable
 
-# Exit codes: what was asked for is not there; what was defined is wrong.
-NOTHING_SELECTED = 1
-FAULTY = 2
 # As many candidates as a person reads.
 MOST_CANDIDATES = 10
 
@@ -85,8 +82,8 @@ class Loaded:
     def exit_code(self) -> int:
         """What a command ends with that has nothing else to complain of."""
         if self.faults:
-            return FAULTY
-        return 0 if self.cases else NOTHING_SELECTED
+            return ExitCode.INVALID
+        return 0 if self.cases else ExitCode.FAILED
 
 
 def load_cases(names: Sequence[str], selection: Selection) -> Loaded:
@@ -408,6 +405,6 @@ def measure_run(
                 code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)
         except Terminated as ended:
             # Before there was anything to show.
-            return SIGNALLED + ended.number
+            return ExitCode.SIGNALLED + ended.number
         shown = make_unmistakable(store, run.info)
         return MeasuredRun(run=run, shown=shown, request=request, loaded=loaded, code=code)

@@ -9,12 +9,11 @@ import os
 import sys
 
 from torchmark.cli.startup import discard, flush, is_closed, open_closed_streams, overview
+from torchmark.errors import ExitCode
 
 # A shell that completes a command line sets this, and gives no arguments.
 COMPLETION_VARIABLE = "_TORCHMARK_COMPLETE"
 HELP_ARGUMENTS: tuple[list[str], ...] = ([], ["--help"], ["-h"])
-FAILED = 1
-INTERRUPTED = 130
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,12 +31,12 @@ def main(arguments: list[str] | None = None) -> int:
             sys.stdout.flush()
     except KeyboardInterrupt:
         # It came while modules were imported: commands handle it themselves. So nothing more is imported here.
-        code = INTERRUPTED
+        code = ExitCode.INTERRUPTED
         flush(sys.stderr, "torchmark: interrupted\n")
     except OSError as error:
         # Whoever read the output has enough of it, or the disk is full.
         discard(sys.stdout)
-        code = FAILED if isinstance(error, BrokenPipeError) else _fail(f"torchmark: {error}")
+        code = ExitCode.FAILED if isinstance(error, BrokenPipeError) else _fail(f"torchmark: {error}")
     except Exception:
         import traceback
 
@@ -60,4 +59,4 @@ def _fail(text: str) -> int:
     from torchmark.cli.output import echo
 
     echo(text, err=True)
-    return FAILED
+    return ExitCode.FAILED

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import re
-import secrets
 import stat
 import sys
 import warnings
@@ -18,6 +17,7 @@ import click
 
 from torchmark.cli.startup import discard, is_closed
 from torchmark.errors import StoreError, UsageError
+from torchmark.files import write_whole
 from torchmark.report.text.terminal import printable_lines
 
 
@@ -113,7 +113,7 @@ def write_bytes(content: bytes, output: str) -> None:
             Path(output).write_bytes(content)
         else:
             # What a link leads to is replaced, not the link.
-            _replace(Path(os.path.realpath(output)), content)
+            write_whole(Path(os.path.realpath(output)), content)
     except BrokenPipeError:
         raise  # whoever read it has enough
     except OSError as error:
@@ -136,23 +136,6 @@ def _is_descriptor(output: str) -> bool:
             return False
         path = os.path.join(folder, os.readlink(path))
     return False
-
-
-def _replace(path: Path, content: bytes) -> None:
-    # Not longer than the name of the file, which may be as long as the system allows.
-    draft = path.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            draft.chmod(path.stat().st_mode & 0o7777)
-        draft.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
 
 
 STANDARD_INPUT = "-"

@@ -17,9 +17,8 @@ from click.shell_completion import CompletionItem
 from torchmark import __version__
 from torchmark.cli.output import echo, echo_click_error, printable_warnings
 from torchmark.cli.startup import COMMANDS, overview
-from torchmark.errors import TorchmarkError
+from torchmark.errors import ExitCode, TorchmarkError
 
-INTERRUPTED = 130
 # Names that other programs have for commands of this one.
 _MEANINGS = {
     "bench": "run",
@@ -108,4 +107,4 @@ def run(arguments: list[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         echo("torchmark: interrupted", err=True)
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED

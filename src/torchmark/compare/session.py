@@ -19,6 +19,7 @@ from torchmark.compare.comparison import (
     try_sides,
 )
 from torchmark.compare.experiment import Note, PairTimer, SequentialComparison, Timing, ignore_progress
+from torchmark.errors import ExitCode
 from torchmark.files import MachineLock
 from torchmark.model.caveats import NotTimed
 from torchmark.model.job import PairedCase
@@ -64,11 +65,6 @@ def claim_machine(stack: contextlib.ExitStack, stop: StopRequest, note: Note) ->
         note("waiting", 0, 0)
         time.sleep(WAITING_S)
     stack.callback(turns.leave)
-
-
-INTERRUPTED = 130
-# What shells add to the number of the signal that ended a program.
-SIGNALLED = 128
 
 
 class ComparisonPlace(Protocol):
@@ -175,11 +171,11 @@ def catching_interrupts(found: Stoppable) -> Iterator[StopRequest]:
         try:
             yield stop
         except Terminated as ended:
-            found.exit_code = SIGNALLED + ended.number
+            found.exit_code = ExitCode.SIGNALLED + ended.number
         except KeyboardInterrupt:
-            found.exit_code = INTERRUPTED
+            found.exit_code = ExitCode.INTERRUPTED
     if stop.requested:
-        found.exit_code = found.exit_code or INTERRUPTED
+        found.exit_code = found.exit_code or ExitCode.INTERRUPTED
 
 
 @dataclasses.dataclass

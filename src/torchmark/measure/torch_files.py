@@ -67,7 +67,7 @@ def script_model(source: str, path: str) -> None:
     model = namespace.get("jit_model")
     if not isinstance(model, (torch.jit.ScriptFunction, torch.jit.ScriptModule)):
         raise ScriptRefused(f"The model did not become TorchScript but {type(model)}.")
-    # Whoever sees the file sees all of it. Processes of two containers may have the same number.
+    # Whoever sees the file sees all of it. `files.py`, which does the same for others, is not in this process.
     handle, draft = tempfile.mkstemp(prefix=f"{os.path.basename(path)}.", dir=os.path.dirname(path))
     try:
         torch.jit.save(model, draft)

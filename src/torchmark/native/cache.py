@@ -8,7 +8,6 @@ So there is nothing that two writers, a reader and a crash could disagree about.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -21,8 +20,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchmark.errors import SetupError, UsageError
-from torchmark.files import Hold, force_to_disk, is_ours, is_ours_by, open_lock, try_lock
+from torchmark.errors import UsageError
+from torchmark.files import (
+    Hold,
+    is_ours,
+    is_ours_by,
+    make_private_folder,
+    open_lock,
+    put_in_place,
+    try_lock,
+    writing_to_cache,
+)
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 # When an entry was last used is noted no more often than this.
@@ -101,31 +109,25 @@ class Cache:
             for key in keys:
                 link = folder / f"{key}.so"
                 _link(sealed, link)
-                os.replace(link, self.path(key))
+                put_in_place(link, self.path(key))
 
     @contextlib.contextmanager
     def workshop(self) -> Iterator[Path]:
         """A folder beside the entries to make one in. If this process dies, the next one removes it."""
         with contextlib.ExitStack() as stack:
-            try:
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with writing_to_cache(self.folder):
+                make_private_folder(self.folder)
                 self._sweep()
                 new = Path(tempfile.mkdtemp(prefix="new-", dir=self.folder))
                 stack.callback(shutil.rmtree, new, ignore_errors=True)
                 # Held as long as this process lives, and released by the kernel whatever ends it.
                 owner = open_lock(new / "owner")
                 stack.callback(os.close, owner)
-                try_lock(owner, fcntl.LOCK_EX)
+                try_lock(owner)
                 # Under a name that others look at only now, when it is locked.
                 path = self.folder / new.name.replace("new-", "making-")
-                new.rename(path)
+                put_in_place(new, path)
                 stack.callback(shutil.rmtree, path, ignore_errors=True)
-            except OSError as error:
-                raise SetupError(
-                    f"The cache {self.folder} cannot be written: {error.strerror}.",
-                    missing="cache",
-                    advice="Name another folder in TORCHMARK_CACHE.",
-                ) from error
             yield path
 
     @contextlib.contextmanager
@@ -137,10 +139,10 @@ class Cache:
         path = self.folder / f"{name}.lock"
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(OSError):
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private_folder(self.folder)
                 file = open_lock(path)
                 stack.callback(os.close, file)
-                while try_lock(file, fcntl.LOCK_EX) is Hold.BUSY and not hurry():
+                while try_lock(file) is Hold.BUSY and not hurry():
                     time.sleep(LOOKING_INTERVAL_S)
                 # Whoever waits on it has the file open, and goes on when we let go.
                 stack.callback(path.unlink, missing_ok=True)
@@ -197,7 +199,7 @@ class Cache:
     def begin_prelude(self, name: str, text: str) -> Path:
         """Where a prelude is to be compiled: its name goes into what is made of it. Nobody finds it yet."""
         folder = self._prelude_folder(name)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(folder)
         (folder / "headers").unlink(missing_ok=True)
         (folder / PRELUDE).write_text(text)
         return folder / PRELUDE
@@ -206,11 +208,10 @@ class Cache:
         """Put the compiled form in place, and last what makes it found."""
         folder = self._prelude_folder(name)
         # It has no checksum: it is large, and compilers map it into memory.
-        force_to_disk(compiled)
-        os.replace(compiled, folder / f"{PRELUDE}.gch")
+        put_in_place(compiled, folder / f"{PRELUDE}.gch", durable=True)
         listed = compiled.with_name("headers")
         listed.write_bytes(_seal(b"", headers))
-        os.replace(listed, folder / "headers")
+        put_in_place(listed, folder / "headers")
 
     def _prelude_folder(self, name: str) -> Path:
         return self.folder / f"{name}.prelude"
@@ -250,7 +251,7 @@ class Cache:
                     shutil.rmtree(path, ignore_errors=True)
         for path in self._list(_LOCK):
             with contextlib.suppress(OSError), _opened(path) as lock:
-                if try_lock(lock, fcntl.LOCK_EX) is Hold.HELD:
+                if try_lock(lock) is Hold.HELD:
                     path.unlink()
 
 
@@ -369,7 +370,7 @@ def _find_longest_work(workshop: Path) -> float | None:
     """How old a folder has to be for nobody to be at work there; None if somebody is."""
     try:
         with _opened(workshop / "owner") as owner:
-            held = try_lock(owner, fcntl.LOCK_EX)
+            held = try_lock(owner)
     except FileNotFoundError:
         # It had one when it got this name: whoever was removing it has not come to the end.
         return 0.0

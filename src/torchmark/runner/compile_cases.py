@@ -12,13 +12,12 @@ import os
 import platform
 import shlex
 import shutil
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError, TorchmarkError
-from torchmark.files import cache_folder, is_ours
+from torchmark.files import cache_folder, is_ours, make_private_folder, put_in_place, write_whole, writing_to_cache
 from torchmark.model.costs import Counts
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
@@ -87,8 +86,8 @@ def write_script(compiler: list[str], folder: Path) -> Path:
     text = SCRIPT.format(compiler=shlex.join(compiler))
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = folder / f"lowering-{key}" / Path(compiler[0]).name
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with writing_to_cache(folder):
+        make_private_folder(path.parent)
         if not is_ours(path.parent):
             raise SetupError(
                 f"Other users may write to {path.parent}.",
@@ -97,20 +96,7 @@ def write_script(compiler: list[str], folder: Path) -> Path:
             )
         if is_ours(path) and os.access(path, os.X_OK) and path.read_text(errors="replace") == text:
             return path
-        # Another process may be doing the same: whoever is last puts the same content in place, in one step.
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.chmod(temporary, 0o755)
-        os.replace(temporary, path)
-    except OSError as error:
-        if isinstance(error, SetupError):
-            raise
-        raise SetupError(
-            f"The cache {folder} cannot be written: {error.strerror}.",
-            missing="cache",
-            advice="Name another folder in TORCHMARK_CACHE.",
-        ) from error
+        write_whole(path, text.encode(), mode=0o755)
     return path
 
 
@@ -134,7 +120,7 @@ class _GraphFolder:
         # Aside first: a file that cannot be removed is not found there any more.
         self._emptied += 1
         gone = self._scratch / f"gone-{self._emptied}"
-        self.path.rename(gone)
+        put_in_place(self.path, gone)
         shutil.rmtree(gone, ignore_errors=True)
         self.path.mkdir()
 

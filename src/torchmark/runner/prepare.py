@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -25,8 +24,10 @@ from torchmark.files import (
     is_ours,
     list_holders,
     locate_cache,
+    make_private_folder,
     open_lock,
     try_lock,
+    writing_to_cache,
 )
 from torchmark.model.environment import Sdk
 from torchmark.model.job import PairedSide, Place, ScriptJob, Way
@@ -65,28 +66,20 @@ class Models:
         if self._lock >= 0:
             return
         self.folder = cache_folder(self._environ) / MODELS
-        try:
+        with writing_to_cache(self.folder.parent):
             lock = open_lock(self.folder.with_suffix(".lock"))
             try:
                 self._await_removal(lock)
-                self.folder.mkdir(mode=0o700, exist_ok=True)
+                make_private_folder(self.folder)
             except BaseException:
                 os.close(lock)
                 raise
             self._lock = lock
-        except OSError as error:
-            if isinstance(error, SetupError):
-                raise
-            raise SetupError(
-                f"The cache {self.folder.parent} cannot be written: {error.strerror}.",
-                missing="cache",
-                advice="Name another folder in TORCHMARK_CACHE.",
-            ) from error
 
     def _await_removal(self, lock: int) -> None:
         """Share the folder with others that use it; somebody who is removing it is waited for."""
         end = time.monotonic() + LONGEST_REMOVAL_S
-        while try_lock(lock, fcntl.LOCK_SH) is Hold.BUSY:
+        while try_lock(lock, shared=True) is Hold.BUSY:
             if time.monotonic() > end:
                 who = ", ".join(f"process {pid}" for pid in list_holders(lock)) or "a process that cannot be seen here"
                 raise SetupError(
@@ -110,7 +103,7 @@ class Models:
         lock, self._lock = self._lock, -1
         try:
             # Else somebody needs them, or that cannot be known.
-            if try_lock(lock, fcntl.LOCK_EX) is Hold.HELD:
+            if try_lock(lock) is Hold.HELD:
                 _remove_models(self.folder)
         finally:
             os.close(lock)
@@ -123,7 +116,7 @@ class Models:
         with contextlib.suppress(OSError):
             lock = open_lock(path)
             try:
-                if try_lock(lock, fcntl.LOCK_EX) is not Hold.BUSY:
+                if try_lock(lock) is not Hold.BUSY:
                     _remove_models(self.folder)
             finally:
                 os.close(lock)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from torchmark.errors import StoreError
-from torchmark.files import force_to_disk
+from torchmark.files import name_draft, put_in_place
 
 # What SQLite says, and what that means for whoever uses the store. By its text: older Pythons do not give the number.
 _MEANINGS = {
@@ -105,7 +105,7 @@ def clear_beside(path: Path) -> tuple[Path, ...]:
         old = Path(f"{path}{suffix}")
         if state.st_size and suffix != INDEX:
             kept.append(_find_free_name(old))
-            os.rename(old, kept[-1])
+            put_in_place(old, kept[-1])
         else:
             os.unlink(old)
     return tuple(kept)
@@ -199,11 +199,10 @@ class Database:
     def _save_again(self, *, own_log: bool) -> Path:
         """Write what this connection has to a new file: under the store's name, if that is free again."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(f".{secrets.token_hex(8)}.part")
+        draft = name_draft(self.path)
         try:
             with contextlib.closing(sqlite3.connect(draft)) as copy:
                 self._connection.backup(copy)
-            force_to_disk(draft)
             place = self.path
             if look_at(place) is not None:
                 place = _find_free_name(place)
@@ -214,8 +213,7 @@ class Database:
                         os.unlink(f"{place}{suffix}")
             else:
                 clear_beside(place)
-            os.rename(draft, place)
-            force_to_disk(place.parent)
+            put_in_place(draft, place, durable=True)
             return place
         finally:
             for suffix in ("", *BESIDE):

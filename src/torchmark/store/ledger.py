@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
-import secrets
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from torchmark.errors import StoreError
-from torchmark.files import open_plain
+from torchmark.files import open_plain, write_whole
 from torchmark.model.gate import LedgerEntry, SelfTest
 from torchmark.model.plan import Case
 from torchmark.store.plain import check_schema, from_plain, parse, take, to_plain
@@ -69,7 +66,7 @@ def write_entry(folder: Path, case: Case, entry: LedgerEntry) -> Path:
     path = find_path(folder, case)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(path, dump_entry(entry).encode("ascii"))
+        write_whole(path, dump_entry(entry).encode("ascii"))
     except OSError as error:
         raise StoreError(f"Cannot write {path}: {error.strerror}.") from error
     return path
@@ -107,21 +104,6 @@ def _check(entry: LedgerEntry) -> None:
         raise StoreError("The fields 'functions' and 'rest' do not add up to 'total'.")
 
 
-def _replace(path: Path, content: bytes) -> None:
-    # Not a name that another process may have chosen at the same time.
-    draft = path.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
-
-
 FILE = "selftest.json"
 
 
@@ -130,16 +112,7 @@ def write_selftest(folder: Path, test: SelfTest) -> Path:
     path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Processes of two containers may have the same number.
-        handle, unfinished = tempfile.mkstemp(prefix=f"{FILE}.", dir=folder)
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n")
-            os.replace(unfinished, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(unfinished)
-            raise
+        write_whole(path, (json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n").encode("ascii"))
     except OSError as error:
         raise StoreError(f"The result of the self-test cannot be kept in {folder}: {error.strerror}.") from error
     return path

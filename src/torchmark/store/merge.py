@@ -9,11 +9,11 @@ import contextlib
 import dataclasses
 import itertools
 import os
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from torchmark.errors import StoreError, UsageError
+from torchmark.files import name_draft, put_in_place
 from torchmark.model.outcome import Activity, Outcome
 from torchmark.model.plan import Metric, Plan, Target
 from torchmark.model.run import Run, RunInfo, ShardPart
@@ -59,7 +59,7 @@ def new_store(path: Path, *, force: bool) -> Iterator[Database]:
     """
     path = Path(os.path.realpath(path))
     check_free(path, force=force)
-    draft = path.with_name(f".{secrets.token_hex(8)}.part")
+    draft = name_draft(path)
     try:
         with _naming(path, draft):
             # What is said to be saved is on the disk, so closing it is enough.
@@ -106,7 +106,7 @@ def _put_in_place(draft: Path, path: Path) -> None:
         _retire(path)
     try:
         clear_beside(path)
-        os.replace(draft, path)
+        put_in_place(draft, path)
     except OSError as error:
         raise StoreError(f"{path}: It cannot be written: {error.strerror}.") from error
 

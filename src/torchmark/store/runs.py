@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from torchmark.errors import StoreError, UsageError
+from torchmark.files import make_private_folder, name_draft
 from torchmark.model.outcome import Activity, Failure, FailureKind, Outcome, may_pass_later
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling
 from torchmark.model.run import Run, RunEntry, RunInfo
@@ -413,13 +414,12 @@ def _make_key(environ: Mapping[str, str]) -> bytes | None:
     if folder is None:
         return None
     with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
+        make_private_folder(folder.parent)
+        make_private_folder(folder)
         place = _open_private(folder, os.O_RDONLY | os.O_DIRECTORY, stack)
         if place is None:
             return None
-        draft = f".{secrets.token_hex(8)}.part"
+        draft = name_draft(folder).name
         number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=place)
         stack.callback(os.unlink, draft, dir_fd=place)
         with open(number, "wb") as file:

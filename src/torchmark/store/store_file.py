@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import os
-import secrets
 import shutil
 import sqlite3
 import stat
@@ -16,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from torchmark.errors import StoreError
-from torchmark.files import WITHOUT_LOCKS, force_to_disk, open_plain
+from torchmark.files import await_lock, name_draft, open_plain, put_in_place
 from torchmark.processes import name_scratch
 from torchmark.store.database import (
     BESIDE,
@@ -197,7 +195,7 @@ def open_database(path: Path, *, create: bool, read_only: bool) -> Database:
 
 def _check_length(path: Path) -> None:
     # A store is made under another name in the same folder.
-    needed = max(len(os.fsencode(name)) for name in (path, _name_draft(path)))
+    needed = max(len(os.fsencode(name)) for name in (path, name_draft(path)))
     if needed > LONGEST_PATH:
         raise StoreError(
             f"{path}: The path has {needed} bytes, and SQLite takes no more than {LONGEST_PATH}. Choose a file with a "
@@ -423,12 +421,7 @@ def _hold(path: Path) -> Iterator[bool]:
     """Keep others from making a store of the same empty file; yields whether it is still there and still empty."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        except OSError as error:
-            # Without locks, two that make the same store at the same time are not kept apart.
-            if error.errno not in WITHOUT_LOCKS:
-                raise
+        await_lock(descriptor)
         held = os.fstat(descriptor)
         yield held.st_size == 0 and os.path.samestat(held, path.stat())
     finally:
@@ -436,7 +429,7 @@ def _hold(path: Path) -> Iterator[bool]:
 
 
 def _put_new_store(path: Path) -> tuple[Path, ...]:
-    new = _name_draft(path)
+    new = name_draft(path)
     try:
         with explaining(path), contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
             # So that a file can shrink when runs are removed. Once there is anything in a file it is too late for that.
@@ -446,17 +439,10 @@ def _put_new_store(path: Path) -> tuple[Path, ...]:
             # It is written to the disk as a whole, below.
             connection.execute("PRAGMA synchronous = OFF")
             migrate(connection, STEPS)
-        force_to_disk(new)
         left = clear_beside(path)
-        os.replace(new, path)
-        force_to_disk(path.parent)
+        put_in_place(new, path, durable=True)
         return left
     finally:
         for suffix in ("", *BESIDE):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(f"{new}{suffix}")
-
-
-def _name_draft(path: Path) -> Path:
-    """A name in the same folder that no other process has chosen."""
-    return path.with_name(f".{secrets.token_hex(8)}.part")

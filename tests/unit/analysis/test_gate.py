@@ -12,7 +12,6 @@ from tests.made_contrasts import clock, count_functions, environment, evidence, 
 from tests.sample_runs import ADD, FAILING, FAILURE
 from torchmark.analysis.gate import (
     MOST_FUNCTIONS,
-    REGRESSED,
     REST,
     describe_dependencies,
     find_limit,
@@ -24,7 +23,7 @@ from torchmark.analysis.gate import (
 )
 from torchmark.analysis.verdict.stored import identify
 from torchmark.callgrind.profiles import standardise
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.costs import Costs, Function, Profile, Tally
 from torchmark.model.gate import (
     FailOn,
@@ -138,7 +137,7 @@ def hold(
 
 
 def quantities(result: GateResult) -> list[Quantity | None]:
-    assert result.exit_code == (REGRESSED if result.regressions else 0)
+    assert result.exit_code == (ExitCode.REGRESSED if result.regressions else 0)
     return [one.quantity for one in result.regressions]
 
 

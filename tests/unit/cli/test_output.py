@@ -220,11 +220,11 @@ def test_so_is_a_folder_that_one_may_not_write_to(tmp_path: Path, monkeypatch: p
 def test_a_file_that_could_not_be_put_in_place_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: Path, target: Path) -> None:
+    def fail(source: Path, target: Path) -> None:
         raise OSError(28, "No space left on device")
 
     (tmp_path / "file").write_text("before")
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(StoreError, match="No space left"):
         write_text("after", str(tmp_path / "file"))
     assert os.listdir(tmp_path) == ["file"]

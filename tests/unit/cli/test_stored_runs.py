@@ -13,7 +13,7 @@ import pytest
 from tests.in_process import Program
 from tests.store_writer import write_journal
 from tests.stored_runs import GOLDEN, INFO
-from torchmark.cli.commands import cmd_rm
+from torchmark.errors import ExitCode
 from torchmark.store.runs import open_store
 
 DOCUMENT = str(GOLDEN / "run_v1.json")
@@ -57,7 +57,7 @@ def test_rm_asks_somebody(folder: Path, program: Program, monkeypatch: pytest.Mo
     assert done.returncode == 2
     assert "--yes" in done.stderr
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    for answer, code in ((False, cmd_rm.KEPT), (True, 0)):
+    for answer, code in ((False, ExitCode.FAILED), (True, 0)):
         monkeypatch.setattr("click.confirm", lambda _, answer=answer: answer)
         assert program("rm", "before").returncode == code
     assert "no runs" in program("runs").stdout

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from torchmark.api.ab import TITLE, WIDTH, compare_with_gate
-from torchmark.api.gate import REFUSED, GateOptions
+from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.ab_options import AbOptions, ab_options, open_place
-from torchmark.cli.cases import FAULTY, print_faults, report_empty_selection
+from torchmark.cli.cases import print_faults, report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     BackendChoice,
@@ -30,7 +30,7 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import check_output, echo, write_text
-from torchmark.errors import SetupError, UsageError
+from torchmark.errors import ExitCode, SetupError, UsageError
 from torchmark.report.html.report_page import render_report
 from torchmark.runner.machine import choose_cores
 
@@ -89,7 +89,7 @@ def command(
             report = compare_with_gate(comparison, usable, recorder, gate, format_store(store_path), tell, place)
     except SetupError as error:
         tell(f"torchmark: {error}")
-        return REFUSED
+        return ExitCode.REFUSED
     if json_file is not None:
         write_json(report.to_dict(), json_file)
     if not is_standard_output(json_file):
@@ -101,4 +101,4 @@ def command(
         write_text(render_report(make_live_report_data(comparison, report.found, {}, title=TITLE)), page)
     append_summary(report.summarise(), gate)
     print_faults(loaded.faults if loaded else ())
-    return report.exit_code or (FAULTY if loaded and loaded.faults else 0)
+    return report.exit_code or (ExitCode.INVALID if loaded and loaded.faults else 0)

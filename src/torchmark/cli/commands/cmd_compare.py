@@ -13,7 +13,7 @@ import click
 from torchmark.analysis.results import narrow_run
 from torchmark.api.gate import GateOptions
 from torchmark.api.stored_results import StoredComparison, compare_stored, find_sides
-from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.cases import Loaded, explain_nothing, selection_options
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     Metrics,
@@ -27,7 +27,7 @@ from torchmark.cli.options import (
 from torchmark.cli.output import echo
 from torchmark.cli.result_files import names_file, read_sides
 from torchmark.define.selection import Selection, parse
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.plan import Case, Metric
 from torchmark.report.as_json import to_json_compared
 from torchmark.report.text.gate import describe_refusal, render_contrast, summarise_contrast
@@ -93,7 +93,7 @@ def command(
             all_of = whole if store is None else [store.load(side.info.id) for side in sides]
             found = tuple(case for run in all_of for case in run.plan.cases)
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return NOTHING_SELECTED
+            return ExitCode.FAILED
         compared = compare_stored(
             store,
             sides,

@@ -25,7 +25,7 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import echo
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_counts
@@ -40,7 +40,6 @@ from torchmark.report.text.failures import describe_failure, list_hints
 from torchmark.report.text.terminal import one_line
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
-STATEMENT_FAILED = 1
 MOST_LAYOUTS = 1000
 MOST_RUNS = 1_000_000
 
@@ -123,7 +122,7 @@ def command(
             echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
         for hint in list_hints(failure for _, failure in failures):
             echo(hint, err=True)
-    return STATEMENT_FAILED if outcomes.failures else 0
+    return ExitCode.FAILED if outcomes.failures else 0
 
 
 def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, steady_times
-from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.cases import Loaded, explain_nothing, selection_options
 from torchmark.cli.options import Metrics, complete_run, store_option
 from torchmark.cli.output import echo, write_text
 from torchmark.define.selection import Selection, nearest
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import CompileCosts, Outcome
 from torchmark.model.plan import Metric, Target
@@ -126,7 +126,7 @@ def command(
         if not run.plan.cases:
             found = store.load(info.id).plan.cases
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return NOTHING_SELECTED
+            return ExitCode.FAILED
     part = choose_part(run, metrics, env)
     write_text(kind.write(part), output)
     note = describe_left_out(part, kind)

@@ -10,7 +10,6 @@ import click
 from torchmark.api.flames import find_graphs
 from torchmark.api.statements import make_case
 from torchmark.cli.cases import (
-    FAULTY,
     choice_options,
     describe_statement,
     load_cases,
@@ -22,11 +21,10 @@ from torchmark.cli.options import Seconds, WholeNumber, check_folder, global_set
 from torchmark.cli.output import echo
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.plan import Case, Fault, Target
 from torchmark.report.text.failures import list_hints
 
-CASE_FAILED = 1
 MOST_RUNS = 1_000_000
 MOST_LOOKS = 1000
 
@@ -89,7 +87,7 @@ def command(
     sys.path.insert(0, os.getcwd())
     cases, faults = _choose(texts, setup, global_setup, chosen)
     if not cases:
-        return FAULTY if faults else CASE_FAILED
+        return ExitCode.INVALID if faults else ExitCode.FAILED
     files = place_files(cases, output, kind)
     targets = (Target("", python),) if base is None else (Target("base", base), Target("head", head))
     faulty, graphs = find_graphs(
@@ -99,7 +97,7 @@ def command(
     for hint in list_hints(faulty.values()):
         echo(hint, err=True)
     print_faults(faults)
-    return CASE_FAILED if failed else FAULTY if faults else 0
+    return ExitCode.FAILED if failed else ExitCode.INVALID if faults else 0
 
 
 def _choose(

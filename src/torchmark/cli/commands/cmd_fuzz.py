@@ -24,11 +24,10 @@ from torchmark.cli.options import (
     setup_option,
 )
 from torchmark.cli.output import echo
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.job import RaceJob
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
-INPUT_FAILED = 1
 DEFAULT_INPUTS = 200
 
 
@@ -145,4 +144,4 @@ def command(
         study.results.sort(key=lambda result: indices.index(result.index))
         # Also after an interrupt: what has been measured is not lost.
         report(study, top, json_file, with_code=only is not None)
-    return INPUT_FAILED if study.failures else 0
+    return ExitCode.FAILED if study.failures else 0

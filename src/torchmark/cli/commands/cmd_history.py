@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from torchmark.api.stored_results import find_interpreters, load_histories
-from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, selection_options
+from torchmark.cli.cases import Loaded, explain_nothing, selection_options
 from torchmark.cli.options import Metrics, WholeNumber, is_standard_output, json_option, store_option, write_json
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
 from torchmark.define.selection import Selection, nearest, parse
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.history import History
 from torchmark.model.plan import Case, Metric
 from torchmark.report.as_json import to_json_histories
@@ -73,7 +73,7 @@ def command(
         if not histories:
             found = {(case.suite, case.key): case for info in infos for case in store.load(info.id).plan.cases}
             echo(f"torchmark: {explain_nothing(Loaded((), tuple(found.values()), (), selection))}", err=True)
-            return NOTHING_SELECTED
+            return ExitCode.FAILED
     histories = _choose_target(histories, env)
     interpreters = find_interpreters(histories)
     if json_file is not None:

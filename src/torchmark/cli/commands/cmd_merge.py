@@ -10,13 +10,13 @@ import click
 from torchmark.analysis.estimate import deal
 from torchmark.api.resume import format_resume
 from torchmark.cli.output import echo
+from torchmark.errors import ExitCode
 from torchmark.model.run import RunInfo, Shard
 from torchmark.report.text.run_summary import SHORT_ID, format_sources
 from torchmark.report.text.terminal import count, printable
 from torchmark.store.merge import Merged, merge
 from torchmark.store.runs import open_store
 
-INCOMPLETE = 1
 # Shards of one run begin together. Further apart they may be of two that have one name.
 MOST_APART_S = 24 * 3600.0
 # How many shards are named one by one.
@@ -50,7 +50,7 @@ def command(stores: tuple[Path, ...], output: Path, force: bool) -> int:
     notes += [_describe_missing(one, output) for one in incomplete]
     for note in notes:
         echo(f"Note: {printable(note)}", err=True)
-    return INCOMPLETE if incomplete else 0
+    return ExitCode.FAILED if incomplete else 0
 
 
 def _describe(one: Merged) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from torchmark.api.gate import REFUSED, GateOptions
+from torchmark.api.gate import GateOptions
 from torchmark.api.override_comparison import MeasuredOverrides, check_types, compare_overrides, measure_overrides
-from torchmark.api.runs import SIGNALLED, ComparisonRecorder
+from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.cases import report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
@@ -27,7 +27,7 @@ from torchmark.cli.options import (
 )
 from torchmark.cli.output import echo, write_bytes
 from torchmark.cli.overrides_options import DEFAULT_OUTPUT, OverridesOptions, overrides_options
-from torchmark.errors import InterpreterError, SetupError
+from torchmark.errors import ExitCode, InterpreterError, SetupError
 from torchmark.processes import Terminated
 from torchmark.report.as_json import to_json_overrides
 from torchmark.report.text.overrides import describe_bundle, render_overrides
@@ -83,7 +83,7 @@ def command(
                 done = measure_overrides(request, loaded.cases, cores, store, quiet=quiet)
         except Terminated as ended:
             # Before there was anything to show.
-            return SIGNALLED + ended.number
+            return ExitCode.SIGNALLED + ended.number
         if json_file is not None:
             write_json(to_json_overrides(done.run, done.rows, done.findings), json_file)
         if not is_standard_output(json_file):
@@ -97,7 +97,7 @@ def command(
         raise
     except SetupError as error:
         tell(f"torchmark: {error}")
-        return REFUSED
+        return ExitCode.REFUSED
     report, output = changed.report, asked.output or DEFAULT_OUTPUT
     if json_file is not None:
         write_json(report.to_dict(), json_file)

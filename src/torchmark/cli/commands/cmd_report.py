@@ -9,10 +9,11 @@ import click
 
 from torchmark.api.report_data import ReportOptions, load_report_data
 from torchmark.api.stored_results import StoredSide, find_side, find_sides, has_two_targets
-from torchmark.cli.cases import NOTHING_SELECTED, Loaded, explain_nothing, format_selection, selection_options
+from torchmark.cli.cases import Loaded, explain_nothing, format_selection, selection_options
 from torchmark.cli.options import complete_run, format_store, store_option
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_text
 from torchmark.define.selection import Selection
+from torchmark.errors import ExitCode
 from torchmark.report.html.report_page import render_report
 from torchmark.report.html.report_story import make_headline
 from torchmark.report.text.terminal import count
@@ -64,7 +65,7 @@ def command(
         if not report.entries:
             found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return NOTHING_SELECTED
+            return ExitCode.FAILED
     for remark in report.remarks:
         echo(f"torchmark: {remark}", err=True)
     text = render_report(report)

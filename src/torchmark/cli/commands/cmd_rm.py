@@ -9,12 +9,10 @@ import click
 
 from torchmark.cli.options import complete_run, store_option
 from torchmark.cli.output import echo
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.report.text.run_summary import render_runs
 from torchmark.report.text.terminal import count
 from torchmark.store.runs import open_store
-
-KEPT = 1
 
 
 @click.command("rm")
@@ -35,7 +33,7 @@ def command(references: tuple[str, ...], yes: bool, store_path: Path) -> int:
                 raise UsageError("Nobody is there to be asked whether to remove runs: say --yes.")
             echo(render_runs([entry for entry in store.list_entries() if entry.info.id in ids]))
             if not click.confirm(f"Remove {count(len(ids), 'run')} for good?"):
-                return KEPT
+                return ExitCode.FAILED
     with open_store(store_path) as store:
         store.remove(ids)
     echo(f"Removed {count(len(ids), 'run')}.")

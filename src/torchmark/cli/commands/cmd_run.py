@@ -13,7 +13,6 @@ from torchmark.analysis.results import summarise_run
 from torchmark.api.resume import look_ahead
 from torchmark.api.runs import RunRequest, check_name
 from torchmark.cli.cases import (
-    FAULTY,
     MeasuredRun,
     RunOptions,
     describe_empty_selection,
@@ -37,6 +36,7 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import echo
+from torchmark.errors import ExitCode
 from torchmark.report.as_json import to_json_results
 from torchmark.report.text.plan import render_plan
 from torchmark.report.text.run_summary import render_nodes
@@ -109,7 +109,7 @@ def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> i
     if shard is not None and not own.plan.cases:
         echo(describe_empty_selection(run.plan, shard), err=True)
     print_faults(faults)
-    return measured.code or (FAULTY if faults else 0)
+    return measured.code or (ExitCode.INVALID if faults else 0)
 
 
 def _preview(request: RunRequest, store_path: Path, cores: int, *, resume: bool, name: str | None) -> int:

@@ -9,12 +9,11 @@ import time
 
 import click
 
-from torchmark.api.gate import REFUSED
 from torchmark.api.selftest import QUICK, STMT, THOROUGH, keep_trust, make_trials, plan_trials, start_workers
 from torchmark.cli.options import check_folder, check_interpreters, is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
 from torchmark.compare.session import claim_machine
-from torchmark.errors import SetupError
+from torchmark.errors import ExitCode, SetupError
 from torchmark.processes import StopRequest
 from torchmark.report.as_json import to_json_selftest
 from torchmark.report.progress import PairedAdvance, make_progress
@@ -47,7 +46,7 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
                 workers = start_workers(python or sys.executable, choose_cores(cores), extent)
         except SetupError as error:
             echo(f"torchmark: {error}", err=True)
-            return REFUSED
+            return ExitCode.REFUSED
         stack.callback(workers.close)
         claim_machine(stack, StopRequest(), lambda what, done, of: None)
         plan = plan_trials(workers, extent)

@@ -12,7 +12,6 @@ import click
 from torchmark.analysis.results import narrow_run, summarise_run
 from torchmark.api.stored_results import find_counted, load_run_functions
 from torchmark.cli.cases import (
-    NOTHING_SELECTED,
     Loaded,
     explain_nothing,
     find_named,
@@ -32,7 +31,7 @@ from torchmark.cli.options import (
 )
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.model.plan import Case, Metric
 from torchmark.model.run import CaseSummary, Run
 from torchmark.report.as_json import to_json_results
@@ -88,7 +87,7 @@ def command(
         if not run.plan.cases and own != frozenset():
             found = tuple(case for case in store.load(info.id).plan.cases if own is None or case in own)
             echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return NOTHING_SELECTED
+            return ExitCode.FAILED
         breakdowns = load_run_functions(store, run, _choose_case(run, functions)) if functions is not None else []
         shown = dataclasses.replace(run, info=make_unmistakable(store, info))
     summaries = summarise_run(run)

@@ -24,7 +24,7 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import echo
-from torchmark.errors import UsageError
+from torchmark.errors import ExitCode, UsageError
 from torchmark.measure.steps import LARGEST_NUMBER
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_times
@@ -32,7 +32,6 @@ from torchmark.report.text.failures import describe_statements
 from torchmark.report.text.measurement import describe_groups
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
-STATEMENT_FAILED = 1
 DEFAULT_WIDTH = 80
 
 
@@ -100,4 +99,4 @@ def command(
         if outcomes.groups and outcomes.failures:
             for text in describe_statements(outcomes.failures, with_names=len(stmts) > 1):
                 echo(text, err=True)
-    return STATEMENT_FAILED if outcomes.failures else 0
+    return ExitCode.FAILED if outcomes.failures else 0

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.files import SHIPPING, is_ours_by
+from torchmark.files import SHIPPING, is_ours_by, put_in_place
 from torchmark.model.environment import Sdk
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Target
@@ -110,7 +110,7 @@ class LibraryFolder:
             new = folder / path.name
             new.write_bytes(content)
             new.chmod(0o755)
-            os.replace(new, path)
+            put_in_place(new, path)
         self._cache.evict([path])
         return path
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import functools
 import os
 import platform
@@ -80,7 +79,7 @@ class CoreLock:
         for core in cores:
             with contextlib.suppress(OSError):
                 descriptor = open_lock(folder / f"core{core}")
-                if try_lock(descriptor, fcntl.LOCK_EX) is Hold.HELD:
+                if try_lock(descriptor) is Hold.HELD:
                     self._descriptor, self.core = descriptor, core
                     return
                 os.close(descriptor)
