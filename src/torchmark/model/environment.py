@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 
+from torchmark.model.plain import AS_MAPPING
+
 
 @dataclasses.dataclass(frozen=True)
 class Environment:
@@ -22,7 +24,7 @@ class Environment:
     """Whether torch was built with them, so that functions have source files."""
     valgrind: str | None = None
     hash_seed: str | None = None
-    variables: tuple[tuple[str, str], ...] = ()
+    variables: tuple[tuple[str, str], ...] = dataclasses.field(default=(), metadata=AS_MAPPING)
     """Environment variables that may change how torch behaves, in alphabetical order."""
     torch_commit: str | None = None
     """The commit that torch was built from."""

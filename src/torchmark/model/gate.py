@@ -6,6 +6,7 @@ import dataclasses
 import enum
 
 from torchmark.model.judgement import Verdict
+from torchmark.model.plain import AS_MAPPING
 from torchmark.model.plan import Case
 
 
@@ -164,7 +165,7 @@ class LedgerEntry:
     """Instructions in each layout."""
     allocations: int
     tensor_allocations: int
-    functions: tuple[tuple[str, int], ...]
+    functions: tuple[tuple[str, int], ...] = dataclasses.field(metadata=AS_MAPPING)
     """Instructions by function, in alphabetical order: those with most of them."""
     rest: int
     """Instructions of all other functions."""

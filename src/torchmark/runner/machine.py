@@ -15,11 +15,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.errors import UsageError, WorkerError
+from torchmark.errors import UsageError
 from torchmark.model.environment import Machine, Tool, TorchBuild
+from torchmark.model.plain import PlainError, from_plain
 from torchmark.model.run import Host, Source
 from torchmark.processes import run_guarded
-from torchmark.worker.protocol import revive
 
 # A tool that does not tell its version within this time is as good as none. Importing torch from a cold disk
 # can take most of a minute.
@@ -228,8 +228,8 @@ def probe_torch(
         return None, f"importing torch ended with signal {-done.returncode}"
     try:
         # Its last line: some builds of torch, or what they load, print something when they are imported.
-        return revive(TorchBuild, json.loads(done.stdout.rstrip("\n").rpartition("\n")[2])), None
-    except (ValueError, RecursionError, WorkerError):
+        return from_plain(TorchBuild, json.loads(done.stdout.rstrip("\n").rpartition("\n")[2]), "torch", {}), None
+    except (ValueError, RecursionError, PlainError):
         lines = done.stderr.strip().splitlines()
         return None, lines[-1] if lines else f"importing torch ended with exit code {done.returncode}"
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import array
 import dataclasses
-import functools
 import json
 import os
 import signal
 import socket
 import struct
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar, Union
+from collections.abc import Sequence
+from typing import Any, Union, get_args
 
 from torchmark.errors import WorkerError
 from torchmark.model.environment import Sdk
-from torchmark.model.job import CheckJob, CompileJob, CountJob, GaugeJob, Job, PairJob, RaceJob, ScriptJob, TimeJob
+from torchmark.model.job import Job
 from torchmark.model.outcome import FailureKind, FirstCall
+from torchmark.model.plain import (
+    PlainError,
+    Rule,
+    Rules,
+    at_least,
+    every,
+    from_plain,
+    list_all_fields,
+    to_plain,
+)
 
 HEADER = struct.Struct("!I")
 # Times of half a million blocks, far more than any message of ours has; a length above it is not a length but something
@@ -154,8 +163,6 @@ def describe_status(status: int) -> tuple[FailureKind, str]:
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
 PROTOCOL = 6
 
-# Numbers are kept as 64 bits with a sign. (NaN is not less than anything, so it is out of bounds, too.)
-MOST = 2**63
 # Some thirty years: no process has measured anything for longer.
 LONGEST_S = 1e9
 # A worker cuts what it says of a failure at 20 000 characters. Several times that is not its own words.
@@ -164,10 +171,6 @@ LONGEST_TEXT = 100_000
 MOST_PID = 1 << 22
 MOST_STATUS = 0xFFFF
 
-_OR_NONE = " | None"
-_EXPECTED = {str: "a text", bool: "true or false", int: "a whole number below 2**63", float: "a finite number"}
-_SECONDS = "a number of seconds"
-_SHORT = f"of at most {LONGEST_TEXT} characters"
 _FAILURES = frozenset(kind.value for kind in FailureKind)
 
 
@@ -313,36 +316,79 @@ class Failed:
 
 Answer = Union[Counted, Separate, Timed, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked, Failed]
 Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
-M = TypeVar("M")
 
-_KINDS: dict[str, type[Any]] = {
-    "hello": Hello,
-    "ready": Ready,
-    "refused": Refused,
-    "go": Go,
-    "started": Started,
-    "ended": Ended,
-    "stop": Stop,
-    "counted": Counted,
-    "separate": Separate,
-    "timed": Timed,
-    "raced": Raced,
-    "gauged": Gauged,
-    "pair_timed": PairTimed,
-    "first_call": FirstCall,
-    "scripted": Scripted,
-    "checked": Checked,
-    "failed": Failed,
-    "count": CountJob,
-    "time": TimeJob,
-    "race": RaceJob,
-    "gauge": GaugeJob,
-    "pair": PairJob,
-    "compile": CompileJob,
-    "script": ScriptJob,
-    "check": CheckJob,
-}
+
+def _name(kind: type[Any]) -> str:
+    """What a class is called in JSON.
+
+    >>> _name(PairTimed), _name(PairJob)
+    ('pair_timed', 'pair')
+    """
+    words = "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__)
+    return words[1:-4] if words.endswith("_job") else words[1:]
+
+
+_KINDS: dict[str, type[Any]] = {_name(kind): kind for kind in get_args(Message)}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def _are_alike(*series: Sequence[Sequence[object]]) -> bool:
+    """Whether all have as many parts, and all parts of all of them as many values."""
+    return len(set(map(len, series))) == 1 and len({len(part) for parts in series for part in parts}) <= 1
+
+
+def _fits_function(part: str | int) -> bool:
+    return len(part) <= LONGEST_TEXT if isinstance(part, str) else part >= 0
+
+
+def _seconds(*fields: str) -> tuple[Rule, ...]:
+    return every("a number of seconds", lambda value: bool(0 <= value <= LONGEST_S), *fields)
+
+
+def _short(*fields: str) -> tuple[Rule, ...]:
+    return every(f"of at most {LONGEST_TEXT} characters", lambda text: len(text) <= LONGEST_TEXT, *fields)
+
+
+# What types do not tell of the messages that a worker sends.
+RULES: Rules = {
+    Timed: (
+        *at_least(1, "number"),
+        Rule("raw_times", "at least one block", lambda timed: bool(timed.raw_times)),
+        *_seconds("raw_times", "overhead_s"),
+    ),
+    Raced: (
+        *at_least(1, "numbers"),
+        Rule(
+            "raw_times",
+            "one series for each number, of equally many blocks",
+            lambda raced: (
+                len(raced.numbers) == len(raced.raw_times) and all(raced.raw_times) and _are_alike(raced.raw_times)
+            ),
+        ),
+        *_seconds("raw_times"),
+    ),
+    Gauged: _seconds("run_s", "setup_s"),
+    PairTimed: (
+        Rule(
+            "times",
+            "of one or two sides, with faults and switches of as many blocks",
+            lambda timed: len(timed.times) in (1, 2) and _are_alike(timed.times, timed.faults, timed.switches),
+        ),
+        *_seconds("times"),
+        *at_least(0, "faults", "switches"),
+    ),
+    FirstCall: (
+        *_seconds("first_s", "steady_s"),
+        *at_least(0, "graphs", "graph_breaks", "abandoned", "cache_hits", "cache_misses"),
+        *_short("breaks"),
+    ),
+    Counted: every(f"names and files of at most {LONGEST_TEXT} characters, and lines", _fits_function, "functions"),
+    Checked: (*every("0 or 1", lambda number: number in (0, 1), "failed"), *_short("problem")),
+    Failed: (*every("a kind of failure", _FAILURES.__contains__, "failure"), *_short("message", "traceback")),
+    # Process 1 is nobody's child, and to signal the group 0 or 1 is to signal oneself or everybody.
+    Started: every("the number of a process", lambda pid: bool(1 < pid <= MOST_PID), "pid"),
+    Ended: every("a status of waitpid", lambda status: bool(0 <= status <= MOST_STATUS), "status"),
+}
 
 
 def encode(message: Message) -> Plain:
@@ -351,7 +397,7 @@ def encode(message: Message) -> Plain:
     >>> encode(Started(7))
     {'kind': 'started', 'pid': 7}
     """
-    return {"kind": _NAMES[type(message)], **dataclasses.asdict(message)}
+    return {"kind": _NAMES[type(message)], **to_plain(message)}
 
 
 def decode(plain: Plain) -> Message:
@@ -363,161 +409,15 @@ def decode(plain: Plain) -> Message:
     """
     fields = dict(plain)
     name = fields.pop("kind", None)
-    kind = _KINDS.get(name) if isinstance(name, str) else None
-    if kind is None:
-        told = f"{name!r:.80}" if isinstance(name, str) else "it does not name one"
-        raise WorkerError(f"A message of an unknown kind arrived: {told}.", kind="garbled")
-    return revive(kind, fields)  # type: ignore[no-any-return]
-
-
-def revive(kind: type[M], plain: object) -> M:
-    """A value of a class with declared fields, from a mapping that somebody else made of it."""
+    if not isinstance(name, str) or name not in _KINDS:
+        raise WorkerError(f"A message of an unknown kind arrived: {name!r:.80}.", kind="garbled")
+    kind = _KINDS[name]
     try:
-        value: M = _read_fields(kind, plain, kind.__name__)
-        for name, expected in _list_faults(value):
-            raise _Unlike(f"{kind.__name__}.{name}", expected)
-    except _Unlike as error:
-        raise WorkerError(f"A message does not have the promised form: {error}.", kind="garbled") from None
-    return value
+        return from_plain(kind, fields, kind.__name__, RULES)  # type: ignore[no-any-return]
+    except PlainError as error:
+        raise WorkerError(f"A message does not have the promised form: {error}", kind="garbled") from None
 
 
-class _Unlike(Exception):
-    """A field is not what it should be."""
-
-    def __init__(self, name: str, expected: str) -> None:
-        super().__init__(f"{name} is not {expected}")
-
-
-def _read_fields(kind: Any, plain: object, name: str) -> Any:
-    if not isinstance(plain, dict):
-        raise _Unlike(name, "a mapping")
-    declared = _list_fields(kind)
-    for unknown in plain:
-        if unknown not in declared:
-            raise _Unlike(f"{name}.{unknown!r:.40}", "known here")
-    values: dict[str, Any] = {}
-    for field, (expected, is_optional, has_default) in declared.items():
-        if field not in plain:
-            if not has_default:
-                raise _Unlike(f"{name}.{field}", "there")
-        elif plain[field] is None and is_optional:
-            values[field] = None
-        else:
-            values[field] = _read(expected, plain[field], f"{name}.{field}")
-    return kind(**values)
-
-
-def _read(expected: Any, value: object, name: str) -> Any:
-    if dataclasses.is_dataclass(expected):
-        return _read_fields(expected, value, name)
-    if isinstance(expected, type(tuple[int])):
-        return _read_tuple(expected.__args__, value, name)  # type: ignore[attr-defined]
-    # In Python a bool is a whole number; in a message that is a mistake.
-    if expected is float and type(value) in (int, float) and abs(value) < MOST:  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
-    if expected is int and type(value) is int and abs(value) < MOST:
-        return value
-    if expected in (str, bool) and type(value) is expected:
-        return value
-    raise _Unlike(name, _EXPECTED[expected])
-
-
-def _read_tuple(expected: tuple[Any, ...], value: object, name: str) -> tuple[Any, ...]:
-    if not isinstance(value, (list, tuple)):
-        raise _Unlike(name, "a list")
-    if expected[-1] is Ellipsis:
-        return tuple([_read(expected[0], item, name) for item in value])
-    if len(value) != len(expected):
-        raise _Unlike(name, f"a list of {len(expected)}")
-    return tuple([_read(one, item, name) for one, item in zip(expected, value)])
-
-
-@functools.cache
-def _list_fields(kind: Any) -> dict[str, tuple[Any, bool, bool]]:
-    """Of each field of a class its type, whether it may be None, and whether it may be missing.
-
-    Python 3.9 cannot evaluate `str | None`, so that part of an annotation is read here. The names are looked up where
-    the class was made: a zygote has removed our modules from the list of those that it has imported.
-    """
-    known = kind.__init__.__globals__
-    fields = {}
-    for field in dataclasses.fields(kind):
-        text = str(field.type)
-        plain_type = eval(text[: -len(_OR_NONE)] if text.endswith(_OR_NONE) else text, known)
-        fields[field.name] = (plain_type, text.endswith(_OR_NONE), field.default is not dataclasses.MISSING)
-    return fields
-
-
-def _list_all_fields() -> None:
-    """Once, here: a child of a zygote is to find it done, and its heap as the zygote has left it."""
-    waiting: list[Any] = list(_KINDS.values())
-    while waiting:
-        for expected, _, _ in _list_fields(waiting.pop()).values():
-            inner = getattr(expected, "__args__", (expected,))[0]
-            if dataclasses.is_dataclass(inner):
-                waiting.append(inner)
-
-
-_list_all_fields()
-
-
-def _list_faults(message: object) -> Iterator[tuple[str, str]]:
-    """What types do not tell of a message that a worker sends: fields that cannot be right, and what they should be."""
-    if isinstance(message, (Timed, Raced)):
-        numbers = (message.number,) if isinstance(message, Timed) else message.numbers
-        series = (message.raw_times,) if isinstance(message, Timed) else message.raw_times
-        if not all(number >= 1 for number in numbers):
-            yield "number", "at least 1"
-        if len(numbers) != len(series) or not all(series) or len(set(map(len, series))) > 1:
-            yield "raw_times", "one series for each number, of equally many blocks"
-        if not all(_are_seconds(times) for times in series):
-            yield "raw_times", _SECONDS
-        if isinstance(message, Timed) and message.overhead_s is not None and not _are_seconds([message.overhead_s]):
-            yield "overhead_s", _SECONDS
-    elif isinstance(message, Gauged):
-        if not _are_seconds([message.run_s, message.setup_s]):
-            yield "run_s", _SECONDS
-    elif isinstance(message, PairTimed):
-        blocks = {len(side) for part in (message.times, message.faults, message.switches) for side in part}
-        sides = {len(part) for part in (message.times, message.faults, message.switches)}
-        if len(sides) != 1 or not sides <= {1, 2} or len(blocks) != 1:
-            yield "times", "of one or two sides, with faults and switches of as many blocks"
-        if not all(_are_seconds(side) for side in message.times):
-            yield "times", _SECONDS
-        if not all(count >= 0 for part in (message.faults, message.switches) for side in part for count in side):
-            yield "faults", "at least 0"
-    elif isinstance(message, FirstCall):
-        if not _are_seconds([message.first_s, message.steady_s]):
-            yield "first_s", _SECONDS
-        counts = (message.graphs, message.graph_breaks, message.abandoned, message.cache_hits, message.cache_misses)
-        if not all(count >= 0 for count in counts):
-            yield "graphs", "at least 0"
-        if not all(map(_is_short, message.breaks)):
-            yield "breaks", _SHORT
-    elif isinstance(message, Counted):
-        if not all(_is_short(name) and _is_short(file) and line >= 0 for name, file, line in message.functions):
-            yield "functions", f"names and files, {_SHORT}, and lines"
-    elif isinstance(message, Checked):
-        if message.failed not in (None, 0, 1):
-            yield "failed", "0 or 1"
-        if not _is_short(message.problem or ""):
-            yield "problem", _SHORT
-    elif isinstance(message, Failed):
-        if message.failure not in _FAILURES:
-            yield "failure", "a kind of failure"
-        if not _is_short(message.message) or not _is_short(message.traceback or ""):
-            yield "message", _SHORT
-    elif isinstance(message, Started):
-        # Process 1 is nobody's child, and to signal the group 0 or 1 is to signal oneself or everybody.
-        if not 1 < message.pid <= MOST_PID:
-            yield "pid", "the number of a process"
-    elif isinstance(message, Ended) and not 0 <= message.status <= MOST_STATUS:
-        yield "status", "a status of waitpid"
-
-
-def _are_seconds(values: Iterable[float]) -> bool:
-    return all(0.0 <= value <= LONGEST_S for value in values)
-
-
-def _is_short(text: str) -> bool:
-    return len(text) <= LONGEST_TEXT
+def prepare_to_decode() -> None:
+    """Find out now what all messages consist of: a child of a zygote is to find that done, and its heap as it was."""
+    list_all_fields(tuple(_KINDS.values()))

@@ -43,6 +43,7 @@ from torchmark.worker.protocol import (
     decode,
     encode,
     pack,
+    prepare_to_decode,
 )
 
 # From what is just small enough to lie in the heap to the smallest block, each three quarters of the one before.
@@ -212,6 +213,7 @@ for _ in range(3):
 def prepare(marks: Marks | None, *, compiling: bool = False, scripting: bool = False) -> None:
     """Run what jobs will run, then leave no garbage to anyone."""
     torch.set_num_threads(1)
+    prepare_to_decode()
     if compiling:
         # Callgrind does not look on before a job has compiled and warmed up its statement: tracing Python and loading
         # graphs takes a second without it, and minutes with it.

@@ -1,0 +1,232 @@
+"""Values of dataclasses as plain ones, which JSON can hold, and back, by the types that their fields declare.
+
+All that comes in is checked: types, bounds, fields that are unknown or missing, and the rules of the reader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+_T = TypeVar("_T")
+
+# What SQLite, compiled programs and floats can hold. No count comes near it: a processor takes decades to get there.
+MOST = 2**63 - 1
+# In an error a value is shown up to here.
+_SHOWN = 40
+
+# Metadata of a field that holds pairs of a name and a value, and is a mapping in JSON.
+AS_MAPPING = {"is_mapping": True}
+
+_EXPECTED = {
+    str: "a text",
+    int: "a whole number of at most 63 bits",
+    float: "a finite number",
+    bool: "true or false",
+    dict: "a mapping",
+    list: "a list",
+}
+_OR_NONE = " | None"
+
+
+class PlainError(Exception):
+    """A plain value is not what it should be. `place` grows on the way out, from the value to the whole."""
+
+    def __init__(self, problem: str, place: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.place = place
+
+    def __str__(self) -> str:
+        return f"The field {self.place.lstrip('.')!r} {self.problem}."
+
+
+class Rule(NamedTuple):
+    """What types do not say of a value: `holds` is asked of the whole value, `field` is what an error names."""
+
+    field: str
+    expected: str
+    holds: Callable[[Any], bool]
+
+
+Rules = Mapping[Any, Sequence[Rule]]
+"""The rules of each type."""
+
+
+def every(expected: str, holds: Callable[[Any], bool], *fields: str) -> tuple[Rule, ...]:
+    """A rule for each number or text in these fields, also in tuples of tuples; None is left out."""
+    return tuple(Rule(field, expected, functools.partial(_all_hold, holds, field)) for field in fields)
+
+
+def at_least(least: int, *fields: str) -> tuple[Rule, ...]:
+    """A rule for each number in these fields.
+
+    >>> [rule.expected for rule in at_least(0, "total", "rest")]
+    ['at least 0', 'at least 0']
+    """
+    return every(f"at least {least}", lambda value: bool(value >= least), *fields)
+
+
+def _all_hold(holds: Callable[[Any], bool], field: str, value: object) -> bool:
+    return all(map(holds, _flatten(getattr(value, field))))
+
+
+def _flatten(value: Any) -> Iterator[Any]:
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _flatten(item)
+    elif value is not None:
+        yield value
+
+
+def to_plain(value: object, *, sparse: bool = False) -> Any:
+    """A value as plain ones; `sparse` leaves out fields that have their defaults. What is plain stays as it is."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return [to_plain(item, sparse=sparse) for item in value]
+    if isinstance(value, enum.Enum):
+        return value.name.lower()
+    if not dataclasses.is_dataclass(value):
+        return value
+    plain = {}
+    for field in dataclasses.fields(value):
+        content = getattr(value, field.name)
+        if not sparse or content != field.default:
+            plain[field.name] = to_plain(dict(content) if field.metadata else content, sparse=sparse)
+    return plain
+
+
+def from_plain(kind: type[_T], data: object, name: str, rules: Rules) -> _T:
+    """The value that `to_plain` gave this for; PlainError calls the data by this name."""
+    try:
+        value: _T = _read(kind, data, rules)
+    except PlainError as error:
+        error.place = f"{name}{error.place}"
+        raise
+    return value
+
+
+def choose(choices: Mapping[str, _T], name: object) -> _T:
+    """What a name stands for, of an enumeration or of a union's classes."""
+    if not isinstance(name, str) or name not in choices:
+        raise PlainError(f"is {_format(name)}; expected one of {', '.join(choices)}")
+    return choices[name]
+
+
+def _read(kind: Any, data: object, rules: Rules) -> Any:
+    if kind in _EXPECTED:
+        value = _read_simple(kind, data)
+    elif dataclasses.is_dataclass(kind):
+        value = _read_fields(kind, data, rules)
+    elif isinstance(kind, enum.EnumMeta):
+        members: Any = kind
+        value = choose({member.name.lower(): member for member in members}, data)
+    elif kind.__origin__ in (tuple, list):
+        value = kind.__origin__(_read_items(kind.__args__, data, rules))
+    else:
+        value = _read_simple(kind.__origin__, data)
+    for rule in rules.get(kind, ()):
+        if not rule.holds(value):
+            place = f".{rule.field}" if rule.field else ""
+            raise PlainError(f"is not what it should be; expected {rule.expected}", place)
+    return value
+
+
+def _read_simple(kind: Any, value: Any) -> Any:
+    # In Python a bool is a number; in a file that is a mistake.
+    fits = isinstance(value, bool) is (kind is bool)
+    if fits and kind is float:
+        fits = isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
+    elif fits:
+        fits = isinstance(value, kind) and (kind is not int or abs(value) <= MOST)
+    if not fits:
+        raise PlainError(f"is {_format(value)}; expected {_EXPECTED[kind]}")
+    return float(value) if kind is float else value
+
+
+def _format(value: object) -> str:
+    """The beginning of a value. Python refuses to write numbers of thousands of digits."""
+    return "a huge number" if isinstance(value, int) and abs(value) > MOST else repr(value)[:_SHOWN]
+
+
+def _read_items(kinds: tuple[Any, ...], data: object, rules: Rules) -> list[Any]:
+    given = data if isinstance(data, tuple) else _read_simple(list, data)
+    # A list, or a tuple of any length.
+    if len(kinds) == 1 or kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(given)
+    if len(given) != len(kinds):
+        raise PlainError(f"has {len(given)} values; expected {len(kinds)}")
+    items: list[Any] = []
+    try:
+        for kind, item in zip(kinds, given):
+            items.append(_read(kind, item, rules))
+    except PlainError as error:
+        error.place = f"[{len(items)}]{error.place}"
+        raise
+    return items
+
+
+def _read_fields(kind: Any, data: object, rules: Rules) -> Any:
+    given = _read_simple(dict, data)
+    declared = list_fields(kind)
+    for name in given:
+        if name not in declared:
+            raise PlainError("is not known here", f".{str(name)[:_SHOWN]}")
+    values = {}
+    for name, field in declared.items():
+        if name not in given:
+            if field.is_required:
+                raise PlainError("is missing", f".{name}")
+            continue
+        try:
+            values[name] = _read_field(field, given[name], rules)
+        except PlainError as error:
+            error.place = f".{name}{error.place}"
+            raise
+    return kind(**values)
+
+
+def _read_field(field: _Field, data: object, rules: Rules) -> Any:
+    if data is None and field.may_be_none:
+        return None
+    return _read(field.kind, list(_read_simple(dict, data).items()) if field.is_mapping else data, rules)
+
+
+class _Field(NamedTuple):
+    kind: Any
+    may_be_none: bool
+    is_required: bool
+    is_mapping: bool
+
+
+@functools.cache
+def list_fields(kind: Any) -> dict[str, _Field]:
+    """The fields of a dataclass by name, with their types.
+
+    Python 3.9 cannot evaluate `str | None`, so that part of an annotation is read here. The names are looked up where
+    the class was made: a zygote has removed our modules from the list of those that it has imported.
+    """
+    known = kind.__init__.__globals__
+    fields = {}
+    for field in dataclasses.fields(kind):
+        text = str(field.type)
+        may_be_none = text.endswith(_OR_NONE)
+        is_required = field.default is field.default_factory is dataclasses.MISSING
+        expected = eval(text[: -len(_OR_NONE)] if may_be_none else text, known)
+        fields[field.name] = _Field(expected, may_be_none, is_required, bool(field.metadata))
+    return fields
+
+
+def list_all_fields(kinds: Sequence[Any]) -> None:
+    """List the fields of these classes, and of those within them, ahead of their use."""
+    waiting = list(kinds)
+    while waiting:
+        for field in list_fields(waiting.pop()).values():
+            inner = getattr(field.kind, "__args__", (field.kind,))[0]
+            if dataclasses.is_dataclass(inner):
+                waiting.append(inner)
