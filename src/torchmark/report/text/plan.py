@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -106,17 +105,16 @@ def _lay_out(row: _Row, column: int, width: int) -> Iterator[str]:
 def _wrap_list(text: str, width: int, hanging: int = 0) -> list[str]:
     """Wrap, where there is room for that, behind commas and the like alone."""
     glued = _SPACE_WITHIN.sub("\xa0", text)
-    if max(map(len, glued.split(" "))) > width - hanging:
+    if max(map(measure, glued.split(" "))) > width - hanging:
         glued = text
-    lines = textwrap.wrap(glued, width, subsequent_indent=" " * hanging, break_on_hyphens=False)
-    return [line.replace("\xa0", " ") for line in lines]
+    return [line.replace("\xa0", " ") for line in wrap(glued, width, hanging)]
 
 
 def _fold(segments: Iterable[str], width: int) -> Iterator[str]:
     """As many segments a line as fit, with separators between them."""
     line = ""
     for segment in segments:
-        if line and len(line) + len(SEPARATOR) + len(segment) <= width:
+        if line and measure(line + SEPARATOR + segment) <= width:
             line += SEPARATOR + segment
             continue
         if line:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import bisect
 import contextlib
+import functools
+import itertools
 import re
 import sys
-import textwrap
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -90,22 +91,40 @@ def one_line(text: str) -> str:
 
 
 ELLIPSIS = "…"
-# Longer than any word that is read. Breaking a word into lines copies the rest of it for each line: gigabytes for a
-# word of a megabyte.
-LONGEST_WORD = 10_000
+DEFAULT_WIDTH = 80
+# What is narrower is taken to be this wide: such a terminal breaks lines by itself.
+LEAST_WIDTH = 40
+BOLD, DIM, RED, GREEN, YELLOW, END = "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[0m"
+
+
+def paint(text: str, style: str, colour: bool) -> str:
+    return f"{style}{text}{END}" if colour and style else text
 
 
 def measure(text: str) -> int:
-    """How many columns a text takes; some characters take two, and some none.
+    """How many columns a text takes: as many as its characters, so that parts take no more than the whole.
 
-    >>> measure("add"), measure("加算")
-    (3, 4)
+    >>> measure("add"), measure("加算"), measure("e\u0301")
+    (3, 4, 1)
     """
-    if _is_plain(text):
-        return len(text)
-    from rich.cells import cell_len
+    return len(text) if text.isascii() else sum(map(_width_of, text))
 
-    return cell_len(text)
+
+# Terminals disagree on whether the character before it takes one column more. The line has to fit all of them.
+EMOJI_STYLE = "\ufe0f"
+
+
+@functools.cache
+def _width_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cc", "Cf"):
+        return int(character == EMOJI_STYLE)
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _count_fitting(characters: Iterable[str], width: int) -> int:
+    """How many of the first characters fit."""
+    sums = itertools.accumulate(map(_width_of, characters))
+    return sum(1 for _ in itertools.takewhile(lambda taken: taken <= width, sums))
 
 
 def cut(text: str, width: int) -> str:
@@ -116,7 +135,7 @@ def cut(text: str, width: int) -> str:
     """
     if measure(text) <= width:
         return text
-    return _set_width(text, width - 1).rstrip() + ELLIPSIS if width > 0 else ""
+    return text[: _count_fitting(text, width - 1)].rstrip() + ELLIPSIS if width > 0 else ""
 
 
 def cut_middle(text: str, width: int) -> str:
@@ -129,11 +148,8 @@ def cut_middle(text: str, width: int) -> str:
         return text
     if width < 3:
         return cut(text, width)
-    head = _set_width(text, (width - 1) // 2).rstrip()
-    room = width - 1 - measure(head)
-    # By halves: one character after the other would measure a long text once for each of its characters.
-    start = bisect.bisect_left(range(len(text)), True, key=lambda i: measure(text[i:]) <= room)
-    return f"{head}{ELLIPSIS}{text[start:]}"
+    head = text[: _count_fitting(text, (width - 1) // 2)].rstrip()
+    return f"{head}{ELLIPSIS}{text[len(text) - _count_fitting(reversed(text), width - 1 - measure(head)) :]}"
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
@@ -147,32 +163,41 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
-    """A text on as many lines as it takes; all but the first are indented."""
-    # Where characters take two columns, half as many of them are sure to fit.
-    narrow = width if measure(text) == len(text) else max(width // 2, hanging + 2)
-    words = " ".join(part for word in text.split(" ") for part in _break_word(word))
-    # Before a word that it breaks at the very end of a line, textwrap leaves a blank.
-    lines = textwrap.wrap(words, narrow, subsequent_indent=" " * hanging, break_on_hyphens=False)
-    return [line.rstrip() for line in lines]
+    """A text on as many lines as it takes; all but the first are indented. Only words that fit no line are broken.
+
+    >>> wrap("a text of words", 9, hanging=2)
+    ['a text of', '  words']
+    """
+    lines, room, later = [""], width, width - hanging
+    for token in _TOKENS.findall(text.expandtabs().translate(_LINE_ENDS)):
+        size = measure(token)
+        if size <= room:
+            lines[-1] += token
+            room -= size
+        elif token.startswith(" "):
+            # The next line begins with a word.
+            room = 0
+        else:
+            first, *more = ["", token] if size <= later else _break_word(token, room, later)
+            lines[-1] += first
+            lines += [" " * hanging + piece for piece in more]
+            room = later - measure(more[-1])
+    return [line for line in map(str.rstrip, lines) if line]
 
 
-def _break_word(word: str) -> Iterator[str]:
-    yield word[:LONGEST_WORD]
-    for start in range(LONGEST_WORD, len(word), LONGEST_WORD):
-        yield word[start : start + LONGEST_WORD]
+_TOKENS = re.compile(" +|[^ ]+")
+_LINE_ENDS = dict.fromkeys(map(ord, "\n\r\v\f"), " ")
 
 
-def _is_plain(text: str) -> bool:
-    """Whether each character takes one column for sure. Only other texts need rich, which takes 20 ms to load."""
-    return text.isascii() and text.isprintable()
-
-
-def _set_width(text: str, width: int) -> str:
-    if _is_plain(text):
-        return text[: max(width, 0)].ljust(width)
-    from rich.cells import set_cell_size
-
-    return set_cell_size(text, width)
+def _break_word(word: str, room: int, later: int) -> Iterator[str]:
+    """Pieces, the first of which fits into the room, and all others into what there is later."""
+    start = taken = 0
+    for i, character in enumerate(word):
+        if taken + _width_of(character) > room:
+            yield word[start:i]
+            start, taken, room = i, 0, later
+        taken += _width_of(character)
+    yield word[start:]
 
 
 COMPILING = "Compiling C++ (once; takes some ten seconds)"

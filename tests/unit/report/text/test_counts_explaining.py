@@ -5,10 +5,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from torchmark.model.judgement import Explanation, FunctionChange, StageChange
 from torchmark.report.text.counts import fit_name, render_explanation, to_json_explanation
+from torchmark.report.text.terminal import measure
 
 
 def make_explanation(*functions: FunctionChange) -> Explanation:
@@ -103,7 +103,7 @@ CHANGES = st.builds(
 @given(st.lists(CHANGES, max_size=12), st.integers(44, 120))
 def test_no_line_is_wider_than_the_terminal(changes: list[FunctionChange], width: int) -> None:
     text = render_explanation(make_explanation(*changes), width, most=5)
-    assert max(map(cell_len, text.splitlines())) <= width
+    assert max(map(measure, text.splitlines())) <= width
 
 
 @given(st.lists(CHANGES, max_size=12), st.integers(0, 15))

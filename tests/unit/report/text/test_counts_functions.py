@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from torchmark.report.text.counts import FunctionRow, render_functions
+from torchmark.report.text.terminal import measure
 
 ROWS = [
     FunctionRow("a.c:leaf", 60.0, 60.0),
@@ -38,4 +38,4 @@ def test_nothing_counted_is_no_error() -> None:
 @given(st.lists(st.text(), max_size=5), st.floats(0, 1e18), st.integers(40, 100))
 def test_no_line_is_wider_than_the_terminal(names: list[str], cost: float, width: int) -> None:
     text = render_functions("x" * 50, [FunctionRow(name, cost, cost, noisy=True) for name in names], width)
-    assert max(map(cell_len, text.split("\n"))) <= width
+    assert max(map(measure, text.split("\n"))) <= width

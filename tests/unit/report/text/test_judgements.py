@@ -7,7 +7,6 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.made_judgements import CRASHED, DOUBTS, fail, make_count, make_judgement, make_time, random_judgements
 from tests.made_summaries import make_case
@@ -21,6 +20,7 @@ from torchmark.report.text.judgements import (
     render_judgements,
     render_side_failures,
 )
+from torchmark.report.text.terminal import measure
 
 UNMATCHED = Unmatched("libraries", ("libtorch_cpu.so",))
 SEVERAL = [
@@ -142,7 +142,7 @@ def test_what_failed_in_part_is_marked() -> None:
 def test_names_do_not_steer_the_terminal_and_wide_characters_keep_columns() -> None:
     judgements = [make_judgement("加算", time=make_time(0.02)), make_judgement("\x1b[31m\nred", time=make_time(0.01))]
     lines = render_judgements(judgements, 60).split("\n")
-    assert {cell_len(line[: line.index("%")]) for line in lines[1:3]} == {23}
+    assert {measure(line[: line.index("%")]) for line in lines[1:3]} == {23}
     assert "\x1b" not in "\n".join(lines)
 
 
@@ -265,7 +265,7 @@ def test_no_line_is_wider_than_the_terminal(judgements: list[CaseJudgement], wid
     texts = [render_judgements(judgements, width, all_cases=all_cases), render_side_failures(judgements, width)]
     texts += [describe_judgement(judgement, width) for judgement in judgements]
     for line in "\n".join(texts).split("\n"):
-        assert cell_len(line) <= width
+        assert measure(line) <= width
         assert line.isprintable()
 
 
@@ -305,4 +305,4 @@ def test_every_case_has_a_line_and_the_order_is_that_of_the_verdicts(judgements:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_all_marks_at_once_fit(width: int) -> None:
     judgements = [make_judgement("a" * 300, time=make_time(math.e**9, 0.1), caveats=DOUBTS), *SEVERAL]
-    assert max(map(cell_len, render_judgements(judgements, width).split("\n"))) <= width
+    assert max(map(measure, render_judgements(judgements, width).split("\n"))) <= width

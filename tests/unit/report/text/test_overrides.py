@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.made_overrides import (
     LIKE,
@@ -31,6 +30,7 @@ from torchmark.report.text.overrides import (
     render_overrides,
     render_stages,
 )
+from torchmark.report.text.terminal import measure
 
 
 def test_calls_are_headings_with_their_statement_and_a_line_a_type() -> None:
@@ -75,7 +75,7 @@ def test_where_there_is_little_room_columns_give_way_and_the_overhead_stays() ->
 def test_no_line_is_wider_than_it_may_be(width: int, name: str) -> None:
     rows = make_override_rows({**NUMBERS, make_override("add", name): (123.4, 10**6, 10**5, 10**4)})
     for lines in (render_costs(rows, width), render_stages(rows, width)):
-        assert max(map(cell_len, lines)) <= width
+        assert max(map(measure, lines)) <= width
         assert not any("\n" in line or "\x1b" in line for line in lines)
 
 
@@ -124,7 +124,7 @@ def render(rows: tuple[OverrideRow, ...], width: int = 80) -> str:
 
 def test_all_of_it_fits_80_columns_but_for_what_is_there_to_be_pasted() -> None:
     text = render(make_override_rows())
-    assert all(cell_len(line) <= 80 for line in text.splitlines() if not line.startswith(CLASSIC))
+    assert all(measure(line) <= 80 for line in text.splitlines() if not line.startswith(CLASSIC))
     assert "of 100 blocks of 1,000 calls each" in text.replace("\n", " ")
 
 

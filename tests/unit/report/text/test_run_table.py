@@ -6,7 +6,6 @@ from itertools import product
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tests.made_summaries import make_case, make_summary
 from torchmark.model.caveats import Drift, FewSamples, OtherInstructionSet, OtherPlaces, SeveralThreads, Variation
@@ -16,6 +15,7 @@ from torchmark.model.run import CaseSummary
 from torchmark.model.task import Language, Times
 from torchmark.report.text.failures import list_failures
 from torchmark.report.text.run_table import describe_compile_costs, fill_cells, make_rows, render_results
+from torchmark.report.text.terminal import measure
 
 COSTS = CompileCosts(
     cold=FirstCall(2.5, 0.5, graphs=1, graph_breaks=0, cache_misses=1),
@@ -231,7 +231,7 @@ SUMMARIES = st.builds(
 )
 def test_no_line_is_too_wide_and_no_case_is_lost(summaries: list[CaseSummary], width: int) -> None:
     lines = render(summaries, width)
-    assert max(map(cell_len, lines)) <= width
+    assert max(map(measure, lines)) <= width
     assert all(line.isprintable() for line in lines)
     text = "\n".join(lines)
     shown = [summary for summary in summaries if summary.wall or summary.count or not summary.failures]
