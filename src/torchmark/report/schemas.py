@@ -105,7 +105,7 @@ def _describe_caveats(family: Any, **more: Schema) -> Schema:
 def document(kind: str, **properties: Schema) -> Schema:
     """A whole document of that kind."""
     name = f"torchmark.{kind}"
-    head = {"schema": {"const": name}, "schema_version": {"const": VERSIONS[kind]}}
+    head: dict[str, Schema] = {"schema": {"const": name}, "schema_version": {"const": VERSIONS[kind]}}
     return {"$schema": DRAFT, "title": name, **fields(**head, **properties)}
 
 
