@@ -11,7 +11,7 @@ from torchmark.model.judgement import LayoutVisits, TimeEvidence, Verdict
 from torchmark.stats import intervals
 from torchmark.stats.distribution import quantile
 from torchmark.stats.intervals import binomial_bounds
-from torchmark.stats.layered import MEDIAN_FACTOR, Layered, combine_layouts, standardise, variance_of_centre
+from torchmark.stats.layered import MEDIAN_FACTOR, Layered, combine_layouts, variance_of_centre
 
 # False discoveries among changes that were seen again. Fresh layouts know nothing of why a case was chosen, so the p
 # values of the chosen ones alone may be given to `benjamini_hochberg`. It accepts none above this rate: a case that
@@ -103,7 +103,7 @@ def confirmation_p(fresh: Visits, log_ratio_sign: float) -> float:
     found = combine_layouts(fresh, confidence=0.0)
     if found is None or found.layouts < fewest_layouts(CONFIRM_RATE):
         return 1.0
-    t = standardise(math.copysign(1.0, log_ratio_sign) * found.estimate, found.se)
+    t = intervals.standardise(math.copysign(1.0, log_ratio_sign) * found.estimate, found.se)
     return intervals.one_sided_p(t, found.layouts - 1)
 
 
