@@ -86,7 +86,6 @@ class Judgement(Value):
 
 
 def from_judgement(judgement: Value) -> Judgement:
-    """The same with a face."""
     return Judgement(**{field.name: getattr(judgement, field.name) for field in dataclasses.fields(Value)})
 
 
@@ -220,7 +219,6 @@ class GatedComparison:
         return decide_exit_code(self.result, ended=self.found.exit_code, all_failed=all_failed)
 
     def show(self, width: int, *, colour: bool, all_cases: bool, explaining: bool = True) -> str:
-        """For people."""
         # Only what is kept can be accepted.
         accept = None if self.found.run is None else format_accept(self.gate, self.store, ["--env", HEAD])
         text = render_comparison(
@@ -238,11 +236,9 @@ class GatedComparison:
         return "\n\n".join(filter(None, (text, f"Counts are kept: torchmark compare {self.found.run}{store}")))
 
     def summarise(self) -> str:
-        """As Markdown."""
         return summarise_markdown(self.found.judgements, title=TITLE, gate=list_sentences(self.result))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, as `torchmark ab --json` writes them."""
         targets = self.comparison.base, self.comparison.head
         sides = [(target, self.found.evidence.find_environment(target)) for target in targets]
         return to_json_comparison(sides, self.found.judgements, self.result, self.exit_code)

@@ -36,7 +36,6 @@ class ComparedPair:
 
     @property
     def is_of_two(self) -> bool:
-        """Whether the statements differ."""
         return self.base != self.head
 
 
@@ -79,7 +78,6 @@ class Evidence:
     timed: dict[ComparedPair, Timing] = dataclasses.field(default_factory=dict)
 
     def take(self, event: Event) -> None:
-        """Note what became of an order."""
         if isinstance(event, Outcome) and isinstance(event.result, (Tally, Failure)):
             self.counted[event.order] = event.result
             if event.environment is not None:
@@ -90,7 +88,6 @@ class Evidence:
         return tuple(dict.fromkeys(where for order, where in self.environments.items() if order.target == target))
 
     def find_environment(self, target: Target) -> Environment | None:
-        """The first of them."""
         return next(iter(self.list_environments(target)), None)
 
 
@@ -134,7 +131,6 @@ def judge_pair(comparison: Comparison, entry: ComparedPair, evidence: Evidence) 
 def _contrast(
     base: Tally | Failure | None, head: Tally | Failure | None
 ) -> tuple[CountEvidence | None, Explanation | None]:
-    """What counting says, where both sides were counted."""
     if not (isinstance(base, Tally) and isinstance(head, Tally)):
         return None, None
     explanation = explain(base, head, standardise)

@@ -20,7 +20,6 @@ from torchmark.analysis.verdict.sequential import (
     look,
     predict_visits,
     settle,
-    to_evidence,
 )
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, doubt_visits, find_far_off, reduce_visit
 from torchmark.model.caveats import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
@@ -109,7 +108,6 @@ class CaseState:
         return self.is_open and self.look.layered is not None and not more_visits_help(self.look.layered)
 
     def ratios(self, layouts: Sequence[int]) -> list[list[float]]:
-        """For each of these layouts the log-ratios of its visits."""
         return [[visit.log_ratio for visit in self.visits.get(layout, ())] for layout in layouts]
 
     def count_visits(self, layouts: Sequence[int]) -> int:
@@ -136,15 +134,27 @@ class CaseState:
             return Timing(None, failures=self.failures)
         reduced = [visit for visits in self.visits.values() for visit in visits]
         caveats = (*doubts, *doubt_visits(reduced, self.pair.base.threads))
-        if not reduced:
+        found = self.look.layered
+        # Too few layouts have no interval.
+        if found is None:
             return Timing(None, caveats)
-        evidence = to_evidence(
-            self.look,
-            self.rule,
+        evidence = TimeEvidence(
+            verdict=self.look.verdict,
+            log_ratio=found.estimate,
+            low=found.low,
+            high=found.high,
+            confidence=1 - self.rule.alpha,
             base_s=quantile(sorted(visit.base_s for visit in reduced), 0.5),
             head_s=quantile(sorted(visit.head_s for visit in reduced), 0.5),
-            seconds=self.seconds,
+            floor=self.rule.floor,
+            equivalence=self.rule.equivalence,
+            p_value=found.p_value,
+            layouts=found.layouts,
+            sweeps=found.visits,
+            layout_sd=found.layout_sd,
+            fork_sd=found.visit_sd,
             confirmed=self.confirmed,
+            seconds=self.seconds,
             needed_s=self._predict_s(len(reduced)),
             visits=self.seen,
         )
@@ -162,7 +172,6 @@ class CaseState:
 
 
 def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
-    """The visits of one layout."""
     ratios = tuple(visit.log_ratio for visit in visits)
     base_s, head_s = (tuple(times) for times in zip(*((visit.base_s, visit.head_s) for visit in visits), strict=True))
     return LayoutVisits(log_ratios=ratios, centre=find_centre(ratios), fresh=fresh, base_s=base_s, head_s=head_s)

@@ -153,11 +153,9 @@ class SilentObserver:
     def counting(
         self, comparison: Comparison, backend: Backend
     ) -> contextlib.AbstractContextManager[Callable[[Event], None]]:
-        """Take events, and forget them."""
         return contextlib.nullcontext(lambda event: None)
 
     def timing(self, comparison: Comparison) -> contextlib.AbstractContextManager[Note]:
-        """Say nothing."""
         return contextlib.nullcontext(ignore_progress)
 
 

@@ -109,7 +109,6 @@ class Change(NamedTuple):
 
     @property
     def shift(self) -> float:
-        """By how much the level rises."""
         return self.after - self.before
 
 

@@ -56,7 +56,6 @@ class RunTarget:
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What came of it in this target."""
         return (outcome for outcome in self.run.outcomes if outcome.order.target == self.target)
 
 
@@ -147,7 +146,6 @@ def _differ(base: frozenset[_T], head: frozenset[_T], *, wholly: bool) -> bool:
 
 
 def _choose_variables(environment: Environment) -> _Variables:
-    """Those that may change results."""
     return tuple(sorted(one for one in environment.variables if one[0] not in {*PLACES, _HASH_SEED}))
 
 

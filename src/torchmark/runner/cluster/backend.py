@@ -48,7 +48,6 @@ class ClusterBackend:
 
     @property
     def slots(self) -> int:
-        """How many cases can be counted at once."""
         assert self._dispatcher is not None
         return sum(member.listed.slots for member in self._dispatcher.usable)
 
@@ -61,7 +60,6 @@ class ClusterBackend:
         self._dispatcher.open()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
-        """Carry out orders; see `Backend`."""
         assert self._dispatcher is not None
         batch_queue = BatchQueue(pack(plan, orders, together=self._together))
         for report in self._dispatcher.run(batch_queue, stop):
@@ -96,7 +94,6 @@ class ClusterBackend:
         ]
 
     def close(self) -> None:
-        """End all actors, at once."""
         fleet, self._fleet, self._dispatcher = self._fleet, None, None
         if fleet is not None:
             fleet.close()
@@ -313,7 +310,6 @@ def _load() -> Any:
 
 @contextlib.contextmanager
 def _explaining(failed: str, advice: str) -> Iterator[None]:
-    """Say what could not be done, and what to do instead."""
     try:
         yield
     except SetupError:

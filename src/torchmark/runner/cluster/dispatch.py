@@ -54,12 +54,10 @@ class Dispatcher:
 
     @property
     def usable(self) -> list[Member]:
-        """Nodes that can measure, as far as is known."""
         return self._nodes.usable
 
     @property
     def set_aside(self) -> Sequence[SetAside]:
-        """Nodes that are not used."""
         return self._nodes.set_aside
 
     def open(self) -> None:

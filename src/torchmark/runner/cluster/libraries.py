@@ -54,7 +54,6 @@ def pack_libraries(built: Mapping[Snippet, Compiled | Failure]) -> tuple[PackedL
 
 
 def hash_content(content: bytes) -> str:
-    """What a library is known by."""
     return hashlib.sha256(content).hexdigest()[:NAME_LENGTH]
 
 

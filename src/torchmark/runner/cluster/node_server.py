@@ -86,7 +86,6 @@ class CoreLock:
                 os.close(descriptor)
 
     def close(self) -> None:
-        """Leave it to others."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -147,7 +146,6 @@ class NodeServer:
             return RequestRefused(str(error))
 
     def close(self) -> None:
-        """End all workers, at once."""
         for lab in self._labs.values() if "_labs" in self.__dict__ else ():
             lab.abandon()
         if self._paired_workers is not None:

@@ -105,17 +105,14 @@ class RemotePairs:
             note(2 * done)
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
-        """How long a run takes on each side."""
         gauged: RunTime | Failures = self._read(TimePairs("gauge", (paired_case,)), (RunTime, tuple))
         return gauged
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
-        """Both sides in turns."""
         visit: Visit | Failures = self._read(TimePairs("visit", (layout, paired_case, pace)), (Visit, tuple))
         return visit
 
     def close(self) -> None:
-        """Let go of the node."""
         if not self._is_closed and "_actor" in self.__dict__:
             self._fleet.close_actor(self._actor)
         self._is_closed = True
