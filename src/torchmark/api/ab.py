@@ -22,7 +22,6 @@ from torchmark.compare.session import (
     ComparisonPlace,
     ComparisonResult,
     Observer,
-    SilentObserver,
     find_out,
     run_comparison,
 )
@@ -32,7 +31,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.gate import GateResult
 from torchmark.model.judgement import CaseJudgement as Value
 from torchmark.model.judgement import Verdict
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target, TimerArgs
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target, TimerArgs
 from torchmark.model.task import name_value
 from torchmark.processes import StopRequest
 from torchmark.report.as_json import to_json_comparison, to_json_judgement
@@ -195,7 +194,7 @@ def _check_statement(stmt: object) -> str:
 
 def _compare(comparison: Comparison) -> Iterator[Judgement]:
     evidence = Evidence()
-    entries = find_out(comparison, evidence, choose_cores(), SilentObserver(), HERE, StopRequest())
+    entries = find_out(comparison, evidence, choose_cores(), Observer(), HERE, StopRequest())
     with contextlib.closing(entries) as found_out:
         for entry in found_out:
             yield from_judgement(judge_pair(comparison, entry, evidence))
@@ -263,7 +262,7 @@ def hold_against_gate(
     """Hold what came of a comparison against the gate: head's counts against the ledger."""
     counts = {}
     for entry in comparison.entries:
-        order = Order(entry.head, comparison.head, Metric.COUNT)
+        _, order = comparison.list_orders(entry)
         tally = found.evidence.counted.get(order)
         if isinstance(tally, Tally):
             counts[identify(entry.head)] = CountedCase(tally, found.evidence.environments.get(order))

@@ -29,7 +29,7 @@ from torchmark.compare.experiment import (
     accept_changes,
     ignore_progress,
 )
-from torchmark.compare.session import prepare_entries, runs_together
+from torchmark.compare.session import ComparisonPlace, prepare_entries, runs_together
 from torchmark.errors import PlaceLost
 from torchmark.model.job import PairedCase
 from torchmark.model.judgement import Side, SideFailure
@@ -275,7 +275,7 @@ def assign_evenly(entries: Sequence[T], shares: int) -> list[list[T]]:
     return [[entries[number] for number in sorted(shuffled[share::shares])] for share in range(shares)]
 
 
-class ClusterComparison:
+class ClusterComparison(ComparisonPlace):
     """Counts and times a comparison on a cluster, which is connected to once for both."""
 
     def __init__(self, backend: ClusterBackend) -> None:

@@ -157,10 +157,7 @@ _ROWS = (
     # Choosing what to call, and the wrappers around it, with the hooks of profilers. Sizes may be symbols until then.
     (DISPATCHER, r"c10::(?:Dispatch|OperatorHandle|TypedOperatorHandle|KernelFunction|BoxedKernel|callUnboxed)"),
     (DISPATCHER, r"c10::impl::|c10::compute\w*DispatchKey|at::_ops::|at::redispatch::|at::autocast::"),
-    (
-        DISPATCHER,
-        r"torch::(?:ADInplaceOrView|TraceType)|at::(?:\(anonymous namespace\)::)*(?:wrapper_|AutoDispatch)",
-    ),
+    (DISPATCHER, r"torch::(?:ADInplaceOrView|TraceType)|at::(?:\(anonymous namespace\)::)*(?:wrapper_|AutoDispatch)"),
     (DISPATCHER, r"(?:at|c10|std)::.*(?:RecordFunction|StepCallbacks|CallbackManager|CacheEntry)|at::Tensor::\w+$"),
     (DISPATCHER, r"c10::(?:Sym(?:Int|Bool|Float|Node)|asIntArrayRef|fromIntArrayRef|operator)|std::.*c10::SymInt"),
     # What a kernel makes for itself, it also destroys.

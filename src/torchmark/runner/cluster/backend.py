@@ -49,7 +49,7 @@ class ClusterBackend:
     @property
     def slots(self) -> int:
         assert self._dispatcher is not None
-        return sum(member.listed.slots for member in self._dispatcher.usable)
+        return sum(member.listed.slots for member in self._dispatcher.nodes.usable)
 
     def open(self, plan: Plan) -> None:
         """Connect, and ask all nodes what they are like. SetupError if none can measure."""
@@ -90,7 +90,7 @@ class ClusterBackend:
         store = LibraryStore(self._fleet)
         return [
             RemotePairs(self._fleet, member, store, targets=targets, together=together, timeout_s=timeout_s)
-            for member in self._dispatcher.usable
+            for member in self._dispatcher.nodes.usable
         ]
 
     def close(self) -> None:
