@@ -88,6 +88,26 @@ class LibraryFolder:
                     found[snippet] = one
         return found
 
+    def build(
+        self,
+        target: Target,
+        library_sets: Sequence[LibrarySet],
+        environ: Mapping[str, str],
+        made: dict[Snippet, Compiled | Failure],
+        snippets: Sequence[Snippet],
+        sdk: Sdk,
+        jobs: int,
+    ) -> Mapping[Snippet, Compiled | Failure]:
+        """Add all of these to `made`: what came compiled, and the rest compiled here.
+
+        A text with a path in it may be another one on another node, so that its library did not come.
+        """
+        made |= self.unpack(snippets, target, library_sets)
+        missing = [snippet for snippet in snippets if snippet not in made]
+        if missing:
+            made |= build_snippets(missing, sdk, environ, jobs=jobs)
+        return made
+
     def _place(self, name: str, contents: Mapping[str, object]) -> Path | None:
         """The library's file; it appears complete, or not at all. Those that nobody needed for long make room.
 
@@ -123,29 +143,3 @@ class LibraryFolder:
         except OSError:
             return False
         return self._verdicts[identity]
-
-
-class LibraryBuilder:
-    """Compiled C++ for one target: what came compiled, and the rest compiled here. Keeps what it gave."""
-
-    def __init__(
-        self,
-        library_folder: LibraryFolder,
-        target: Target,
-        library_sets: Sequence[LibrarySet],
-        environ: Mapping[str, str],
-    ) -> None:
-        self._library_folder = library_folder
-        self._target = target
-        self._library_sets = library_sets
-        self._environ = environ
-        self.made: dict[Snippet, Compiled | Failure] = {}
-
-    def build(self, snippets: Sequence[Snippet], sdk: Sdk, jobs: int) -> Mapping[Snippet, Compiled | Failure]:
-        """All of these. A text with a path in it may be another one on another node, and is compiled there."""
-        came = self._library_folder.unpack(snippets, self._target, self._library_sets)
-        missing = [snippet for snippet in snippets if snippet not in came]
-        self.made |= came
-        if missing:
-            self.made |= build_snippets(missing, sdk, self._environ, jobs=jobs)
-        return self.made
