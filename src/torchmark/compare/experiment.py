@@ -102,11 +102,6 @@ class CaseState:
         """Whether looking again may decide it."""
         return not self.failures and self.look.verdict is Verdict.UNDECIDED
 
-    @property
-    def is_limited_by_layouts(self) -> bool:
-        """Whether it is open, and visits of the same layouts will not decide it."""
-        return self.is_open and self.look.layered is not None and not more_visits_help(self.look.layered)
-
     def ratios(self, layouts: Sequence[int]) -> list[list[float]]:
         return [[visit.log_ratio for visit in self.visits.get(layout, ())] for layout in layouts]
 
@@ -303,7 +298,9 @@ class SequentialComparison:
             return
         if states:
             self._have_first_layouts(len(states), note)
-            self._gauge_all(states)
+            for state in states:
+                if not self._left.requested:
+                    self._gauge(state)
             for state in self._screen(states, note):
                 self._states.remove(state)
                 yield state.key, self._conclude(state)
@@ -372,12 +369,6 @@ class SequentialComparison:
                 self._end += self._now() - began
         self._match = self._timer.match
 
-    def _gauge_all(self, states: Sequence[CaseState]) -> None:
-        for state in states:
-            if self._left.requested:
-                return
-            self._gauge(state)
-
     def _gauge(self, state: CaseState) -> None:
         gauged = self._timer.gauge(state.pair)
         if not isinstance(gauged, RunTime):
@@ -415,7 +406,7 @@ class SequentialComparison:
                 state.found = state.look.layered
                 state.retract()
                 self._sought.append(state)
-            elif state.is_limited_by_layouts:
+            elif state.is_open and state.look.layered is not None and not more_visits_help(state.look.layered):
                 self._limited.append(state)
             else:
                 state.is_settled = True

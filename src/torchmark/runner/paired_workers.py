@@ -296,11 +296,10 @@ class PairedWorkers:
     # --- workers -------------------------------------------------------------------------------------
 
     def _make_pair(self, number: int) -> WorkerPair:
-        specs = self._specs
-        paddings = even_out(specs[0].python, specs[1].python)
+        paddings = even_out(*(spec.python for spec in self._specs))
         base, head = (
             Worker(_lay_out(spec, Layout(number, padding)), self._environ)
-            for spec, padding in zip(specs, paddings, strict=True)
+            for spec, padding in zip(self._specs, paddings, strict=True)
         )
         return WorkerPair(base, base if self._together else head)
 

@@ -5,20 +5,18 @@ Apart from the node's server, because files from other machines are checked here
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.files import SHIPPING, is_ours_by
+from torchmark.files import SHIPPING
 from torchmark.model.environment import Sdk
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Target
 from torchmark.model.task import Compiled, Snippet
-from torchmark.native.cache import TOUCH_INTERVAL_S, Cache
+from torchmark.native.cache import Cache
 from torchmark.runner.cluster.protocol import LibrarySet, PackedLibrary
 from torchmark.runner.prepare import build_snippets
 
@@ -67,10 +65,8 @@ class LibraryFolder:
 
     def __init__(self, folder: Path, fetch: Callable[[object], bytes]) -> None:
         """`fetch` gives what was shared."""
-        self._cache = Cache(folder)
+        self._cache = Cache(folder, holds=lambda path: hash_content(path.read_bytes()) == path.stem)
         self._fetch = fetch
-        # Of files that were looked at by this object, whether they are what their names say.
-        self._verdicts: dict[tuple[int, int, int], bool] = {}
 
     def unpack(
         self, snippets: Sequence[Snippet], target: Target, library_sets: Sequence[LibrarySet]
@@ -115,13 +111,10 @@ class LibraryFolder:
         """
         if not _NAME.fullmatch(name):
             return None
+        there = self._cache.find(name)
+        if there is not None:
+            return there
         path = self._cache.path(name)
-        if self._holds(path):
-            # So that it counts as used.
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > TOUCH_INTERVAL_S:
-                    os.utime(path)
-            return path
         content = self._fetch(contents[name])
         if hash_content(content) != name:
             return None
@@ -132,14 +125,3 @@ class LibraryFolder:
             os.replace(new, path)
         self._cache.evict([path])
         return path
-
-    def _holds(self, path: Path) -> bool:
-        """Whether the file is there and has the content that its name says."""
-        try:
-            status = path.lstat()
-            identity = (status.st_ino, status.st_size, status.st_ctime_ns)
-            if identity not in self._verdicts:
-                self._verdicts[identity] = is_ours_by(status) and hash_content(path.read_bytes()) == path.stem
-        except OSError:
-            return False
-        return self._verdicts[identity]
