@@ -35,7 +35,7 @@ from torchmark.api.override_comparison import OverrideComparison, trace_both
 from torchmark.cli.cases import load_cases
 from torchmark.compare.comparison import Evidence, judge_pair
 from torchmark.compare.experiment import ignore_progress
-from torchmark.compare.session import HERE, SilentObserver, run_comparison
+from torchmark.compare.session import HERE, Observer, run_comparison
 from torchmark.define.selection import CaseOptions
 from torchmark.model.costs import Stacks
 from torchmark.model.judgement import Verdict
@@ -192,7 +192,7 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
     )
     comparison, names, cores = question.comparison, name_files(cases), choose_cores(None)
     truth = affected if size_ns else frozenset()
-    first = run_comparison(comparison, cores, SilentObserver())
+    first = run_comparison(comparison, cores, Observer())
     traced: dict[Case, bool] = {}
     for number in range(runs):
         begun = time.perf_counter()

@@ -295,7 +295,7 @@ def run_batches(
     batches: Iterable[Batch], dispatcher: Dispatcher, stop: StopRequest | None = None
 ) -> list[Report | SetAside]:
     """What was reported, and then which nodes are not used."""
-    return [*dispatcher.run(BatchQueue(batches), stop or StopRequest()), *dispatcher.set_aside]
+    return [*dispatcher.run(BatchQueue(batches), stop or StopRequest()), *dispatcher.nodes.set_aside]
 
 
 def make_batch(names: Sequence[str], kind_group: KindGroup | None = None, *, metric: Metric = Metric.COUNT) -> Batch:

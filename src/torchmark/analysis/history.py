@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from torchmark.analysis.results import choose_rounds, find_cpu, steady_times
 from torchmark.analysis.verdict.comparable import PLACES, find_case_obstacles
+from torchmark.analysis.verdict.judge import contrast_instructions
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.history import Difference, Ground, History, Point, Shift, ShiftStanding
@@ -20,7 +21,7 @@ from torchmark.model.outcome import CompileCosts, Outcome
 from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import Host, Run, RunInfo
 from torchmark.model.task import Times
-from torchmark.stats.changes import CountRange, find_changes, is_other_count
+from torchmark.stats.changes import find_changes
 from torchmark.stats.distribution import middle, quantile
 
 # A case in a target, over all runs: suite, key, name of the target.
@@ -257,7 +258,7 @@ def _find_count_changes(readings: Sequence[Reading], segments: dict[Conditions, 
             before, after = readings[previous].instructions, readings[position].instructions
             assert before is not None
             assert after is not None
-            if not is_other_count(as_range(before), as_range(after)):
+            if not contrast_instructions(before, after):
                 continue
             differences = find_differences(readings[previous], readings[position], [Metric.COUNT])
             shift = Shift(
@@ -296,11 +297,6 @@ def _find_pythons(before: Reading, after: Reading) -> tuple[str, str] | None:
     if before.timed_in is None or after.timed_in is None:
         return None
     return before.timed_in.python, after.timed_in.python
-
-
-def as_range(spread: Spread) -> CountRange:
-    """A count as statistics take it."""
-    return CountRange(spread.value, spread.low, spread.high)
 
 
 def has_other_settings(differences: Iterable[Difference]) -> bool:
@@ -445,7 +441,7 @@ def _shows_machine(before: Sequence[Reading], after: Sequence[Reading], *, other
     counts = [[one.instructions for one in side if one.instructions is not None] for side in (before, after)]
     if not all(counts):
         return not other_software
-    return not is_other_count(as_range(counts[0][-1]), as_range(counts[1][0]))
+    return not contrast_instructions(counts[0][-1], counts[1][0])
 
 
 def _has_other_software(shift: Shift) -> bool:

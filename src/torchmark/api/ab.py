@@ -22,7 +22,6 @@ from torchmark.compare.session import (
     ComparisonPlace,
     ComparisonResult,
     Observer,
-    SilentObserver,
     find_out,
     run_comparison,
 )
@@ -32,7 +31,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.gate import GateResult
 from torchmark.model.judgement import CaseJudgement as Value
 from torchmark.model.judgement import Verdict
-from torchmark.model.plan import SUITE_LAYOUTS, Metric, Order, Target, TimerArgs
+from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target, TimerArgs
 from torchmark.model.task import name_value
 from torchmark.processes import StopRequest
 from torchmark.report.as_json import to_json_comparison, to_json_judgement
@@ -86,7 +85,6 @@ class Judgement(Value):
 
 
 def from_judgement(judgement: Value) -> Judgement:
-    """The same with a face."""
     return Judgement(**{field.name: getattr(judgement, field.name) for field in dataclasses.fields(Value)})
 
 
@@ -196,7 +194,7 @@ def _check_statement(stmt: object) -> str:
 
 def _compare(comparison: Comparison) -> Iterator[Judgement]:
     evidence = Evidence()
-    entries = find_out(comparison, evidence, choose_cores(), SilentObserver(), HERE, StopRequest())
+    entries = find_out(comparison, evidence, choose_cores(), Observer(), HERE, StopRequest())
     with contextlib.closing(entries) as found_out:
         for entry in found_out:
             yield from_judgement(judge_pair(comparison, entry, evidence))
@@ -220,7 +218,6 @@ class GatedComparison:
         return decide_exit_code(self.result, ended=self.found.exit_code, all_failed=all_failed)
 
     def show(self, width: int, *, colour: bool, all_cases: bool, explaining: bool = True) -> str:
-        """For people."""
         # Only what is kept can be accepted.
         accept = None if self.found.run is None else format_accept(self.gate, self.store, ["--env", HEAD])
         text = render_comparison(
@@ -238,11 +235,9 @@ class GatedComparison:
         return "\n\n".join(filter(None, (text, f"Counts are kept: torchmark compare {self.found.run}{store}")))
 
     def summarise(self) -> str:
-        """As Markdown."""
         return summarise_markdown(self.found.judgements, title=TITLE, gate=list_sentences(self.result))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, as `torchmark ab --json` writes them."""
         targets = self.comparison.base, self.comparison.head
         sides = [(target, self.found.evidence.find_environment(target)) for target in targets]
         return to_json_comparison(sides, self.found.judgements, self.result, self.exit_code)
@@ -267,7 +262,7 @@ def hold_against_gate(
     """Hold what came of a comparison against the gate: head's counts against the ledger."""
     counts = {}
     for entry in comparison.entries:
-        order = Order(entry.head, comparison.head, Metric.COUNT)
+        _, order = comparison.list_orders(entry)
         tally = found.evidence.counted.get(order)
         if isinstance(tally, Tally):
             counts[identify(entry.head)] = CountedCase(tally, found.evidence.environments.get(order))

@@ -127,7 +127,6 @@ class OverrideComparison:
 
     @property
     def targets(self) -> tuple[Target, Target]:
-        """Both sides."""
         return Target(BASE, self.base or sys.executable), Target(HEAD, self.head or sys.executable)
 
     @property
@@ -147,7 +146,6 @@ class OverrideComparison:
 
     @property
     def command(self) -> str:
-        """How to ask it again."""
         sides = [("--base", self.base), ("--head", self.head)]
         words = [word for name, python in sides if python is not None for word in (name, python)]
         return shlex.join(["torchmark", "overrides", *words, *self.arguments])
@@ -171,7 +169,6 @@ class Pictures:
     missing: str = ""
 
     def draw(self, name: str, flame: Flame) -> dict[str, str | bytes]:
-        """The files of a graph, by name."""
         files: dict[str, str | bytes] = {f"{name}.svg": render_svg(flame)}
         return files if self.renderer is None else files | {f"{name}.png": render_png(flame, self.renderer)}
 
@@ -242,7 +239,6 @@ class ComparedOverrides:
         return pack_bundle(folder, self._make_files(store_path))
 
     def _make_files(self, store_path: Path) -> dict[str, str | bytes]:
-        """All files of the bundle, by name."""
         comparison, found, traced = self.report.comparison, self.report.found, self.traced
         command = self.question.command
         again = Command("All of it again:", command)
@@ -300,7 +296,6 @@ def draw_graphs(
 
 
 def _make_section(comparison: Comparison, found: ComparisonResult, report: ReportData) -> Section | None:
-    """What overriding costs on both sides."""
     sides = []
     for number, target in enumerate((comparison.base, comparison.head)):
         summaries = [one for entry in report.entries if (one := entry.summaries[number]) is not None]

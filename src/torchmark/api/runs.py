@@ -18,6 +18,7 @@ from torchmark import __version__
 from torchmark.analysis.estimate import Estimator, pick_orders
 from torchmark.compare.comparison import Comparison
 from torchmark.compare.experiment import Note
+from torchmark.compare.session import Observer
 from torchmark.define.discovery import DEFAULT_SUITES, list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import ExitCode, UsageError
@@ -265,7 +266,7 @@ def execute_run(task: RunTask, backend: Backend, *, quiet: bool, fail_fast: bool
 
 
 @dataclasses.dataclass
-class ComparisonRecorder:
+class ComparisonRecorder(Observer):
     """Shows how far a comparison is on standard error, and keeps its counts in a store as they come."""
 
     request: RunRequest | None

@@ -12,9 +12,10 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from torchmark.analysis.verdict.sequential import Trust, summarise_trials
-from torchmark.analysis.verdict.visits import Reduced, choose_pace, reduce_visit
+from torchmark.analysis.verdict.visits import choose_pace, reduce_visit
 from torchmark.compare.experiment import DEFAULTS, FEWEST_LAYOUTS, LAYOUTS, PairTimer, SequentialComparison, Settings
 from torchmark.errors import WorkerError
 from torchmark.files import cache_folder
@@ -36,6 +37,8 @@ SLOWING = "z = x"
 # As many make the difference that one of them is known by, from so many visits of each layout.
 MANY = 100
 GAUGES = 2
+
+T = TypeVar("T", RunTime, Visit)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,23 +126,18 @@ def gauge_slowing(place: PairTimer) -> float:
     """Seconds that one assignment adds where the machine is fast: the ratio is of blocks in turns, which spells of the
     machine leave alone, and the fastest of the visits tells what it is a ratio of."""
     paired_case = PairedCase(make_part(), make_part(MANY))
-    pace = choose_pace(_gauge(place, paired_case).head_s)
-    visits = [_reduce(place.visit(layout, paired_case, pace)) for layout in place.layouts for _ in range(GAUGES)]
+    pace = choose_pace(_check(place.gauge(paired_case)).head_s)
+    visits = [
+        reduce_visit(_check(place.visit(layout, paired_case, pace))) for layout in place.layouts for _ in range(GAUGES)
+    ]
     ratio = quantile(sorted(visit.log_ratio for visit in visits), 0.5)
     return max(math.expm1(ratio), 1e-6) * min(visit.base_s for visit in visits) / MANY
 
 
-def _reduce(outcome: Visit | Failures) -> Reduced:
-    if not isinstance(outcome, Visit):
+def _check(outcome: T | Failures) -> T:
+    if isinstance(outcome, tuple):
         raise WorkerError(f"The self-test cannot run here: {describe_failure(outcome[0].failure)}", kind="selftest")
-    return reduce_visit(outcome)
-
-
-def _gauge(place: PairTimer, paired_case: PairedCase) -> RunTime:
-    gauged = place.gauge(paired_case)
-    if not isinstance(gauged, RunTime):
-        raise WorkerError(f"The self-test cannot run here: {describe_failure(gauged[0].failure)}", kind="selftest")
-    return gauged
+    return outcome
 
 
 def choose_slowings(place: PairTimer, sizes_s: Sequence[float]) -> dict[int, float]:
@@ -151,7 +149,7 @@ def choose_slowings(place: PairTimer, sizes_s: Sequence[float]) -> dict[int, flo
 
 def gauge_statement(place: PairTimer) -> float:
     """Seconds of one run of the statement."""
-    return _gauge(place, PairedCase(make_part(), make_part())).base_s
+    return _check(place.gauge(PairedCase(make_part(), make_part()))).base_s
 
 
 def run_trials(

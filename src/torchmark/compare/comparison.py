@@ -36,7 +36,6 @@ class ComparedPair:
 
     @property
     def is_of_two(self) -> bool:
-        """Whether the statements differ."""
         return self.base != self.head
 
 
@@ -66,8 +65,12 @@ class Comparison:
     @property
     def orders(self) -> tuple[Order, ...]:
         """The counts that are wanted, each once."""
-        sides = ((entry.base, self.base) for entry in self.entries), ((entry.head, self.head) for entry in self.entries)
-        return tuple(dict.fromkeys(Order(case, target, Metric.COUNT) for side in sides for case, target in side))
+        pairs = [self.list_orders(entry) for entry in self.entries]
+        return tuple(dict.fromkeys(order for side in zip(*pairs, strict=True) for order in side))
+
+    def list_orders(self, entry: ComparedPair) -> tuple[Order, Order]:
+        """The counts of base and head of an entry."""
+        return Order(entry.base, self.base, Metric.COUNT), Order(entry.head, self.head, Metric.COUNT)
 
 
 @dataclasses.dataclass
@@ -79,7 +82,6 @@ class Evidence:
     timed: dict[ComparedPair, Timing] = dataclasses.field(default_factory=dict)
 
     def take(self, event: Event) -> None:
-        """Note what became of an order."""
         if isinstance(event, Outcome) and isinstance(event.result, (Tally, Failure)):
             self.counted[event.order] = event.result
             if event.environment is not None:
@@ -90,7 +92,6 @@ class Evidence:
         return tuple(dict.fromkeys(where for order, where in self.environments.items() if order.target == target))
 
     def find_environment(self, target: Target) -> Environment | None:
-        """The first of them."""
         return next(iter(self.list_environments(target)), None)
 
 
@@ -107,15 +108,11 @@ def count_sides(
 def judge_pair(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> CaseJudgement:
     """What is said of one entry, on all that was found out."""
     timing = evidence.timed.get(entry, Timing(None))
-    counted = [
-        evidence.counted.get(Order(case, target, Metric.COUNT))
-        for case, target in ((entry.base, comparison.base), (entry.head, comparison.head))
-    ]
+    base, head = map(evidence.counted.get, comparison.list_orders(entry))
     failures = [*timing.failures]
-    for side, result in zip(Side, counted, strict=True):
+    for side, result in zip(Side, (base, head), strict=True):
         if isinstance(result, Failure) and all(one.side is not side for one in failures):
             failures.append(SideFailure(side, result))
-    base, head = counted
     count, explanation = _contrast(base, head)
     judged = judge(
         entry.head,
@@ -134,7 +131,6 @@ def judge_pair(comparison: Comparison, entry: ComparedPair, evidence: Evidence) 
 def _contrast(
     base: Tally | Failure | None, head: Tally | Failure | None
 ) -> tuple[CountEvidence | None, Explanation | None]:
-    """What counting says, where both sides were counted."""
     if not (isinstance(base, Tally) and isinstance(head, Tally)):
         return None, None
     explanation = explain(base, head, standardise)
@@ -174,8 +170,7 @@ def leave_out_failed(comparison: Comparison, evidence: Evidence) -> Comparison:
 
 
 def _has_failed(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> bool:
-    orders = Order(entry.base, comparison.base, Metric.COUNT), Order(entry.head, comparison.head, Metric.COUNT)
-    results = [evidence.counted.get(order) for order in orders]
+    results = map(evidence.counted.get, comparison.list_orders(entry))
     return any(isinstance(result, Failure) and result.kind in FAULTS for result in results)
 
 

@@ -20,7 +20,6 @@ from torchmark.analysis.verdict.sequential import (
     look,
     predict_visits,
     settle,
-    to_evidence,
 )
 from torchmark.analysis.verdict.visits import Reduced, choose_pace, doubt_visits, find_far_off, reduce_visit
 from torchmark.model.caveats import ComparisonCaveat, FewLayouts, LayoutSensitive, Unmatched
@@ -103,13 +102,7 @@ class CaseState:
         """Whether looking again may decide it."""
         return not self.failures and self.look.verdict is Verdict.UNDECIDED
 
-    @property
-    def is_limited_by_layouts(self) -> bool:
-        """Whether it is open, and visits of the same layouts will not decide it."""
-        return self.is_open and self.look.layered is not None and not more_visits_help(self.look.layered)
-
     def ratios(self, layouts: Sequence[int]) -> list[list[float]]:
-        """For each of these layouts the log-ratios of its visits."""
         return [[visit.log_ratio for visit in self.visits.get(layout, ())] for layout in layouts]
 
     def count_visits(self, layouts: Sequence[int]) -> int:
@@ -136,15 +129,27 @@ class CaseState:
             return Timing(None, failures=self.failures)
         reduced = [visit for visits in self.visits.values() for visit in visits]
         caveats = (*doubts, *doubt_visits(reduced, self.pair.base.threads))
-        if not reduced:
+        found = self.look.layered
+        # Too few layouts have no interval.
+        if found is None:
             return Timing(None, caveats)
-        evidence = to_evidence(
-            self.look,
-            self.rule,
+        evidence = TimeEvidence(
+            verdict=self.look.verdict,
+            log_ratio=found.estimate,
+            low=found.low,
+            high=found.high,
+            confidence=1 - self.rule.alpha,
             base_s=quantile(sorted(visit.base_s for visit in reduced), 0.5),
             head_s=quantile(sorted(visit.head_s for visit in reduced), 0.5),
-            seconds=self.seconds,
+            floor=self.rule.floor,
+            equivalence=self.rule.equivalence,
+            p_value=found.p_value,
+            layouts=found.layouts,
+            sweeps=found.visits,
+            layout_sd=found.layout_sd,
+            fork_sd=found.visit_sd,
             confirmed=self.confirmed,
+            seconds=self.seconds,
             needed_s=self._predict_s(len(reduced)),
             visits=self.seen,
         )
@@ -162,7 +167,6 @@ class CaseState:
 
 
 def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
-    """The visits of one layout."""
     ratios = tuple(visit.log_ratio for visit in visits)
     base_s, head_s = (tuple(times) for times in zip(*((visit.base_s, visit.head_s) for visit in visits), strict=True))
     return LayoutVisits(log_ratios=ratios, centre=find_centre(ratios), fresh=fresh, base_s=base_s, head_s=head_s)
@@ -294,7 +298,9 @@ class SequentialComparison:
             return
         if states:
             self._have_first_layouts(len(states), note)
-            self._gauge_all(states)
+            for state in states:
+                if not self._left.requested:
+                    self._gauge(state)
             for state in self._screen(states, note):
                 self._states.remove(state)
                 yield state.key, self._conclude(state)
@@ -363,12 +369,6 @@ class SequentialComparison:
                 self._end += self._now() - began
         self._match = self._timer.match
 
-    def _gauge_all(self, states: Sequence[CaseState]) -> None:
-        for state in states:
-            if self._left.requested:
-                return
-            self._gauge(state)
-
     def _gauge(self, state: CaseState) -> None:
         gauged = self._timer.gauge(state.pair)
         if not isinstance(gauged, RunTime):
@@ -406,7 +406,7 @@ class SequentialComparison:
                 state.found = state.look.layered
                 state.retract()
                 self._sought.append(state)
-            elif state.is_limited_by_layouts:
+            elif state.is_open and state.look.layered is not None and not more_visits_help(state.look.layered):
                 self._limited.append(state)
             else:
                 state.is_settled = True

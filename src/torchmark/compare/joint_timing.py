@@ -29,7 +29,7 @@ from torchmark.compare.experiment import (
     accept_changes,
     ignore_progress,
 )
-from torchmark.compare.session import prepare_entries, runs_together
+from torchmark.compare.session import ComparisonPlace, prepare_entries, runs_together
 from torchmark.errors import PlaceLost
 from torchmark.model.job import PairedCase
 from torchmark.model.judgement import Side, SideFailure
@@ -113,7 +113,6 @@ class JointProgress:
         self._taken: Counter[tuple[int, str]] = Counter()
 
     def add(self, number: int, what: str, done: int, of: int) -> None:
-        """One of them has come so far."""
         if number not in self._at or self._at[number][0] != what:
             self._complete(number)
             self._at[number] = what, self._taken[number, what]
@@ -122,7 +121,6 @@ class JointProgress:
         self._tell()
 
     def end(self, number: int) -> None:
-        """One of them is done with everything."""
         if self._complete(number) and self._at:
             self._tell()
 
@@ -150,14 +148,9 @@ class SiteCases(NamedTuple):
     """Makes a pair of each, or tells what is known of it without one. Called where the experiment works."""
 
 
-def assign_no_more(lost: Mapping[Hashable, LostCase]) -> Sequence[SiteCases]:
-    """What is lost stays lost."""
-    return ()
-
-
 def confirm_jointly(
     shares: Sequence[SiteCases],
-    assign_again: Callable[[Mapping[Hashable, LostCase]], Sequence[SiteCases]] = assign_no_more,
+    assign_again: Callable[[Mapping[Hashable, LostCase]], Sequence[SiteCases]] = lambda lost: (),
     note: Note = ignore_progress,
 ) -> Generator[CaseReport, None, None]:
     """What the clock says of each, as soon as that is final; each is reported once.
@@ -172,8 +165,9 @@ def confirm_jointly(
         while stage:
             experiments |= dict.fromkeys(share.experiment for share in stage)
             lost: dict[Hashable, LostCase] = {}
-            with contextlib.closing(_carry_out(stage, attempt, note)) as carried_out:
-                for key, reported in carried_out:
+            pursuits = [functools.partial(_pursue, share, attempt) for share in stage]
+            with contextlib.closing(run_concurrently(pursuits, note, functools.partial(_leave, stage))) as reports:
+                for key, reported in reports:
                     if isinstance(reported, LostCase):
                         lost[key] = reported
                     else:
@@ -181,23 +175,19 @@ def confirm_jointly(
             stage = assign_again(lost) if lost else ()
             taken = {key for share in stage for key in share.keys}
             yield from ((key, one) for key, one in lost.items() if key not in taken)
-        _settle(tuple(experiments))
+        accepted = iter(accept_changes([p for experiment in experiments for p in experiment.p_values]))
+        for experiment in experiments:
+            experiment.settle([next(accepted) for _ in experiment.p_values])
     for experiment in experiments:
         yield from experiment.conclude()
 
 
-def _carry_out(stage: Sequence[SiteCases], attempt: int, note: Note) -> Generator[CaseReport, None, None]:
-    """One stage, in all places at once."""
-
-    def leave() -> None:
-        for share in stage:
-            share.experiment.leave()
-
-    return run_concurrently([functools.partial(_pursue, share, attempt) for share in stage], note, leave)
+def _leave(stage: Sequence[SiteCases]) -> None:
+    for share in stage:
+        share.experiment.leave()
 
 
 def _pursue(share: SiteCases, attempt: int, note: Note) -> Iterator[CaseReport]:
-    """One stage in one place."""
     prepared: Mapping[Hashable, PairedCase | Timing] = {}
     try:
         prepared = share.prepare()
@@ -208,13 +198,6 @@ def _pursue(share: SiteCases, attempt: int, note: Note) -> Iterator[CaseReport]:
         lost = LostCase(str(error))
         yield from share.experiment.give_up(lost)
         yield from ((key, lost) for key in share.keys if key not in prepared)
-
-
-def _settle(experiments: Sequence[SequentialComparison]) -> None:
-    """Which changes that were seen again are believed, of all together."""
-    accepted = iter(accept_changes([p for experiment in experiments for p in experiment.p_values]))
-    for experiment in experiments:
-        experiment.settle([next(accepted) for _ in experiment.p_values])
 
 
 # Who has seen so many machines go down may be what takes them down, as one that needs more memory than they have; two
@@ -243,22 +226,21 @@ class _Assignment:
 
     def __init__(self, timers: Sequence[PairTimer], settings: Settings, stop: StopRequest) -> None:
         self._stop = stop
-        self._experiments = [
-            (timer, SequentialComparison(timer, settings, stop=stop, seed=number))
-            for number, timer in enumerate(timers)
-        ]
+        self._experiments = {
+            SequentialComparison(timer, settings, stop=stop, seed=number): timer for number, timer in enumerate(timers)
+        }
         self._assigned: Counter[ComparedPair] = Counter()
 
     def assign(self, entries: Sequence[ComparedPair]) -> list[SiteCases]:
         """Evenly, to the timers that are left; without those that were assigned too often."""
-        left = [(timer, experiment) for timer, experiment in self._experiments if not experiment.is_lost]
+        left = [experiment for experiment in self._experiments if not experiment.is_lost]
         if not left:
             return []
         possible = [entry for entry in entries if self._assigned[entry] < MOST_TRIES]
         self._assigned.update(possible)
         return [
-            SiteCases(experiment, share, functools.partial(prepare_entries, share, timer))
-            for (timer, experiment), share in zip(left, assign_evenly(possible, len(left)), strict=True)
+            SiteCases(experiment, share, functools.partial(prepare_entries, share, self._experiments[experiment]))
+            for experiment, share in zip(left, assign_evenly(possible, len(left)), strict=True)
             if share
         ]
 
@@ -293,7 +275,7 @@ def assign_evenly(entries: Sequence[T], shares: int) -> list[list[T]]:
     return [[entries[number] for number in sorted(shuffled[share::shares])] for share in range(shares)]
 
 
-class ClusterComparison:
+class ClusterComparison(ComparisonPlace):
     """Counts and times a comparison on a cluster, which is connected to once for both."""
 
     def __init__(self, backend: ClusterBackend) -> None:
@@ -305,14 +287,12 @@ class ClusterComparison:
         return comparison
 
     def open_backend(self, comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
-        """To count with."""
         self._open(comparison)
         return self._backend
 
     def time(
         self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
     ) -> Generator[ComparedPair, None, None]:
-        """On every node that can measure."""
         self._open(comparison)
         timers = self._backend.open_remote_pairs(
             (comparison.base, comparison.head), together=runs_together(comparison), timeout_s=comparison.timeout_s
@@ -320,7 +300,6 @@ class ClusterComparison:
         yield from time_sides(comparison, timers, evidence, stop, note)
 
     def close(self) -> None:
-        """Leave the cluster."""
         self._backend.close()
 
     def _open(self, comparison: Comparison) -> None:

@@ -67,28 +67,16 @@ def claim_machine(stack: contextlib.ExitStack, stop: StopRequest, note: Note) ->
     stack.callback(turns.leave)
 
 
-class ComparisonPlace(Protocol):
-    """Where a comparison is carried out."""
+class ComparisonPlace:
+    """Where a comparison is carried out: on this machine, unless a subclass says where else."""
 
     def try_sides(self, comparison: Comparison, evidence: Evidence) -> Comparison:
         """Run statements once, if that is cheap; gives the comparison without those that fail, which are noted."""
+        return try_sides(comparison, evidence)
 
     def open_backend(self, comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
         """Open what counts; the stack closes what it needs."""
-
-    def time(
-        self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
-    ) -> Generator[ComparedPair, None, None]:
-        """Time all cases, and give each as soon as there is no more to find out. Cores are of this machine."""
-
-
-class ThisMachine:
-    """The machine that this runs on, alone. Statements are tried in a process of their own for each side."""
-
-    try_sides = staticmethod(try_sides)
-
-    def open_backend(self, comparison: Comparison, cores: Sequence[int], stack: contextlib.ExitStack) -> Backend:
-        """The length of a path moves counts: both interpreters have names of one length."""
+        # The length of a path moves counts: both interpreters have names of one length.
         aliases = stack.enter_context(contextlib.closing(Aliases()))
         names = aliases.give_targets(comparison.plan.targets, os.environ)
         backend = LocalBackend(cores, make_lab=lambda target, environ: Lab(target, environ, names.get(target)))
@@ -99,7 +87,7 @@ class ThisMachine:
     def time(
         self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
     ) -> Generator[ComparedPair, None, None]:
-        """With workers in several layouts of memory; none is started where there is nothing to time."""
+        """Time all cases, and give each as soon as there is no more to find out. Cores are of this machine."""
         together, timeout_s = runs_together(comparison), comparison.timeout_s
         workers = PairedWorkers(comparison.base, comparison.head, cores, together=together, timeout_s=timeout_s)
         with contextlib.ExitStack() as stack:
@@ -122,38 +110,23 @@ class ThisMachine:
                 yield key
 
 
-HERE = ThisMachine()
+HERE = ComparisonPlace()
 
 
-class Observer(Protocol):
-    """Shows how far a comparison is, and keeps its counts if they are to be kept."""
+class Observer:
+    """Hears how far a comparison is. By itself it shows and keeps nothing."""
 
-    @property
-    def kept(self) -> RunInfo | None:
-        """The run that counts were kept in."""
+    kept: RunInfo | None = None
+    """The run that counts were kept in."""
 
     def counting(
         self, comparison: Comparison, backend: Backend
     ) -> contextlib.AbstractContextManager[Callable[[Event], None]]:
         """Entered for as long as is counted; takes every event."""
-
-    def timing(self, comparison: Comparison) -> contextlib.AbstractContextManager[Note]:
-        """Entered for as long as is timed; takes how far that is."""
-
-
-class SilentObserver:
-    """Shows and keeps nothing."""
-
-    kept: RunInfo | None = None
-
-    def counting(
-        self, comparison: Comparison, backend: Backend
-    ) -> contextlib.AbstractContextManager[Callable[[Event], None]]:
-        """Take events, and forget them."""
         return contextlib.nullcontext(lambda event: None)
 
     def timing(self, comparison: Comparison) -> contextlib.AbstractContextManager[Note]:
-        """Say nothing."""
+        """Entered for as long as is timed; takes how far that is."""
         return contextlib.nullcontext(ignore_progress)
 
 

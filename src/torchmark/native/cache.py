@@ -77,9 +77,13 @@ class Usage(NamedTuple):
 class Cache:
     """A folder of compiled snippets, with a bound on its size."""
 
-    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+    def __init__(
+        self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES, *, holds: Callable[[Path], bool] | None = None
+    ) -> None:
+        """`holds` tells whether a library can be used; by default, whether it has the seal of this cache."""
         self.folder = folder
         self.limit_bytes = limit_bytes
+        self._holds = holds or (lambda path: _holds(path.read_bytes()))
         # Of files that were looked at by this object, whether they can be used. One library serves many snippets.
         self._verdicts: dict[tuple[int, int, int], bool] = {}
 
@@ -90,7 +94,7 @@ class Cache:
             status = path.lstat()
             identity = (status.st_ino, status.st_size, status.st_ctime_ns)
             if identity not in self._verdicts:
-                self._verdicts[identity] = is_ours_by(status) and _holds(path.read_bytes())
+                self._verdicts[identity] = is_ours_by(status) and self._holds(path)
             if not self._verdicts[identity]:
                 return None
             if time.time() - status.st_mtime > TOUCH_INTERVAL_S:

@@ -76,7 +76,6 @@ class Aliases:
         return dict(zip(targets, self.give(real), strict=True))
 
     def close(self) -> None:
-        """Remove the links."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
@@ -184,12 +183,10 @@ class PairedWorkers:
 
     @property
     def layouts(self) -> tuple[int, ...]:
-        """Numbers of the layouts that there are pairs in."""
         return tuple(self._pairs)
 
     @property
     def match(self) -> Match:
-        """Whether the two sides are laid out alike, in all layouts."""
         unlike = [match for match in self._matches.values() if not match.alike]
         return unlike[0] if unlike else Match(alike=True)
 
@@ -237,7 +234,6 @@ class PairedWorkers:
         return outcome
 
     def close(self) -> None:
-        """End all workers, at once."""
         pairs, self._pairs = self._pairs, {}
         for worker in dict.fromkeys(worker for pair in pairs.values() for worker in pair):
             worker.abandon()
@@ -300,11 +296,10 @@ class PairedWorkers:
     # --- workers -------------------------------------------------------------------------------------
 
     def _make_pair(self, number: int) -> WorkerPair:
-        specs = self._specs
-        paddings = even_out(specs[0].python, specs[1].python)
+        paddings = even_out(*(spec.python for spec in self._specs))
         base, head = (
             Worker(_lay_out(spec, Layout(number, padding)), self._environ)
-            for spec, padding in zip(specs, paddings, strict=True)
+            for spec, padding in zip(self._specs, paddings, strict=True)
         )
         return WorkerPair(base, base if self._together else head)
 

@@ -1,4 +1,4 @@
-"""Where a series takes another level, and whether an exact count changed."""
+"""Where a series takes another level."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from torchmark.stats import distribution
-from torchmark.stats.intervals import two_sided_p
+from torchmark.stats.distribution import rank
+from torchmark.stats.intervals import standardise, two_sided_p
 
 # Up to so many points on the smaller side chances are counted exactly; above, the normal distribution has heavier tails
 # than ranks have, and errs on the safe side.
@@ -33,21 +34,6 @@ def split_chances(values: Sequence[float]) -> list[SplitChance]:
     n = len(values)
     sums = [0.0, *itertools.accumulate(rank(values))]
     return [_judge_split(before, n - before, sums[before]) for before in range(n + 1)]
-
-
-def rank(values: Sequence[float]) -> list[float]:
-    """Ranks from 1; equal values share the mean of theirs.
-
-    >>> rank([5.0, 1.0, 5.0, 2.0])
-    [3.5, 1.0, 3.5, 2.0]
-    """
-    ranks: dict[float, float] = {}
-    below = 0
-    for value, group in itertools.groupby(sorted(values)):
-        size = len(list(group))
-        ranks[value] = below + (size + 1) / 2
-        below += size
-    return [ranks[value] for value in values]
 
 
 def _judge_split(before: int, after: int, rank_sum: float) -> SplitChance:
@@ -108,9 +94,6 @@ LEAST_STRETCH = 12
 REACH = 5
 # Positions that depend on each other settle within a few passes, or swing by a run.
 MOST_PASSES = 5
-# Counts differ by less with the state of the heap, by up to 22 instructions of a statement of nine thousand.
-LEAST_INSTRUCTIONS = 30
-LEAST_INSTRUCTIONS_SHARE = 0.003
 
 
 class Change(NamedTuple):
@@ -126,28 +109,7 @@ class Change(NamedTuple):
 
     @property
     def shift(self) -> float:
-        """By how much the level rises."""
         return self.after - self.before
-
-
-class CountRange(NamedTuple):
-    """An exact count: the median over layouts of memory, the least and the greatest of them."""
-
-    value: float
-    low: float
-    high: float
-
-
-def is_other_count(before: CountRange, after: CountRange) -> bool:
-    """Whether a count has changed by more than layouts of memory explain, and by enough to be spoken of.
-
-    >>> is_other_count(CountRange(1000, 990, 1010), CountRange(1031, 1025, 1040))
-    True
-    >>> is_other_count(CountRange(1000, 990, 1030), CountRange(1031, 1025, 1040))
-    False
-    """
-    apart = after.low > before.high or after.high < before.low
-    return apart and abs(after.value - before.value) > max(LEAST_INSTRUCTIONS, LEAST_INSTRUCTIONS_SHARE * before.value)
 
 
 def find_changes(values: Sequence[float], least_shift: float = LEAST_SHIFT) -> tuple[Change, ...]:
@@ -259,8 +221,7 @@ def _compare_means(values: Sequence[float], place: int, tests: int | None = None
     df = before_left + after_left - 2
     error = math.sqrt((before_squares + after_squares) / df * (1 / before_left + 1 / after_left))
     shift = after - before
-    t = shift / error if error else math.copysign(math.inf, shift) if shift else 0.0
-    return Change(place, before, after, min(two_sided_p(t, df) * tests, 1.0))
+    return Change(place, before, after, min(two_sided_p(standardise(shift, error), df) * tests, 1.0))
 
 
 def _trim(values: Sequence[float]) -> tuple[float, float, int]:

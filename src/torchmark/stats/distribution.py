@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -166,26 +167,27 @@ def rank_correlation(values: Sequence[float]) -> float:
     >>> rank_correlation([1.0, 5.0, 9.0])
     1.0
     """
-    ranks = _mean_ranks(values)
-    centre = (len(values) - 1) / 2
-    products = math.fsum((i - centre) * (r - centre) for i, r in enumerate(ranks))
-    squares = math.fsum((r - centre) ** 2 for r in ranks)
-    positions = math.fsum((i - centre) ** 2 for i in range(len(values)))
-    return products / math.sqrt(squares * positions) if squares else 0.0
+    centre = (len(values) + 1) / 2
+    ranks = [one - centre for one in rank(values)]
+    positions = [i + 1 - centre for i in range(len(values))]
+    squares = math.fsum(r * r for r in ranks)
+    products = math.fsum(i * r for i, r in zip(positions, ranks))
+    return products / math.sqrt(squares * math.fsum(i * i for i in positions)) if squares else 0.0
 
 
-def _mean_ranks(values: Sequence[float]) -> list[float]:
-    by_value = sorted(range(len(values)), key=values.__getitem__)
-    ranks = [0.0] * len(values)
-    start = 0
-    while start < len(by_value):
-        end = start
-        while end < len(by_value) and values[by_value[end]] == values[by_value[start]]:
-            end += 1
-        for index in by_value[start:end]:
-            ranks[index] = (start + end - 1) / 2
-        start = end
-    return ranks
+def rank(values: Sequence[float]) -> list[float]:
+    """Ranks from 1; equal values share the mean of theirs.
+
+    >>> rank([5.0, 1.0, 5.0, 2.0])
+    [3.5, 1.0, 3.5, 2.0]
+    """
+    ranks: dict[float, float] = {}
+    below = 0
+    for value, group in itertools.groupby(sorted(values)):
+        size = len(list(group))
+        ranks[value] = below + (size + 1) / 2
+        below += size
+    return [ranks[value] for value in values]
 
 
 def find_modes(values: Sequence[float]) -> Modes | None:

@@ -1,4 +1,8 @@
-"""Intervals and tests: Student's t, Welch's t, binomial shares, pairs, and many tests at once. Loads scipy."""
+"""Intervals and tests: Student's t, Welch's t, binomial shares, pairs, and many tests at once. Loads scipy.special.
+
+`scipy.stats` has Welch's interval and the control of false discoveries too. But importing that takes 0.6 s of a
+processor's time, and `scipy.special` 0.2 s; a comparison would wait for it, to save a dozen lines.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +43,13 @@ def two_sided_p(t: float, df: float) -> float:
     0.5
     """
     return 2 * one_sided_p(abs(t), df)
+
+
+def standardise(estimate: float, se: float) -> float:
+    """The estimate in standard errors: infinite where it has none, unless it is zero."""
+    if se > 0:
+        return estimate / se
+    return math.copysign(math.inf, estimate) if estimate else 0.0
 
 
 def binomial_bounds(successes: int, trials: int, confidence: float) -> tuple[float, float]:

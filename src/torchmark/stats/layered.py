@@ -77,7 +77,7 @@ def combine_layouts(visits: Sequence[Sequence[float]], confidence: float) -> Lay
         estimate - half,
         estimate + half,
         confidence,
-        intervals.two_sided_p(standardise(estimate, se), len(centres) - 1),
+        intervals.two_sided_p(intervals.standardise(estimate, se), len(centres) - 1),
         layout_sd,
         visit_sd,
         layouts=len(visited),
@@ -105,13 +105,6 @@ def find_centre(visits: Sequence[float]) -> float:
     (0.02, 0.02)
     """
     return statistics.median(visits) if len(visits) >= ENOUGH_FOR_MEDIAN else distribution.mean(visits)
-
-
-def standardise(estimate: float, se: float) -> float:
-    """The estimate in standard errors: infinite where it has none, unless it is zero."""
-    if se > 0:
-        return estimate / se
-    return math.copysign(math.inf, estimate) if estimate else 0.0
 
 
 def variance_of_centre(visits: int) -> float:

@@ -10,8 +10,16 @@ import pytest
 
 from tests.places import RAISED, FakePlace, MortalPlace, noise, paired_case, shifted, steady, verdict
 from tests.sampling import allowed_error
-from torchmark.analysis.verdict.sequential import StoppingRule
-from torchmark.compare.experiment import FEWEST_LAYOUTS, SequentialComparison, Settings, Timing, ignore_progress
+from torchmark.analysis.verdict.sequential import StoppingRule, look
+from torchmark.analysis.verdict.visits import Reduced
+from torchmark.compare.experiment import (
+    FEWEST_LAYOUTS,
+    CaseState,
+    SequentialComparison,
+    Settings,
+    Timing,
+    ignore_progress,
+)
 from torchmark.errors import PlaceLost
 from torchmark.model.caveats import FewLayouts, LayoutSensitive, Unmatched
 from torchmark.model.job import BlockPlan, PairedCase, Visit
@@ -29,6 +37,38 @@ def decide(
 ) -> dict[Hashable, Timing]:
     experiment = SequentialComparison(place, settings, stop=stop, now=lambda: place.now)
     return dict(experiment.decide({name: paired_case(name) for name in place.effects}))
+
+
+def conclude(*layouts: list[float]) -> Timing:
+    state = CaseState("case", paired_case("case"))
+    state.visits = {
+        number: [Reduced(ratio, 1e-6, 1.02e-6, 0.0, 1.0, 0.0, 0.0, 0.0) for ratio in ratios]
+        for number, ratios in enumerate(layouts)
+    }
+    state.confirmed, state.seconds = True, 0.4
+    state.keep(look(state.ratios(range(len(layouts))), state.rule), range(len(layouts)))
+    return state.conclude(())
+
+
+def test_evidence_carries_what_was_seen_with_the_confidence_of_all_looks() -> None:
+    visits = [[0.018, 0.018], [0.020, 0.020], [0.022, 0.022, 0.022]]
+    evidence, rule = conclude(*visits).evidence, StoppingRule()
+    seen = combine_layouts(visits, rule.confidence)
+    assert evidence is not None
+    assert seen is not None
+    assert evidence.verdict is Verdict.SLOWER
+    assert (evidence.log_ratio, evidence.low, evidence.high) == (seen.estimate, seen.low, seen.high)
+    assert evidence.confidence == 0.95
+    assert (evidence.floor, evidence.equivalence) == (rule.floor, rule.equivalence)
+    assert (evidence.layouts, evidence.sweeps, evidence.fork_sd) == (3, 2, 0)
+    assert evidence.layout_sd == pytest.approx(0.002)
+    assert (evidence.base_s, evidence.head_s, evidence.seconds) == (1e-6, 1.02e-6, 0.4)
+    assert (evidence.confirmed, evidence.needed_s) == (True, None)
+
+
+def test_without_an_interval_there_is_no_evidence() -> None:
+    assert conclude().evidence is None
+    assert conclude([0.02, 0.02]).evidence is None
 
 
 def test_what_does_not_change_is_the_same_and_needs_no_fresh_layouts() -> None:

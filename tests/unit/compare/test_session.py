@@ -14,7 +14,7 @@ from torchmark.compare import session
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
 from torchmark.compare.experiment import Note, Timing, ignore_progress
 from torchmark.compare.joint_timing import time_sides
-from torchmark.compare.session import SilentObserver, ThisMachine, claim_machine, prepare_entries, run_comparison
+from torchmark.compare.session import HERE, ComparisonPlace, Observer, claim_machine, prepare_entries, run_comparison
 from torchmark.errors import SetupError
 from torchmark.model.caveats import NotTimed
 from torchmark.model.job import PairedCase
@@ -123,7 +123,7 @@ def test_the_machine_is_not_claimed_before_there_is_something_to_time(
     compiled = Comparison((ComparedPair(COMPILED, COMPILED),), BASE, HEAD)
     for comparison, claims in ((compiled, []), (COMPARISON, ["claim", "leave", "close"])):
         evidence = Evidence()
-        told = list(ThisMachine().time(comparison, [0], evidence, StopRequest(), ignore_progress))
+        told = list(HERE.time(comparison, [0], evidence, StopRequest(), ignore_progress))
         assert sorted(map(str, told)) == sorted(map(str, comparison.entries))
         assert log == claims
         assert made[-1].is_closed
@@ -134,14 +134,13 @@ ENTRIES = tuple(ComparedPair(case, case) for case in (Case((name,), EAGER, Timer
 COMPARISON = Comparison(ENTRIES, Target("base", "/a"), Target("head", "/b"), metrics=(Metric.WALL,))
 
 
-class FakeCluster(ThisMachine):
+class FakeCluster(ComparisonPlace):
     """Several places where nothing runs."""
 
     def __init__(self, nodes: Sequence[FakePlace]) -> None:
         self._nodes = nodes
 
-    @staticmethod
-    def try_sides(comparison: Comparison, evidence: Evidence) -> Comparison:
+    def try_sides(self, comparison: Comparison, evidence: Evidence) -> Comparison:
         return comparison
 
     def time(
@@ -173,5 +172,5 @@ def test_sites_are_closed_also_if_timing_fails() -> None:
 
     nodes = [FakePlace(EFFECTS), Lacking(EFFECTS)]
     with pytest.raises(SetupError):
-        run_comparison(COMPARISON, [], SilentObserver(), FakeCluster(nodes))
+        run_comparison(COMPARISON, [], Observer(), FakeCluster(nodes))
     assert all(node.is_closed for node in nodes)

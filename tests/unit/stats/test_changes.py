@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.stats import changes
-from torchmark.stats.changes import ALPHA, LEAST_SHIFT, LEAST_SIDE, CountRange, find_changes, is_other_count
+from torchmark.stats.changes import ALPHA, LEAST_SHIFT, LEAST_SIDE, find_changes
 from torchmark.stats.intervals import two_sided_p
 
 VALUES = st.lists(st.floats(-1, 1), max_size=40)
@@ -142,27 +142,3 @@ def test_clear_steps_are_found_also_where_others_follow(levels: list[float], siz
     steps = [level for level in levels for _ in range(size)]
     expected = [i for i in range(1, len(steps)) if steps[i] != steps[i - 1]]
     assert positions([a + b for a, b in zip(steps, make_noise(len(steps), sd=0.001), strict=True)]) == expected
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ((5000, 4990, 5010), (5031, 5021, 5041), True),
-        ((5000, 4990, 5010), (5030, 5020, 5040), False),  # not more than 30
-        ((5000, 4990, 5025), (5040, 5020, 5050), False),  # some layout has as many as some of the other
-        ((5000, 4990, 5010), (4960, 4950, 4970), True),
-        ((100_000, 100_000, 100_000), (100_300, 100_300, 100_300), False),  # not more than 0.3 %
-        ((100_000, 100_000, 100_000), (100_301, 100_301, 100_301), True),
-        ((0, 0, 0), (31, 31, 31), True),
-    ],
-)
-def test_counts_differ_by_more_than_layouts_do(
-    before: tuple[float, float, float], after: tuple[float, float, float], expected: bool
-) -> None:
-    assert is_other_count(CountRange(*before), CountRange(*after)) is expected
-
-
-@given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(0, 100))
-def test_a_count_that_lies_within_the_layouts_of_another_is_the_same(a: float, b: float, spread: float) -> None:
-    low, high = min(a, b), max(a, b)
-    assert not is_other_count(CountRange(a, low, high + spread), CountRange(b, low, high + spread))

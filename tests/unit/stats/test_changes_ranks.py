@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.stats.changes import EXACT_SIDE, SplitChance, exact_tail, normal_tail, rank, split_chances
+from torchmark.stats.changes import EXACT_SIDE, SplitChance, exact_tail, normal_tail, split_chances
+from torchmark.stats.distribution import rank
 
 VALUES = st.lists(st.floats(-1e3, 1e3), max_size=30)
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.sampling import assert_shares
 from torchmark.stats import intervals
-from torchmark.stats.layered import Layered, combine_layouts, draw_in, more_visits_help, standardise, variance_of_centre
+from torchmark.stats.intervals import standardise
+from torchmark.stats.layered import Layered, combine_layouts, draw_in, more_visits_help, variance_of_centre
 
 RATIOS = st.floats(-1, 1).map(lambda value: round(value, 6))
 VISITS = st.lists(st.lists(RATIOS, max_size=6), max_size=8)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Any
 
 from torchmark.analysis.results import find_cpu
 from torchmark.model.caveats import Incomparable
@@ -43,7 +43,7 @@ _FIELDS = {"capability": "cpu_capability", "hash_seed": "hash_seed", "valgrind":
 # Of a definition, what is measured. How results are checked is not, nor what a person calls the case.
 _MEASURED = ("args", "artefact", "parts")
 
-_T = TypeVar("_T")
+_VARIABLES = "variables"
 _Variables = tuple[tuple[str, str], ...]
 
 
@@ -56,20 +56,14 @@ class RunTarget:
 
     @property
     def outcomes(self) -> Iterator[Outcome]:
-        """What came of it in this target."""
         return (outcome for outcome in self.run.outcomes if outcome.order.target == self.target)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Traits:
-    """What is known of all places that some results come from.
+_Traits = Mapping[tuple[str, Metric], frozenset[Any]]
+"""What is known of all places that some results come from, by the word that obstacles are told apart by.
 
-    What is counted and what is timed run in workers of different kinds, each of which is held to its own.
-    """
-
-    values: Mapping[tuple[str, Metric], frozenset[str]]
-    """By the word that obstacles are told apart by."""
-    variables: Mapping[Metric, frozenset[_Variables]]
+What is counted and what is timed run in workers of different kinds, each of which is held to its own.
+"""
 
 
 def find_obstacles(base: RunTarget, head: RunTarget) -> tuple[Incomparable, ...]:
@@ -113,15 +107,15 @@ def _known(*values: str | None) -> frozenset[str]:
 
 def _describe(outcomes: Iterable[Outcome], host: Host) -> _Traits:
     there = list(outcomes)
-    values, variables = {}, {}
+    traits: dict[tuple[str, Metric], frozenset[Any]] = {}
     for metric in Metric:
         measured = [outcome for outcome in there if outcome.order.metric is metric]
         environments = dict.fromkeys(one.environment for one in measured if one.environment is not None)
-        values["cpu", metric] = _known(*(_find_cpu(outcome, host) for outcome in measured))
+        traits["cpu", metric] = _known(*(_find_cpu(outcome, host) for outcome in measured))
         for what, name in _FIELDS.items():
-            values[what, metric] = _known(*(getattr(one, name) for one in environments))
-        variables[metric] = frozenset(_choose_variables(one) for one in environments)
-    return _Traits(values, variables)
+            traits[what, metric] = _known(*(getattr(one, name) for one in environments))
+        traits[_VARIABLES, metric] = frozenset(_choose_variables(one) for one in environments)
+    return traits
 
 
 def _find_cpu(outcome: Outcome, host: Host) -> str | None:
@@ -131,23 +125,18 @@ def _find_cpu(outcome: Outcome, host: Host) -> str | None:
 
 
 def _contrast(base: _Traits, head: _Traits, *, wholly: bool) -> Iterator[Incomparable]:
-    for what, metric in itertools.product(("cpu", *_FIELDS), Metric):
-        ours, theirs = base.values[what, metric], head.values[what, metric]
-        if _differ(ours, theirs, wholly=wholly):
+    """What both tell and is not the same; `wholly` is whether they must have nothing in common."""
+    for what, metric in itertools.product(("cpu", *_FIELDS, _VARIABLES), Metric):
+        ours, theirs = base[what, metric], head[what, metric]
+        if not (ours and theirs and (ours.isdisjoint(theirs) if wholly else ours != theirs)):
+            continue
+        if what == _VARIABLES:
+            yield from _contrast_variables(ours, theirs)
+        else:
             yield Incomparable(what, " and ".join(sorted(ours)), " and ".join(sorted(theirs)))
-    for metric in Metric:
-        mine, others = base.variables[metric], head.variables[metric]
-        if _differ(mine, others, wholly=wholly):
-            yield from _contrast_variables(mine, others)
-
-
-def _differ(base: frozenset[_T], head: frozenset[_T], *, wholly: bool) -> bool:
-    """Whether both tell something and not the same; `wholly` is whether they must have nothing in common."""
-    return bool(base and head) and (base.isdisjoint(head) if wholly else base != head)
 
 
 def _choose_variables(environment: Environment) -> _Variables:
-    """Those that may change results."""
     return tuple(sorted(one for one in environment.variables if one[0] not in {*PLACES, _HASH_SEED}))
 
 
@@ -157,7 +146,7 @@ def _contrast_variables(base: Iterable[_Variables], head: Iterable[_Variables]) 
         names = [name for name in sorted({*sides[0], *sides[1]}) if sides[0].get(name) != sides[1].get(name)]
         if names:
             yield Incomparable(
-                "variables", *(", ".join(_format_variable(side, name) for name in names) for side in sides)
+                _VARIABLES, *(", ".join(_format_variable(side, name) for name in names) for side in sides)
             )
 
 

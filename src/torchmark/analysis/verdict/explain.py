@@ -128,88 +128,61 @@ class StageRule(NamedTuple):
     library: str = ""
 
 
-RULES = (
+_ROWS = (
     # All of Python's own functions, named or not, and the modules that come with it. The lock that its threads share is
     # what most mutexes and conditions are there for.
-    StageRule(INTERPRETER, library=r"python$|\w+\.cpython-"),
-    StageRule(INTERPRETER, r"_*pthread_|__lll_|pybind11::gil_"),
+    (INTERPRETER, "", r"python$|\w+\.cpython-"),
+    (INTERPRETER, r"_*pthread_|__lll_|pybind11::gil_"),
     # What everybody uses, by what it does. Thread-local variables are mostly what a dispatch looks up and sets: keys,
     # modes, hooks of profilers.
-    StageRule(
-        ALLOCATION, r"(?:__libc_|__|posix_|_mid_|_int_|je_|mi_|tc_)?(?:[mc]alloc|realloc|memalign|aligned_alloc)$"
-    ),
-    StageRule(ALLOCATION, r"malloc_consolidate$|unlink_chunk$|sysmalloc|tcache_|alloc_perturb$|operator new"),
-    StageRule(TEARDOWN, r"(?:__libc_|__|_int_|je_|mi_|tc_)?c?free$|_int_free_|systrim|munmap_chunk|operator delete"),
-    StageRule(KERNEL, r"(?:__)?mem(?:cpy|move|set|cmp)"),
-    StageRule(DISPATCHER, r"__tls_"),
+    (ALLOCATION, r"(?:__libc_|__|posix_|_mid_|_int_|je_|mi_|tc_)?(?:[mc]alloc|realloc|memalign|aligned_alloc)$"),
+    (ALLOCATION, r"malloc_consolidate$|unlink_chunk$|sysmalloc|tcache_|alloc_perturb$|operator new"),
+    (TEARDOWN, r"(?:__libc_|__|_int_|je_|mi_|tc_)?c?free$|_int_free_|systrim|munmap_chunk|operator delete"),
+    (KERNEL, r"(?:__)?mem(?:cpy|move|set|cmp)"),
+    (DISPATCHER, r"__tls_"),
     # A thread of autograd takes over the state of the thread that asked for gradients.
-    StageRule(
-        AUTOGRAD, r"at::ThreadLocalState|(?:at|c10)::.*::(?:[gs]et_(?:tls_)?state|set_enabled)$|at::sequence_number"
-    ),
-    StageRule(AUTOGRAD, r"at::autocast::[gs]et_autocast_|at::[gs]et_\w+_tls_$|at::\w+::(?:\w+::)?[gs]et\w+TLS$"),
-    StageRule(AUTOGRAD, r"at::accelerator::|std::.*c10::SafePyObject"),
-    StageRule(OVERRIDES, r".*(?:torch_?function|TorchFunction)"),
+    (AUTOGRAD, r"at::ThreadLocalState|(?:at|c10)::.*::(?:[gs]et_(?:tls_)?state|set_enabled)$|at::sequence_number"),
+    (AUTOGRAD, r"at::autocast::[gs]et_autocast_|at::[gs]et_\w+_tls_$|at::\w+::(?:\w+::)?[gs]et\w+TLS$"),
+    (AUTOGRAD, r"at::accelerator::|std::.*c10::SafePyObject"),
+    (OVERRIDES, r".*(?:torch_?function|TorchFunction)"),
     # Bindings: what comes from Python is unpacked, what goes there is wrapped, errors and warnings are translated.
-    StageRule(TEARDOWN, r"THPVariable_(?:\w+_)?(?:dealloc|clear)$|isResurrectable$|torch::detail::.*::decref$"),
-    StageRule(AUTOGRAD, r"THP(?:Cpp)?(?:Engine|Function)|torch::autograd::(?!THP|utils::)", r"libtorch_python"),
-    StageRule(PARSING, r"torch::(?:jit|PyWarningHandler)|c10::IValue", r"libtorch_python"),
-    StageRule(PARSING, r"torch::(?:PythonArg|FunctionSignature|FunctionParameter|autograd::(?:THP|utils)|jit::tracer)"),
-    StageRule(PARSING, r"THP|pybind11::|at::indexing::|c10::Warning"),
+    (TEARDOWN, r"THPVariable_(?:\w+_)?(?:dealloc|clear)$|isResurrectable$|torch::detail::.*::decref$"),
+    (AUTOGRAD, r"THP(?:Cpp)?(?:Engine|Function)|torch::autograd::(?!THP|utils::)", r"libtorch_python"),
+    (PARSING, r"torch::(?:jit|PyWarningHandler)|c10::IValue", r"libtorch_python"),
+    (PARSING, r"torch::(?:PythonArg|FunctionSignature|FunctionParameter|autograd::(?:THP|utils)|jit::tracer)"),
+    (PARSING, r"THP|pybind11::|at::indexing::|c10::Warning"),
     # TorchScript's interpreter, and the stack of values that it works on.
-    StageRule(
-        TORCHSCRIPT, r"torch::jit::|c10::(?:IValue|ivalue::|List<|Dict<|\w*Type::|detail::ListImpl|createVectorLike)"
-    ),
-    StageRule(TORCHSCRIPT, r"std::.*(?:torch::jit::|c10::IValue)"),
+    (TORCHSCRIPT, r"torch::jit::|c10::(?:IValue|ivalue::|List<|Dict<|\w*Type::|detail::ListImpl|createVectorLike)"),
+    (TORCHSCRIPT, r"std::.*(?:torch::jit::|c10::IValue)"),
     # Choosing what to call, and the wrappers around it, with the hooks of profilers. Sizes may be symbols until then.
-    StageRule(
-        DISPATCHER, r"c10::(?:Dispatch|OperatorHandle|TypedOperatorHandle|KernelFunction|BoxedKernel|callUnboxed)"
-    ),
-    StageRule(DISPATCHER, r"c10::impl::|c10::compute\w*DispatchKey|at::_ops::|at::redispatch::|at::autocast::"),
-    StageRule(
-        DISPATCHER, r"torch::(?:ADInplaceOrView|TraceType)|at::(?:\(anonymous namespace\)::)*(?:wrapper_|AutoDispatch)"
-    ),
-    StageRule(
-        DISPATCHER, r"(?:at|c10|std)::.*(?:RecordFunction|StepCallbacks|CallbackManager|CacheEntry)|at::Tensor::\w+$"
-    ),
-    StageRule(
-        DISPATCHER, r"c10::(?:Sym(?:Int|Bool|Float|Node)|asIntArrayRef|fromIntArrayRef|operator)|std::.*c10::SymInt"
-    ),
+    (DISPATCHER, r"c10::(?:Dispatch|OperatorHandle|TypedOperatorHandle|KernelFunction|BoxedKernel|callUnboxed)"),
+    (DISPATCHER, r"c10::impl::|c10::compute\w*DispatchKey|at::_ops::|at::redispatch::|at::autocast::"),
+    (DISPATCHER, r"torch::(?:ADInplaceOrView|TraceType)|at::(?:\(anonymous namespace\)::)*(?:wrapper_|AutoDispatch)"),
+    (DISPATCHER, r"(?:at|c10|std)::.*(?:RecordFunction|StepCallbacks|CallbackManager|CacheEntry)|at::Tensor::\w+$"),
+    (DISPATCHER, r"c10::(?:Sym(?:Int|Bool|Float|Node)|asIntArrayRef|fromIntArrayRef|operator)|std::.*c10::SymInt"),
     # What a kernel makes for itself, it also destroys.
-    StageRule(KERNEL, r"at::(?:TensorIterator|OperandInfo)|(?:std::.*)?(?:dnnl|ideep::)"),
-    StageRule(
-        TEARDOWN, r".*::(?:~\w+|release_resources|release_variables|_M_(?:dispose|release\w*|weak_release|destroy))$"
-    ),
-    StageRule(
-        TEARDOWN, r"c10::(?:free_cpu|intrusive_ptr<.*>::re(?:set|lease)\w*$|.*::(?:ReportAnd)?Delete$|.*::decref_)"
-    ),
-    StageRule(TEARDOWN, r"torch::autograd::deleteNode"),
-    StageRule(
-        AUTOGRAD, r"(?:(?:std|c10)::.*)?torch::autograd::|at::impl::\w*VariableHooks|at::SavedTensorDefaultHooks"
-    ),
-    StageRule(AUTOGRAD, r"c10::(?:AutogradState|GradMode|InferenceMode|AutogradMeta|TensorImpl::\w*grad)"),
-    StageRule(
-        AUTOGRAD, r"at::TensorBase::(?:grad_|is_leaf|output_nr|requires_grad|_?version|tensor_data|variable_data)"
-    ),
+    (KERNEL, r"at::(?:TensorIterator|OperandInfo)|(?:std::.*)?(?:dnnl|ideep::)"),
+    (TEARDOWN, r".*::(?:~\w+|release_resources|release_variables|_M_(?:dispose|release\w*|weak_release|destroy))$"),
+    (TEARDOWN, r"c10::(?:free_cpu|intrusive_ptr<.*>::re(?:set|lease)\w*$|.*::(?:ReportAnd)?Delete$|.*::decref_)"),
+    (TEARDOWN, r"torch::autograd::deleteNode"),
+    (AUTOGRAD, r"(?:(?:std|c10)::.*)?torch::autograd::|at::impl::\w*VariableHooks|at::SavedTensorDefaultHooks"),
+    (AUTOGRAD, r"c10::(?:AutogradState|GradMode|InferenceMode|AutogradMeta|TensorImpl::\w*grad)"),
+    (AUTOGRAD, r"at::TensorBase::(?:grad_|is_leaf|output_nr|requires_grad|_?version|tensor_data|variable_data)"),
     # Memory for a tensor, and the objects that describe it.
-    StageRule(
-        ALLOCATION, r"c10::(?:alloc_cpu|\w*Allocator|Storage|TensorImpl|TensorOptions|VariableVersion|intrusive_ptr)"
-    ),
-    StageRule(ALLOCATION, r"c10::(?:\w*rofiledCPUMemory|memoryProfiling|ThreadLocalDebugInfo|tls_debug_info|\w*NUMA)"),
-    StageRule(
-        ALLOCATION, r"c10::c10_compute_alignment|at::detail::(?:empty|make_tensor|compute|check_size|scalar_tensor)"
-    ),
-    StageRule(ALLOCATION, r"at::(?:native::)?(?:\(anonymous namespace\)::)*empty(?:_|$)"),
+    (ALLOCATION, r"c10::(?:alloc_cpu|\w*Allocator|Storage|TensorImpl|TensorOptions|VariableVersion|intrusive_ptr)"),
+    (ALLOCATION, r"c10::(?:\w*rofiledCPUMemory|memoryProfiling|ThreadLocalDebugInfo|tls_debug_info|\w*NUMA)"),
+    (ALLOCATION, r"c10::c10_compute_alignment|at::detail::(?:empty|make_tensor|compute|check_size|scalar_tensor)"),
+    (ALLOCATION, r"at::(?:native::)?(?:\(anonymous namespace\)::)*empty(?:_|$)"),
     # Computing, from shapes and types to the loop over numbers: all of ATen but for what comes above.
-    StageRule(KERNEL, r"at::|c10::(?:SmallVector|function_ref|ArrayRef|HeaderOnlyArrayRef|IListRef|Scalar|complex)"),
-    StageRule(KERNEL, r"std::.*at::(?:native::|Tensor|OperandInfo|Range)|_Z\w*6native"),
-    StageRule(KERNEL, r"mkl_|cblas_|blas_|[SDCZsdcz](?:GEM[MV]|DOT|gem[mv]|dot)_?$|xnn_|fbgemm::|cpuinfo_|omp_|GOMP_"),
-    StageRule(KERNEL, library=r"lib(?:\w*blas|mkl|dnnl|sleef|m\.so|\w*omp\d?\.so|pthreadpool|XNNPACK|nnpack|fbgemm)"),
-    StageRule(KERNEL, re.escape(NAMELESS), GENERATED),
+    (KERNEL, r"at::|c10::(?:SmallVector|function_ref|ArrayRef|HeaderOnlyArrayRef|IListRef|Scalar|complex)"),
+    (KERNEL, r"std::.*at::(?:native::|Tensor|OperandInfo|Range)|_Z\w*6native"),
+    (KERNEL, r"mkl_|cblas_|blas_|[SDCZsdcz](?:GEM[MV]|DOT|gem[mv]|dot)_?$|xnn_|fbgemm::|cpuinfo_|omp_|GOMP_"),
+    (KERNEL, "", r"lib(?:\w*blas|mkl|dnnl|sleef|m\.so|\w*omp\d?\.so|pthreadpool|XNNPACK|nnpack|fbgemm)"),
+    (KERNEL, re.escape(NAMELESS), GENERATED),
     # What else is in the library of bindings, named or not.
-    StageRule(PARSING, library=r"libtorch_python"),
+    (PARSING, "", r"libtorch_python"),
 )
-
-
+RULES = tuple(StageRule(*row) for row in _ROWS)
 _COMPILED = tuple((rule, re.compile(rule.name), re.compile(rule.library)) for rule in RULES)
 
 

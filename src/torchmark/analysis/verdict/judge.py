@@ -13,6 +13,7 @@ from torchmark.model.judgement import (
     Explanation,
     FunctionChange,
     SideFailure,
+    Spread,
     TimeEvidence,
     Verdict,
 )
@@ -44,14 +45,20 @@ def expected_seconds(delta_instructions: float) -> float:
 
 
 def is_instruction_change(count: CountEvidence) -> int:
+    """1 for more instructions, -1 for fewer, 0 where that cannot be told: see `contrast_instructions`."""
+    return contrast_instructions(count.base, count.head)
+
+
+def contrast_instructions(base: Spread, head: Spread) -> int:
     """1 for more instructions, -1 for fewer, 0 where the difference may come from where things lie in memory.
 
     A difference counts if it is large enough, and if no layout of one side reaches those of the other.
     """
-    overlap = count.head.low <= count.base.high and count.base.low <= count.head.high
-    if overlap or abs(count.delta) <= max(SMALLEST_DELTA, SMALLEST_RATIO * count.base.value):
+    overlap = head.low <= base.high and base.low <= head.high
+    delta = head.value - base.value
+    if overlap or abs(delta) <= max(SMALLEST_DELTA, SMALLEST_RATIO * base.value):
         return 0
-    return _sign(count.delta)
+    return _sign(delta)
 
 
 def find_code_change(count: CountEvidence) -> int:

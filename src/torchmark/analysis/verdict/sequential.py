@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 
 from torchmark.model.gate import Trial
-from torchmark.model.judgement import LayoutVisits, TimeEvidence, Verdict
+from torchmark.model.judgement import Verdict
 from torchmark.stats import intervals
 from torchmark.stats.distribution import quantile
 from torchmark.stats.intervals import binomial_bounds
-from torchmark.stats.layered import MEDIAN_FACTOR, Layered, combine_layouts, standardise, variance_of_centre
+from torchmark.stats.layered import MEDIAN_FACTOR, Layered, combine_layouts, variance_of_centre
 
 # False discoveries among changes that were seen again. Fresh layouts know nothing of why a case was chosen, so the p
 # values of the chosen ones alone may be given to `benjamini_hochberg`. It accepts none above this rate: a case that
@@ -58,7 +58,6 @@ class StoppingRule:
 
     @property
     def confidence(self) -> float:
-        """Of one look."""
         return 1 - self.alpha / self.planned
 
 
@@ -103,7 +102,7 @@ def confirmation_p(fresh: Visits, log_ratio_sign: float) -> float:
     found = combine_layouts(fresh, confidence=0.0)
     if found is None or found.layouts < fewest_layouts(CONFIRM_RATE):
         return 1.0
-    t = standardise(math.copysign(1.0, log_ratio_sign) * found.estimate, found.se)
+    t = intervals.standardise(math.copysign(1.0, log_ratio_sign) * found.estimate, found.se)
     return intervals.one_sided_p(t, found.layouts - 1)
 
 
@@ -157,46 +156,6 @@ def floor_for(base_s: float, self_test_sd: float | None) -> float:
     return max(SMALLEST_FLOOR, math.log1p(SMALLEST_FLOOR_S / base_s), SELF_TEST_FACTOR * (self_test_sd or 0.0))
 
 
-def to_evidence(
-    look: Look,
-    rule: StoppingRule,
-    *,
-    base_s: float,
-    head_s: float,
-    seconds: float,
-    confirmed: bool | None = None,
-    needed_s: float | None = None,
-    visits: Sequence[LayoutVisits] = (),
-) -> TimeEvidence | None:
-    """What the clock says, for judging; None where there are too few layouts for an interval.
-
-    `visits` are those that the look has seen.
-    """
-    found = look.layered
-    if found is None:
-        return None
-    return TimeEvidence(
-        verdict=look.verdict,
-        log_ratio=found.estimate,
-        low=found.low,
-        high=found.high,
-        confidence=1 - rule.alpha,
-        base_s=base_s,
-        head_s=head_s,
-        floor=rule.floor,
-        equivalence=rule.equivalence,
-        p_value=found.p_value,
-        layouts=found.layouts,
-        sweeps=found.visits,
-        layout_sd=found.layout_sd,
-        fork_sd=found.visit_sd,
-        confirmed=confirmed,
-        seconds=seconds,
-        needed_s=needed_s,
-        visits=tuple(visits),
-    )
-
-
 def _direct(estimate: float) -> Verdict:
     return Verdict.SLOWER if estimate > 0 else Verdict.FASTER
 
@@ -236,7 +195,6 @@ class Power:
 
     @property
     def share(self) -> float:
-        """Found of all."""
         return self.found / self.trials
 
 

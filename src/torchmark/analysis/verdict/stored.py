@@ -256,10 +256,7 @@ def find_unmeasured(base_run: Run, base_target: Target, head_run: Run, head_targ
 
 
 def explain_changes(
-    contrast: Contrast,
-    base: Mapping[CaseId, Tally],
-    head: Mapping[CaseId, Tally],
-    standardise: Callable[[str], str],
+    contrast: Contrast, base: Mapping[CaseId, Tally], head: Mapping[CaseId, Tally], standardise: Callable[[str], str]
 ) -> Contrast:
     """The same, with the functions of what takes other instructions, for cases that both have costs by function of."""
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from torchmark.analysis.verdict.judge import SMALLEST_RATIO
 from torchmark.model.history import History, Point, Shift, ShiftStanding
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.plan import Metric
@@ -35,7 +36,7 @@ from torchmark.report.plots.svg import (
 from torchmark.report.text.history import FLAT, SHORT_COMMIT, Words, choose_shifts, format_day, name_run
 from torchmark.report.text.terminal import count, printable
 from torchmark.report.text.units import to_share
-from torchmark.stats.changes import LEAST_INSTRUCTIONS_SHARE, LEAST_SHIFT
+from torchmark.stats.changes import LEAST_SHIFT
 
 # What cannot be drawn to scale beside anything else.
 ENDLESS = 1e100
@@ -95,7 +96,7 @@ def find_heights(values: Sequence[Value], metric: Metric) -> tuple[float, float]
     ends = [end for value in values for end in (value.low, value.high)] or [0.0]
     low, high = min(ends), max(ends)
     is_time = metric is Metric.WALL
-    least = 100 * LEAST_SHIFT if is_time else LEAST_INSTRUCTIONS_SHARE * max(abs(low), abs(high))
+    least = 100 * LEAST_SHIFT if is_time else SMALLEST_RATIO * max(abs(low), abs(high))
     missing = max(0.0, FLAT * least - (high - low)) / 2
     return widen(low - missing, high + missing, AIR)
 

@@ -8,12 +8,13 @@ import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from torchmark.analysis.verdict.judge import SMALLEST_RATIO
 from torchmark.model.history import Difference, Ground, History, Point, Shift, ShiftStanding
 from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.terminal import count, cut, printable, wrap
-from torchmark.stats.changes import LEAST_INSTRUCTIONS_SHARE, LEAST_SHIFT
+from torchmark.stats.changes import LEAST_SHIFT
 from torchmark.stats.distribution import quantile
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -225,7 +226,7 @@ class _Renderer:
         counts = [None if point.instructions is None else point.instructions.value for point in history.points]
         for metric, values, span in (
             (Metric.WALL, times, LEAST_SHIFT * FLAT),
-            (Metric.COUNT, counts, LEAST_INSTRUCTIONS_SHARE * FLAT * max(filter(None, counts), default=0.0)),
+            (Metric.COUNT, counts, SMALLEST_RATIO * FLAT * max(filter(None, counts), default=0.0)),
         ):
             if metric in self._metrics and any(value is not None for value in values):
                 yield from self._draw(history, metric, values, span)

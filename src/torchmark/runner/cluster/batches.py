@@ -96,7 +96,6 @@ class Batch:
         return len(self.orders) or 1
 
     def write(self) -> Request:
-        """What is to be sent."""
         if self.request is not None:
             return self.request
         return Measure(
@@ -142,12 +141,10 @@ class BatchQueue:
                 self._want_built(batch.kind_group)
 
     def count(self, alone: bool) -> int:
-        """How many results have not been asked for yet."""
         return self._pending[alone]
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left to send."""
         return not any(self._pending.values())
 
     def take(self, kind: MachineKind, *, alone: bool, building: bool = True) -> Batch | None:
@@ -173,7 +170,6 @@ class BatchQueue:
         return None
 
     def has(self, kind: MachineKind, *, alone: bool, building: bool = True) -> bool:
-        """Whether there may be something to take."""
         if not alone and building and self._to_build:
             return True
         return bool(self._bound.get((kind, alone)) or self._free[alone])

@@ -43,7 +43,7 @@ class Dispatcher:
         """`notify` hears which nodes are not used, and why."""
         self._fleet = fleet
         self._target = run_setup.targets[0]
-        self._nodes = Nodes(fleet, run_setup, notify)
+        self.nodes = Nodes(fleet, run_setup, notify)
         self._batch_queue = BatchQueue(())
         self._stop = StopRequest()
         self._attention: dict[str, None] = {}
@@ -52,40 +52,30 @@ class Dispatcher:
         self._watched = fleet.now()
         self._without_nodes_since: float | None = None
 
-    @property
-    def usable(self) -> list[Member]:
-        """Nodes that can measure, as far as is known."""
-        return self._nodes.usable
-
-    @property
-    def set_aside(self) -> Sequence[SetAside]:
-        """Nodes that are not used."""
-        return self._nodes.set_aside
-
     def open(self) -> None:
         """Ask all nodes what they are like. SetupError if there is none that can measure."""
         began = self._fleet.now()
-        self._nodes.look()
-        while self._nodes.is_being_surveyed and self._fleet.now() - began < SURVEY_S:
+        self.nodes.look()
+        while self.nodes.is_being_surveyed and self._fleet.now() - began < SURVEY_S:
             for notice in self._fleet.wait(NOTICE_S):
                 list(self._take(notice))
             list(self._look())
-        if not self._nodes.usable:
-            raise _refuse_all(self._nodes.set_aside, len(self._nodes.members))
+        if not self.nodes.usable:
+            raise _refuse_all(self.nodes.set_aside, len(self.nodes.members))
 
     def clear(self) -> None:
         """End all actors. The nodes stay known."""
-        for member in self._nodes.members.values():
+        for member in self.nodes.members.values():
             for actor in list(member.actors):
-                self._nodes.close(actor)
+                self.nodes.close(actor)
 
     def run(self, batch_queue: BatchQueue, stop: StopRequest) -> Iterator[Report]:
         """Until everything is answered; once stopping was requested, until what is under way is."""
         self._batch_queue, self._stop, self._without_nodes_since = batch_queue, stop, None
         self._attend_to_all()
-        for member in self._nodes.usable:
+        for member in self.nodes.usable:
             if not member.actors:
-                self._nodes.open(member, alone=False)
+                self.nodes.open(member, alone=False)
         try:
             while True:
                 yield from self._look()
@@ -102,25 +92,25 @@ class Dispatcher:
     @property
     def _is_under_way(self) -> bool:
         """Whether any result is. What is built is none."""
-        batches = (actor.doing for actor in self._nodes.busy if isinstance(actor.doing, Batch))
+        batches = (actor.doing for actor in self.nodes.busy if isinstance(actor.doing, Batch))
         return any(not batch.is_done and not batch.is_build for batch in batches)
 
     def _leave(self) -> None:
         """End whatever nobody waits for any more: a second one that was slower, what was interrupted."""
-        for actor in [actor for actor in self._nodes.busy if isinstance(actor.doing, Batch)]:
-            self._nodes.close(actor)
+        for actor in [actor for actor in self.nodes.busy if isinstance(actor.doing, Batch)]:
+            self.nodes.close(actor)
         self._batch_queue = BatchQueue(())
 
     def _attend_to_all(self) -> None:
-        self._attention = dict.fromkeys(self._nodes.members)
+        self._attention = dict.fromkeys(self.nodes.members)
 
     # --- nodes come and go ---------------------------------------------------------------------------
 
     def _look(self) -> Iterator[Report]:
-        for member in self._nodes.look():
+        for member in self.nodes.look():
             self._deadlines.forget(member.listed.id)
             yield from self._drop(member)
-        self._attention |= dict.fromkeys(member.listed.id for member in self._nodes.settle())
+        self._attention |= dict.fromkeys(member.listed.id for member in self.nodes.settle())
         yield from self._drop_refused()
 
     def _drop(self, member: Member) -> Iterator[Report]:
@@ -128,23 +118,23 @@ class Dispatcher:
         kind, member.kind = member.kind, None
         for actor in list(member.actors):
             batch = actor.doing
-            self._nodes.close(actor)
+            self.nodes.close(actor)
             if isinstance(batch, Batch):
                 if not member.is_refused:
                     batch.losses += ((Loss.NODE, member.name),)
                 yield from self._retry(batch, "The node is gone.")
-        if kind is not None and all(other.kind != kind for other in self._nodes.members.values()):
+        if kind is not None and all(other.kind != kind for other in self.nodes.members.values()):
             self._batch_queue.release(kind)
             self._attend_to_all()
 
     def _drop_refused(self) -> Iterator[Report]:
-        for member in self._nodes.members.values():
+        for member in self.nodes.members.values():
             if member.is_refused and (member.actors or member.kind is not None):
                 yield from self._drop(member)
 
     def _check_alive(self) -> None:
         """With nobody left, others may come; but that is not waited for for ever."""
-        if any(not member.is_refused for member in self._nodes.members.values()):
+        if any(not member.is_refused for member in self.nodes.members.values()):
             self._without_nodes_since = None
             return
         now = self._fleet.now()
@@ -163,7 +153,7 @@ class Dispatcher:
             return
         self._watched = now
         self._attend_to_all()
-        for actor in list(self._nodes.busy):
+        for actor in list(self.nodes.busy):
             if actor.doing is not None and self._deadlines.is_overdue(actor.doing, now - actor.since):
                 assert actor.request_id is not None
                 message = f"There was no answer for {now - actor.since:.0f} seconds."
@@ -174,7 +164,7 @@ class Dispatcher:
     def _assign(self) -> Iterator[Report]:
         attention, self._attention = self._attention, {}
         for id_ in attention:
-            member = self._nodes.members.get(id_)
+            member = self.nodes.members.get(id_)
             if member is None or member.is_refused or self._stop.requested:
                 continue
             self._use_more_slots(member)
@@ -187,13 +177,13 @@ class Dispatcher:
             return
         left = self._batch_queue.count(alone=False)
         while len(member.actors) < member.listed.slots and self._deadlines.is_another_worth_it(
-            left, self._nodes.actor_count
+            left, self.nodes.actor_count
         ):
-            self._nodes.open(member, alone=False)
+            self.nodes.open(member, alone=False)
 
     def _keep_busy(self, member: Member, kind: MachineKind) -> Iterator[Report]:
         """Keep a node busy: what shares it first, then what needs it alone. It changes only if it has to."""
-        building = self._nodes.builds(member)
+        building = self.nodes.builds(member)
         for alone in (True, False) if any(actor.alone for actor in member.actors) else (False, True):
             if not self._batch_queue.has(kind, alone=alone, building=building) or (
                 alone and self._batch_queue.is_building(kind)
@@ -211,20 +201,20 @@ class Dispatcher:
         self._change(member, alone=alone)
         for actor in member.actors:
             if actor.is_free and not self._stop.requested:
-                building = self._nodes.builds(member)
+                building = self.nodes.builds(member)
                 yield from self._send(actor, self._batch_queue.take(kind, alone=alone, building=building))
 
     def _change(self, member: Member, *, alone: bool) -> None:
         """Have a node shared, or used by one alone; nothing is done there at the moment."""
         for actor in [actor for actor in member.actors if actor.alone != alone]:
-            self._nodes.close(actor)
+            self.nodes.close(actor)
         if not member.actors:
-            self._nodes.open(member, alone=alone)
+            self.nodes.open(member, alone=alone)
 
     def _send(self, actor: Actor, batch: Batch | None) -> Iterator[Report]:
         if batch is None:
             return
-        self._nodes.send(actor, batch)
+        self.nodes.send(actor, batch)
         if not batch.is_reported and not batch.is_build:
             batch.is_reported = True
             yield from (Begun(order, order.target) for order in batch.orders)
@@ -235,7 +225,7 @@ class Dispatcher:
             free = [actor for actor in member.actors if actor.is_free and actor.alone == slow.alone]
             if free:
                 batch.is_copied = True
-                self._nodes.send(free[0], batch)
+                self.nodes.send(free[0], batch)
             elif all(actor.request_id is None for actor in member.actors):
                 self._change(member, alone=slow.alone)
 
@@ -243,7 +233,7 @@ class Dispatcher:
         now = self._fleet.now()
         return [
             (actor, batch)
-            for actor in self._nodes.busy
+            for actor in self.nodes.busy
             if isinstance(batch := actor.doing, Batch)
             and not (batch.is_done or batch.is_copied or batch.is_build)
             and actor.node is not helper
@@ -254,7 +244,7 @@ class Dispatcher:
     # --- what has happened ---------------------------------------------------------------------------
 
     def _take(self, notice: Notice) -> Iterator[Report]:
-        freed = self._nodes.free(notice.request_id)
+        freed = self.nodes.free(notice.request_id)
         if freed is None:
             return
         actor, doing = freed
@@ -266,14 +256,14 @@ class Dispatcher:
         else:
             if isinstance(notice.reply, CanaryCounted):
                 yield self._report(ActivityKind.START, self._fleet.now() - actor.opened)
-            self._nodes.take_reply(actor, notice.reply)
+            self.nodes.take_reply(actor, notice.reply)
         yield from self._drop_refused()
 
     def _accept(self, actor: Actor, batch: Batch, reply: NodeReply) -> Iterator[Report]:
         seconds = self._fleet.now() - actor.since
         if isinstance(reply, RequestRefused):
             # What this node lacks, others may have.
-            self._nodes.refuse(actor.node, reply.message)
+            self.nodes.refuse(actor.node, reply.message)
             batch.losses += ((Loss.REFUSAL, actor.node.name),)
             yield from self._retry(batch, reply.message)
         elif isinstance(reply, Built):
@@ -295,21 +285,21 @@ class Dispatcher:
     def _lose(self, actor: Actor, doing: object, lost: Lost) -> Iterator[Report]:
         member = actor.node
         if lost.loss is not Loss.OBJECT:
-            self._nodes.look_again()
+            self.nodes.look_again()
         # One that has not said what its node is like is no use, even if it is well.
         if lost.loss is not Loss.OBJECT or not isinstance(doing, Batch):
-            self._nodes.close(actor)
+            self.nodes.close(actor)
         if isinstance(doing, Batch):
             doing.losses += ((lost.loss, member.name),)
             yield from self._retry(doing, lost.message)
         elif lost.loss is not Loss.NODE:
-            self._nodes.fail(member, lost.message)
+            self.nodes.fail(member, lost.message)
 
     def _retry(self, batch: Batch, message: str) -> Iterator[Report]:
         """Have somebody else do it, but not for ever; `message` is what was said when it was lost."""
         if batch.is_done:
             return
-        if any(actor.doing is batch for actor in self._nodes.busy):
+        if any(actor.doing is batch for actor in self.nodes.busy):
             batch.is_copied = batch.is_hopeless
             return
         batch.is_copied = False

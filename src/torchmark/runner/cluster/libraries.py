@@ -5,20 +5,18 @@ Apart from the node's server, because files from other machines are checked here
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.files import SHIPPING, is_ours_by, put_in_place
+from torchmark.files import SHIPPING, put_in_place
 from torchmark.model.environment import Sdk
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import Target
 from torchmark.model.task import Compiled, Snippet
-from torchmark.native.cache import TOUCH_INTERVAL_S, Cache
+from torchmark.native.cache import Cache
 from torchmark.runner.cluster.protocol import LibrarySet, PackedLibrary
 from torchmark.runner.prepare import build_snippets
 
@@ -54,7 +52,6 @@ def pack_libraries(built: Mapping[Snippet, Compiled | Failure]) -> tuple[PackedL
 
 
 def hash_content(content: bytes) -> str:
-    """What a library is known by."""
     return hashlib.sha256(content).hexdigest()[:NAME_LENGTH]
 
 
@@ -68,10 +65,8 @@ class LibraryFolder:
 
     def __init__(self, folder: Path, fetch: Callable[[object], bytes]) -> None:
         """`fetch` gives what was shared."""
-        self._cache = Cache(folder)
+        self._cache = Cache(folder, holds=lambda path: hash_content(path.read_bytes()) == path.stem)
         self._fetch = fetch
-        # Of files that were looked at by this object, whether they are what their names say.
-        self._verdicts: dict[tuple[int, int, int], bool] = {}
 
     def unpack(
         self, snippets: Sequence[Snippet], target: Target, library_sets: Sequence[LibrarySet]
@@ -89,6 +84,26 @@ class LibraryFolder:
                     found[snippet] = one
         return found
 
+    def build(
+        self,
+        target: Target,
+        library_sets: Sequence[LibrarySet],
+        environ: Mapping[str, str],
+        made: dict[Snippet, Compiled | Failure],
+        snippets: Sequence[Snippet],
+        sdk: Sdk,
+        jobs: int,
+    ) -> Mapping[Snippet, Compiled | Failure]:
+        """Add all of these to `made`: what came compiled, and the rest compiled here.
+
+        A text with a path in it may be another one on another node, so that its library did not come.
+        """
+        made |= self.unpack(snippets, target, library_sets)
+        missing = [snippet for snippet in snippets if snippet not in made]
+        if missing:
+            made |= build_snippets(missing, sdk, environ, jobs=jobs)
+        return made
+
     def _place(self, name: str, contents: Mapping[str, object]) -> Path | None:
         """The library's file; it appears complete, or not at all. Those that nobody needed for long make room.
 
@@ -96,13 +111,10 @@ class LibraryFolder:
         """
         if not _NAME.fullmatch(name):
             return None
+        there = self._cache.find(name)
+        if there is not None:
+            return there
         path = self._cache.path(name)
-        if self._holds(path):
-            # So that it counts as used.
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > TOUCH_INTERVAL_S:
-                    os.utime(path)
-            return path
         content = self._fetch(contents[name])
         if hash_content(content) != name:
             return None
@@ -113,40 +125,3 @@ class LibraryFolder:
             put_in_place(new, path)
         self._cache.evict([path])
         return path
-
-    def _holds(self, path: Path) -> bool:
-        """Whether the file is there and has the content that its name says."""
-        try:
-            status = path.lstat()
-            identity = (status.st_ino, status.st_size, status.st_ctime_ns)
-            if identity not in self._verdicts:
-                self._verdicts[identity] = is_ours_by(status) and hash_content(path.read_bytes()) == path.stem
-        except OSError:
-            return False
-        return self._verdicts[identity]
-
-
-class LibraryBuilder:
-    """Compiled C++ for one target: what came compiled, and the rest compiled here. Keeps what it gave."""
-
-    def __init__(
-        self,
-        library_folder: LibraryFolder,
-        target: Target,
-        library_sets: Sequence[LibrarySet],
-        environ: Mapping[str, str],
-    ) -> None:
-        self._library_folder = library_folder
-        self._target = target
-        self._library_sets = library_sets
-        self._environ = environ
-        self.made: dict[Snippet, Compiled | Failure] = {}
-
-    def build(self, snippets: Sequence[Snippet], sdk: Sdk, jobs: int) -> Mapping[Snippet, Compiled | Failure]:
-        """All of these. A text with a path in it may be another one on another node, and is compiled there."""
-        came = self._library_folder.unpack(snippets, self._target, self._library_sets)
-        missing = [snippet for snippet in snippets if snippet not in came]
-        self.made |= came
-        if missing:
-            self.made |= build_snippets(missing, sdk, self._environ, jobs=jobs)
-        return self.made

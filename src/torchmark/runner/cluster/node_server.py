@@ -34,8 +34,8 @@ from torchmark.model.plan import (
     Target,
     TimerArgs,
 )
-from torchmark.model.task import Language
-from torchmark.runner.cluster.libraries import FOLDER, LibraryBuilder, LibraryFolder, PackedLibraries, pack_libraries
+from torchmark.model.task import Compiled, Language, Snippet
+from torchmark.runner.cluster.libraries import FOLDER, LibraryFolder, PackedLibraries, pack_libraries
 from torchmark.runner.cluster.protocol import (
     Build,
     Built,
@@ -59,6 +59,7 @@ from torchmark.runner.cluster.protocol import (
 from torchmark.runner.lab import Lab, Prepared, carry_out, measure
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, PairedWorkers
+from torchmark.runner.prepare import Build as BuildSnippets
 from torchmark.runner.prepare import Made, Models, Preparation, has_compiler
 from torchmark.runner.spec import travels
 from torchmark.runner.worker import Worker, race, retry_if_killed
@@ -85,7 +86,6 @@ class CoreLock:
                 os.close(descriptor)
 
     def close(self) -> None:
-        """Leave it to others."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -119,10 +119,11 @@ class NodeServer:
         self._fetch = fetch
         self._environ = choose_environ(environ, dict(run_setup.variables))
         self._make_lab = make_lab
-        self._models = Models(self._environ)
+        self._stack = contextlib.ExitStack()
+        self._models = self._stack.enter_context(Models(self._environ))
         self._library_folder = LibraryFolder(cache_folder(self._environ) / FOLDER, fetch)
-        self._machine_lock = MachineLock()
-        self._aliases = Aliases()
+        self._machine_lock = self._stack.enter_context(contextlib.closing(MachineLock()))
+        self._aliases = self._stack.enter_context(contextlib.closing(Aliases()))
         self._counters: dict[Target, Worker] = {}
         self._paired_workers: PairedWorkers | None = None
         self.node = Node(name or socket.gethostname(), read_cpu_model(Path("/")))
@@ -146,22 +147,16 @@ class NodeServer:
             return RequestRefused(str(error))
 
     def close(self) -> None:
-        """End all workers, at once."""
-        for lab in self._labs.values() if "_labs" in self.__dict__ else ():
-            lab.abandon()
-        if self._paired_workers is not None:
-            self._paired_workers.close()
-        if "_core_lock" in self.__dict__:
-            self._core_lock.close()
-        self._models.close()
-        self._aliases.close()
-        self._machine_lock.close()
+        self._stack.close()
 
     @functools.cached_property
     def _labs(self) -> dict[Target, Lab]:
         targets, run_setup = self._run_setup.targets, self._run_setup
         names = self._aliases.give_targets(targets, self._environ) if run_setup.aligned else {}
-        return {target: self._make_lab(target, self._environ, names.get(target), run_setup.path) for target in targets}
+        labs = {target: self._make_lab(target, self._environ, names.get(target), run_setup.path) for target in targets}
+        for lab in labs.values():
+            self._stack.callback(lab.abandon)
+        return labs
 
     # --- what the node is like -----------------------------------------------------------------------
 
@@ -205,7 +200,7 @@ class NodeServer:
 
     @functools.cached_property
     def _core_lock(self) -> CoreLock:
-        return CoreLock(choose_cores())
+        return self._stack.enter_context(contextlib.closing(CoreLock(choose_cores())))
 
     # --- measuring -----------------------------------------------------------------------------------
 
@@ -215,18 +210,23 @@ class NodeServer:
         contents: dict[str, bytes] = {}
         with self._sharing():
             for target in self._run_setup.targets:
-                builder = LibraryBuilder(self._library_folder, target, (), self._environ)
-                for stage in self._prepare(target, builder).stages(request.cases):
+                made: dict[Snippet, Compiled | Failure] = {}
+                for stage in self._prepare(target, self._make_build(target, (), made)).stages(request.cases):
                     if stage.kind in (ActivityKind.SCRIPT, ActivityKind.COMPILE):
                         stage.run(1)
-                packed, own = pack_libraries(builder.made)
+                packed, own = pack_libraries(made)
                 by_target.append((target, packed))
                 contents |= own
         return Built(tuple(by_target), contents)
 
-    def _prepare(self, target: Target, builder: LibraryBuilder) -> Preparation:
+    def _make_build(
+        self, target: Target, library_sets: Sequence[LibrarySet], made: dict[Snippet, Compiled | Failure]
+    ) -> BuildSnippets:
+        return functools.partial(self._library_folder.build, target, library_sets, self._environ, made)
+
+    def _prepare(self, target: Target, build: BuildSnippets) -> Preparation:
         workers = self._labs[target].check_workers(self._run_setup.sampling.timeout_s)
-        return Preparation(workers, self._models, self._environ, build=builder.build)
+        return Preparation(workers, self._models, self._environ, build=build)
 
     def _measure(self, request: Measure) -> Measured:
         library_sets = list(map(self._fetch, request.library_sets))
@@ -245,9 +245,7 @@ class NodeServer:
 
     def _make_ready(self, target: Target, cases: Sequence[Case], library_sets: Sequence[LibrarySet]) -> Made:
         ready: Made = {}
-        for stage in self._prepare(
-            target, LibraryBuilder(self._library_folder, target, library_sets, self._environ)
-        ).stages(cases):
+        for stage in self._prepare(target, self._make_build(target, library_sets, {})).stages(cases):
             ready |= stage.run(1)
         return ready
 
@@ -282,8 +280,9 @@ class NodeServer:
                 timeout_s=request.timeout_s,
                 labs=self._labs,
             )
+            self._stack.callback(self._paired_workers.close)
         library_sets = list(map(self._fetch, request.library_sets))
-        builds = [LibraryBuilder(self._library_folder, one, library_sets, self._environ).build for one in targets]
+        builds = [self._make_build(target, library_sets, {}) for target in targets]
         prepared = self._paired_workers.prepare(request.pairs, builds)
         return PairsTimed(prepared, self._paired_workers.layouts, self._paired_workers.match)
 

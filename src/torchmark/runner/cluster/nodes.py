@@ -46,13 +46,11 @@ class Deadlines:
         """By node, and for None of all: how many results, and seconds of all of them together."""
 
     def note(self, node: str, results: int, seconds: float) -> None:
-        """So many results took that long there."""
         for key in (None, node):
             known, known_s = self._seen.get(key, (0, 0.0))
             self._seen[key] = known + results, known_s + seconds
 
     def forget(self, node: str) -> None:
-        """It is gone."""
         self._seen.pop(node, None)
 
     def _find_mean_s(self, node: str | None, unknown_s: float) -> float:
@@ -96,7 +94,6 @@ class Actor:
 
     @property
     def is_free(self) -> bool:
-        """Whether it can do something."""
         return self.is_ready and self.request_id is None
 
 
@@ -117,7 +114,6 @@ class Member:
 
     @property
     def name(self) -> str:
-        """What people call it."""
         return self.listed.name
 
 
@@ -159,7 +155,6 @@ class Nodes:
 
     @property
     def busy(self) -> Iterator[Actor]:
-        """Actors that have been asked for something."""
         return iter(self._by_request.values())
 
     def builds(self, member: Member) -> bool:
@@ -224,13 +219,11 @@ class Nodes:
         self.send(actor, Survey())
 
     def send(self, actor: Actor, doing: Batch | Survey | Canary) -> None:
-        """Have it do something."""
         actor.doing, actor.since = doing, self._fleet.now()
         actor.request_id = self._fleet.send(actor.id, doing.write() if isinstance(doing, Batch) else doing)
         self._by_request[actor.request_id] = actor
 
     def close(self, actor: Actor) -> None:
-        """End it."""
         actor.node.actors.remove(actor)
         self.actor_count -= 1
         if actor.request_id is not None:

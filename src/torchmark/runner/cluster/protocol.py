@@ -320,12 +320,10 @@ class Admission:
         self._waiting[node] = kind, counts, since
 
     def drop(self, node: str) -> None:
-        """It is gone."""
         self._waiting.pop(node, None)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether anybody waits to be let in."""
         return bool(self._waiting)
 
     def settle(self, silent: int, now: float) -> tuple[dict[str, MachineKind], list[OddNode]]:

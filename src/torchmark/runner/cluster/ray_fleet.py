@@ -111,17 +111,14 @@ class RayFleet:
         self._number = itertools.count(1).__next__
 
     def now(self) -> float:
-        """Seconds by this machine's clock."""
         return time.monotonic()
 
     def list_nodes(self) -> Sequence[Listed]:
-        """Those that live and have slots."""
         alive = [node for node in _list_nodes() if node["Alive"] and node["Resources"].get(RESOURCE, 0) >= 1]
         self._nodes = {node["NodeID"]: node for node in alive}
         return [Listed(id_, _name(node), int(node["Resources"][RESOURCE])) for id_, node in self._nodes.items()]
 
     def open_actor(self, node: str, *, alone: bool) -> int:
-        """An actor, which is there when the node has room for it."""
         offered = self._nodes[node]["Resources"]
         options = {
             "num_cpus": offered.get("CPU", 0) if alone else min(1, offered.get("CPU", 0)),
@@ -143,14 +140,12 @@ class RayFleet:
         ray.kill(handle, no_restart=True)
 
     def send(self, actor: int, request: Request) -> int:
-        """Call the actor."""
         request_id = self._number()
         reference = self._actors[actor][0].answer.remote(request)
         self._requests[reference] = request_id, actor
         return request_id
 
     def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
-        """Call the actor, and wait for what it says."""
         if actor not in self._actors:
             return Lost(0, Loss.ACTOR, "It was closed.")
         return self._read(0, actor, self._actors[actor][0].answer.remote(request), timeout_s)
@@ -161,7 +156,6 @@ class RayFleet:
         return [ray.put(value)]
 
     def wait(self, timeout_s: float) -> Sequence[Notice]:
-        """What has been answered, and what will not be."""
         if not self._requests:
             time.sleep(timeout_s)
             return []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.made_summaries import make_case
 from torchmark.analysis.verdict.judge import (
+    contrast_instructions,
     expected_seconds,
     find_code_change,
     find_steady_delta,
@@ -303,3 +304,27 @@ def test_what_does_not_is_counted(name: str) -> None:
 
 def test_nothing_is_no_difference() -> None:
     assert find_steady_delta([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ((5000, 4990, 5010), (5031, 5021, 5041), True),
+        ((5000, 4990, 5010), (5030, 5020, 5040), False),  # not more than 30
+        ((5000, 4990, 5025), (5040, 5020, 5050), False),  # some layout has as many as some of the other
+        ((5000, 4990, 5010), (4960, 4950, 4970), True),
+        ((100_000, 100_000, 100_000), (100_300, 100_300, 100_300), False),  # not more than 0.3 %
+        ((100_000, 100_000, 100_000), (100_301, 100_301, 100_301), True),
+        ((0, 0, 0), (31, 31, 31), True),
+    ],
+)
+def test_counts_differ_by_more_than_layouts_do(
+    before: tuple[float, float, float], after: tuple[float, float, float], expected: bool
+) -> None:
+    assert bool(contrast_instructions(Spread(*before), Spread(*after))) is expected
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9), st.floats(0, 100))
+def test_a_count_that_lies_within_the_layouts_of_another_is_the_same(a: float, b: float, spread: float) -> None:
+    low, high = min(a, b), max(a, b)
+    assert not contrast_instructions(Spread(a, low, high + spread), Spread(b, low, high + spread))

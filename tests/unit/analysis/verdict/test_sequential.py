@@ -21,7 +21,6 @@ from torchmark.analysis.verdict.sequential import (
     predict_visits,
     settle,
     summarise_trials,
-    to_evidence,
 )
 from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
@@ -249,29 +248,6 @@ def test_the_predicted_number_of_visits_is_the_smallest_that_suffices(
 )
 def test_the_floor_is_the_largest_of_three(base_s: float, self_test_sd: float | None, expected: float) -> None:
     assert floor_for(base_s, self_test_sd) == pytest.approx(expected)
-
-
-def test_evidence_carries_what_was_seen_with_the_confidence_of_all_looks() -> None:
-    seen = look([[0.018, 0.018], [0.020, 0.020], [0.022, 0.022, 0.022]], RULE)
-    evidence = to_evidence(seen, RULE, base_s=1e-6, head_s=1.02e-6, seconds=0.4, confirmed=True, needed_s=None)
-    assert evidence is not None
-    assert seen.layered is not None
-    assert evidence.verdict is Verdict.SLOWER
-    assert (evidence.log_ratio, evidence.low, evidence.high) == (
-        seen.layered.estimate,
-        seen.layered.low,
-        seen.layered.high,
-    )
-    assert evidence.confidence == 0.95
-    assert (evidence.floor, evidence.equivalence) == (RULE.floor, RULE.equivalence)
-    assert (evidence.layouts, evidence.sweeps, evidence.fork_sd) == (3, 2, 0)
-    assert evidence.layout_sd == pytest.approx(0.002)
-    assert (evidence.base_s, evidence.head_s, evidence.seconds) == (1e-6, 1.02e-6, 0.4)
-    assert (evidence.confirmed, evidence.needed_s) == (True, None)
-
-
-def test_without_an_interval_there_is_no_evidence() -> None:
-    assert to_evidence(Look(Verdict.UNDECIDED), RULE, base_s=1e-6, head_s=1e-6, seconds=0.1) is None
 
 
 @given(VISITS)

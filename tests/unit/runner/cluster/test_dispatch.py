@@ -186,7 +186,7 @@ def test_a_node_that_dies_while_it_is_met_is_no_node() -> None:
     fleet.at(3.0, lambda: fleet.die("y"))
     dispatcher = open_dispatcher(fleet, PLAN)
     assert fleet.now() < SURVEY_S
-    assert [member.name for member in dispatcher.usable] == ["x"]
+    assert [member.name for member in dispatcher.nodes.usable] == ["x"]
     assert list(fleet.actors.values()) == [("x", False)]
 
 
@@ -333,7 +333,7 @@ def test_a_refusal_is_no_fault_of_what_else_runs_there() -> None:
     fleet.at(30.0, lambda: fleet.nodes.update(y=1))
     fleet.script = lambda asked: refuse(asked) if asked.node == "x" else answer(asked)
     dispatcher = open_dispatcher(fleet, PLAN)
-    dispatcher._nodes.open(dispatcher.usable[0], alone=False)
+    dispatcher.nodes.open(dispatcher.nodes.usable[0], alone=False)
     batches = [make_batch("a"), make_batch("b")]
     reports = run_batches(batches, dispatcher)
     assert sorted(list_names(reports)) == ["a", "b"]
@@ -406,7 +406,7 @@ def test_the_slower_answer_is_not_heard_whatever_it_is(loss: Loss | None) -> Non
 def test_a_node_does_not_help_itself_out() -> None:
     fleet = ScriptedFleet("x", lambda asked: (300.0 if asked.names else 1.0, answer(asked)[1]), slots=2)
     dispatcher = open_dispatcher(fleet, PLAN)
-    dispatcher._nodes.open(dispatcher.usable[0], alone=False)
+    dispatcher.nodes.open(dispatcher.nodes.usable[0], alone=False)
     run_batches([make_batch("a")], dispatcher)
     assert len(fleet.list_sent(Measure)) == 1
 
@@ -432,8 +432,8 @@ def test_a_slot_that_is_free_helps_out_while_its_neighbour_works() -> None:
 
     fleet = ScriptedFleet("xy", script, slots=2)
     dispatcher = open_dispatcher(fleet, PLAN)
-    for member in dispatcher.usable:
-        dispatcher._nodes.open(member, alone=False)
+    for member in dispatcher.nodes.usable:
+        dispatcher.nodes.open(member, alone=False)
     run_batches([make_batch("a"), make_batch("b")], dispatcher)
     # x and y have one each, and copy that of the other.
     assert sorted(asked.names[0] for asked in fleet.list_sent(Measure)) == ["a", "a", "b", "b"]

@@ -29,7 +29,6 @@ from torchmark.runner.cluster.backend import make_run_setup, open_ray
 from torchmark.runner.cluster.libraries import (
     FOLDER,
     NAME_LENGTH,
-    LibraryBuilder,
     LibraryFolder,
     hash_content,
     pack_libraries,
@@ -543,11 +542,13 @@ def test_what_did_not_come_is_compiled_here(tmp_path: Path, monkeypatch: pytest.
         return {snippet: Compiled("here.so", snippet.stmt) for snippet in snippets}
 
     monkeypatch.setattr(libraries, "build_snippets", build)
-    builder = LibraryBuilder(LibraryFolder(tmp_path, as_bytes), BASE, [make_library_set(b"one")], {"CXX": "g++"})
-    assert builder.build(S, SDK, 2)[S[2]] == Compiled("here.so", "c")
-    assert builder.build(S[:2], SDK, 2)[S[0]] == Compiled(str(tmp_path / f"{hash_content(b'one')}.so"), "a")
+    made: dict[Snippet, Compiled | Failure] = {}
+    folder, came, environ = LibraryFolder(tmp_path, as_bytes), [make_library_set(b"one")], {"CXX": "g++"}
+    assert folder.build(BASE, came, environ, made, S, SDK, 2)[S[2]] == Compiled("here.so", "c")
+    there = Compiled(str(tmp_path / f"{hash_content(b'one')}.so"), "a")
+    assert folder.build(BASE, came, environ, {}, S[:2], SDK, 2)[S[0]] == there
     assert asked == [([S[2]], SDK, {"CXX": "g++"}, 2)]
-    assert set(builder.made) == set(S)
+    assert set(made) == set(S)
 
 
 def test_what_one_node_server_compiles_another_measures_without_a_compiler(

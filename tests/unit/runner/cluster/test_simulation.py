@@ -172,7 +172,7 @@ def _find_member(report: Returned, kind_groups: dict[Order, KindGroup], dispatch
     assert isinstance(report.reply, Measured)
     (node,) = {one.node for one in report.reply.outcomes}
     assert node is not None
-    (member,) = [member for member in dispatcher.usable if member.name == node.name]
+    (member,) = [member for member in dispatcher.nodes.usable if member.name == node.name]
     assert member.kind == kind_group.kind
     return member
 
