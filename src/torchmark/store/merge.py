@@ -15,6 +15,7 @@ from pathlib import Path
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.outcome import Activity, Outcome
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Metric, Plan, Target
 from torchmark.model.run import Run, RunInfo, ShardPart
 from torchmark.store.database import BESIDE, Database, check_row, clear_beside, explaining
@@ -33,7 +34,7 @@ from torchmark.store.merge_rules import (
     locate,
     name_nodes,
 )
-from torchmark.store.plain import dump, from_plain, hash_text, parse, to_plain
+from torchmark.store.plain import dump, from_plain, hash_text, parse
 from torchmark.store.rows import (
     put_activity,
     put_planned_outcome,
@@ -43,6 +44,7 @@ from torchmark.store.rows import (
     read_number,
     read_run,
     read_sampling,
+    read_targets,
 )
 from torchmark.store.runs import refuse_running
 from torchmark.store.store_file import open_database
@@ -187,10 +189,8 @@ def _hash_plan(database: Database, run_id: str) -> str:
         "WHERE run = ? AND position IS NOT NULL ORDER BY position",
         run,
     )
-    ((text,),) = database.rows("SELECT targets FROM runs WHERE number = ?", run)
-    targets = from_plain(tuple[Target, ...], parse(text, "targets"), "targets")
     sampling = dataclasses.replace(read_sampling(database, run), timeout_s=0.0)
-    return hash_text(dump([cases, to_plain(targets), to_plain(sampling)]))
+    return hash_text(dump([cases, to_plain(read_targets(database, run)), to_plain(sampling)]))
 
 
 def _explain(mismatch: Mismatch) -> UsageError:

@@ -9,22 +9,24 @@ from typing import Any
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, Failure, Outcome
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.processes import Owner, is_alive
 from torchmark.store.database import Database, check_row
 from torchmark.store.documents import (
     LIGHT_ROLES,
+    OutcomeBody,
     check_order,
     check_plan,
     count_orders,
+    join_outcome,
     pack,
-    read_outcome,
     read_part,
     split_outcome,
     unpack,
 )
-from torchmark.store.plain import check_kind, dump, from_plain, hash_text, parse, read_case, to_plain, write_definition
+from torchmark.store.plain import dump, from_plain, hash_text, parse, read_case, write_definition
 
 # What of a run's information has a column, or is counted.
 ELSEWHERE = ("id", "created", "finished", "orders", "outcomes", "failures")
@@ -215,7 +217,7 @@ def _read_info(row: tuple[Any, ...]) -> RunInfo:
         row, int, str, _NUMBER, (*_NUMBER, type(None)), str, int, int, int
     )
     counted = {"orders": orders, "outcomes": outcomes, "failures": failures}
-    plain = check_kind(parse(text, "info"), "info", dict)
+    plain = from_plain(dict, parse(text, "info"), "info")
     return from_plain(RunInfo, {**plain, "id": run_id, "created": created, "finished": finished, **counted}, "run")
 
 
@@ -246,7 +248,7 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
     for info in read_infos(database):
         run = read_number(database, info.id)
         writer = read_writer(database, info.id)
-        names = tuple(target.name for target in _read_targets(database, run))
+        names = tuple(target.name for target in read_targets(database, run))
         torch = tuple(sorted(versions.get(run, ())))
         entries.append(
             RunEntry(
@@ -260,10 +262,10 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
     return tuple(entries)
 
 
-def _read_targets(database: Database, run: int) -> tuple[Target, ...]:
+def read_targets(database: Database, run: int) -> tuple[Target, ...]:
+    """The interpreters that a run measures in."""
     ((text,),) = database.rows("SELECT targets FROM runs WHERE number = ?", run)
-    items = check_kind(parse(text, "targets"), "targets", list)
-    return tuple(from_plain(Target, item, "target") for item in items)
+    return from_plain(tuple[Target, ...], parse(text, "targets"), "targets")
 
 
 def read_sampling(database: Database, run: int) -> Sampling:
@@ -273,14 +275,14 @@ def read_sampling(database: Database, run: int) -> Sampling:
 
 
 def _read_environment(text: object) -> Environment:
-    return from_plain(Environment, parse(check_kind(text, "environment", str), "environment"), "environment")
+    return from_plain(Environment, parse(text, "environment"), "environment")
 
 
 def read_run(database: Database, run_id: str, *, profiles: bool, select: Callable[[Case], bool] | None) -> Run:
     """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
     cases = {subject: case for subject, case in _read_cases(database, run) if select is None or select(case)}
-    plan = Plan(tuple(cases.values()), _read_targets(database, run), read_sampling(database, run))
+    plan = Plan(tuple(cases.values()), read_targets(database, run), read_sampling(database, run))
     activities = database.rows("SELECT body FROM activities WHERE run = ? ORDER BY number", run)
     return Run(
         info,
@@ -330,10 +332,9 @@ class _StoredOutcomes:
             if subject not in self._cases:
                 continue
             order = self._read_order(subject, target, metric, of_round)
-            rest = {"began": float(began), "ended": float(ended), "environment": self._find_environment(environment)}
-            yield read_outcome(
-                check_kind(parse(body, "outcome"), "outcome", dict), order, self._read_parts(number), rest
-            )
+            found = from_plain(OutcomeBody, parse(body, "outcome"), "outcome")
+            where = self._find_environment(environment)
+            yield join_outcome(found, order, self._read_parts(number), (began, ended), where)
 
     def _read_order(self, subject: int, target_text: str, metric_text: str, number: int) -> Order:
         target = from_plain(Target, parse(target_text, "target"), "target")

@@ -17,8 +17,8 @@ from torchmark.model.environment import Sdk
 from torchmark.model.job import Job
 from torchmark.model.outcome import FailureKind, FirstCall
 from torchmark.model.plain import (
+    FieldRule,
     PlainError,
-    Rule,
     Rules,
     at_least,
     every,
@@ -341,11 +341,11 @@ def _fits_function(part: str | int) -> bool:
     return len(part) <= LONGEST_TEXT if isinstance(part, str) else part >= 0
 
 
-def _seconds(*fields: str) -> tuple[Rule, ...]:
+def _seconds(*fields: str) -> tuple[FieldRule, ...]:
     return every("a number of seconds", lambda value: bool(0 <= value <= LONGEST_S), *fields)
 
 
-def _short(*fields: str) -> tuple[Rule, ...]:
+def _short(*fields: str) -> tuple[FieldRule, ...]:
     return every(f"of at most {LONGEST_TEXT} characters", lambda text: len(text) <= LONGEST_TEXT, *fields)
 
 
@@ -353,12 +353,12 @@ def _short(*fields: str) -> tuple[Rule, ...]:
 RULES: Rules = {
     Timed: (
         *at_least(1, "number"),
-        Rule("raw_times", "at least one block", lambda timed: bool(timed.raw_times)),
+        FieldRule("raw_times", "at least one block", lambda timed: bool(timed.raw_times)),
         *_seconds("raw_times", "overhead_s"),
     ),
     Raced: (
         *at_least(1, "numbers"),
-        Rule(
+        FieldRule(
             "raw_times",
             "one series for each number, of equally many blocks",
             lambda raced: (
@@ -369,7 +369,7 @@ RULES: Rules = {
     ),
     Gauged: _seconds("run_s", "setup_s"),
     PairTimed: (
-        Rule(
+        FieldRule(
             "times",
             "of one or two sides, with faults and switches of as many blocks",
             lambda timed: len(timed.times) in (1, 2) and _are_alike(timed.times, timed.faults, timed.switches),
