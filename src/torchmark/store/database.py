@@ -111,6 +111,13 @@ def clear_beside(path: Path) -> tuple[Path, ...]:
     return tuple(kept)
 
 
+def remove_draft(path: Path) -> None:
+    """Remove a store that did not get its name, with the files beside it."""
+    for suffix in ("", *BESIDE):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(f"{path}{suffix}")
+
+
 def _find_free_name(path: Path) -> Path:
     return path.with_name(f"{path.name}.left-{secrets.token_hex(4)}")
 
@@ -218,9 +225,7 @@ class Database:
             force_to_disk(place.parent)
             return place
         finally:
-            for suffix in ("", *BESIDE):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(f"{draft}{suffix}")
+            remove_draft(draft)
 
     def _check_fixed(self) -> None:
         if self._fixed is not None:

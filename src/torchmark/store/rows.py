@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from torchmark.errors import StoreError, UsageError
@@ -248,7 +248,7 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
     for info in read_infos(database):
         run = read_number(database, info.id)
         writer = read_writer(database, info.id)
-        names = tuple(target.name for target in read_targets(database, run))
+        names = tuple(target.name for target in _read_targets(database, run))
         torch = tuple(sorted(versions.get(run, ())))
         entries.append(
             RunEntry(
@@ -262,8 +262,7 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
     return tuple(entries)
 
 
-def read_targets(database: Database, run: int) -> tuple[Target, ...]:
-    """The interpreters that a run measures in."""
+def _read_targets(database: Database, run: int) -> tuple[Target, ...]:
     ((text,),) = database.rows("SELECT targets FROM runs WHERE number = ?", run)
     return from_plain(tuple[Target, ...], parse(text, "targets"), "targets")
 
@@ -282,7 +281,7 @@ def read_run(database: Database, run_id: str, *, profiles: bool, select: Callabl
     """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
     cases = {subject: case for subject, case in _read_cases(database, run) if select is None or select(case)}
-    plan = Plan(tuple(cases.values()), read_targets(database, run), read_sampling(database, run))
+    plan = _make_plan(database, run, cases.values())
     activities = database.rows("SELECT body FROM activities WHERE run = ? ORDER BY number", run)
     return Run(
         info,
@@ -290,6 +289,16 @@ def read_run(database: Database, run_id: str, *, profiles: bool, select: Callabl
         tuple(_StoredOutcomes(database, plan, cases, profiles=profiles).read(run)),
         tuple(from_plain(Activity, parse(text, "activity"), "activity") for (text,) in activities),
     )
+
+
+def read_plan(database: Database, run_id: str) -> Plan:
+    """The plan of a run."""
+    run = read_number(database, run_id)
+    return _make_plan(database, run, (case for _, case in _read_cases(database, run)))
+
+
+def _make_plan(database: Database, run: int, cases: Iterable[Case]) -> Plan:
+    return Plan(tuple(cases), _read_targets(database, run), read_sampling(database, run))
 
 
 def _read_cases(database: Database, run: int) -> Iterator[tuple[int, Case]]:

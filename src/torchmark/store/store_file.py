@@ -19,7 +19,6 @@ from torchmark.errors import StoreError
 from torchmark.files import WITHOUT_LOCKS, force_to_disk, open_plain
 from torchmark.processes import name_scratch
 from torchmark.store.database import (
-    BESIDE,
     JOURNAL,
     LOG,
     Database,
@@ -28,6 +27,7 @@ from torchmark.store.database import (
     clear_beside,
     explaining,
     look_at,
+    remove_draft,
 )
 
 # "tmrk", where SQLite and file(1) look for whose a file is.
@@ -452,9 +452,7 @@ def _put_new_store(path: Path) -> tuple[Path, ...]:
         force_to_disk(path.parent)
         return left
     finally:
-        for suffix in ("", *BESIDE):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{new}{suffix}")
+        remove_draft(new)
 
 
 def _name_draft(path: Path) -> Path:
