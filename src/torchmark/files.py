@@ -17,6 +17,7 @@ import hashlib
 import os
 import pwd
 import re
+import secrets
 import shutil
 import stat
 import sys
@@ -143,6 +144,24 @@ def open_plain(path: Path) -> BinaryIO:
         number = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
         raise OSError(number, os.strerror(number) if stat.S_ISDIR(mode) else "it is not an ordinary file")
     return os.fdopen(descriptor, "rb")
+
+
+def put_file(path: Path, content: bytes) -> None:
+    """Write a file that appears as a whole, in place of what is there and with the same rights."""
+    # A name that no other process has chosen, and that is not too long where the file's is not.
+    draft = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            draft.chmod(path.stat().st_mode & 0o7777)
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
 
 
 def force_to_disk(path: str | os.PathLike[str]) -> None:

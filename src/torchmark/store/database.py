@@ -146,7 +146,6 @@ class Database:
         self._files = self._identify() if writable else None
 
     def close(self) -> None:
-        """Let go of the file."""
         with explaining(self.path):
             try:
                 self._check_kept()
@@ -266,7 +265,6 @@ class Database:
             self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """All that a query gives."""
         with explaining(self.path):
             try:
                 return self._connection.execute(sql, values).fetchall()
@@ -274,7 +272,6 @@ class Database:
                 self._check_fixed()
 
     def change(self, sql: str, *values: object) -> int:
-        """How many rows a statement has changed."""
         with explaining(self.path):
             return self._connection.execute(sql, values).rowcount
 
@@ -284,7 +281,6 @@ class Database:
             return self._connection.execute(sql, values).lastrowid or 0
 
     def change_many(self, sql: str, values: Sequence[tuple[object, ...]]) -> None:
-        """One statement for each of these."""
         with explaining(self.path):
             self._connection.executemany(sql, values)
 

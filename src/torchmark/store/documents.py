@@ -94,7 +94,6 @@ def to_json_profile(profile: Profile) -> dict[str, Any]:
 
 
 def read_profile(data: object) -> Profile:
-    """The profile that `to_json_profile` gave this for."""
     found = from_plain(_ProfileTables, data, "profile")
     events, size = found.events, len(found.events)
     if INSTRUCTIONS not in events or len(set(events)) < size:
@@ -183,7 +182,6 @@ def split_outcome(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_part(role: str, part: object) -> Any:
-    """A large part of a result by itself, from its plain values."""
     if role not in _ROLES:
         raise StoreError(f"The field 'parts' has {role!r:.40}; expected one of {', '.join(_ROLES)}.")
     return _ROLES[role][1](part)
@@ -393,7 +391,6 @@ class _DocumentOutcomes:
         self._parts: dict[tuple[str, str], Any] = {}
 
     def read(self, entry: _OutcomeEntry, number: int) -> Outcome:
-        """One of them."""
         try:
             return self._read(entry)
         except StoreError as error:
@@ -423,7 +420,6 @@ class _DocumentOutcomes:
 
 
 def _pick(name: str, number: int, values: Sequence[_T]) -> _T:
-    """The value that a field gives the place of."""
     if not 0 <= number < len(values):
         raise StoreError(f"The field {name!r} is {number}; there are {len(values)}.")
     return values[number]

@@ -6,14 +6,11 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import os
 import re
-import secrets
-import tempfile
 from pathlib import Path
 
 from torchmark.errors import StoreError
-from torchmark.files import open_plain
+from torchmark.files import open_plain, put_file
 from torchmark.model.gate import LedgerEntry, SelfTest
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case
@@ -44,7 +41,6 @@ def find_path(folder: Path, case: Case) -> Path:
 
 
 def read_entry(folder: Path, case: Case) -> LedgerEntry | None:
-    """What was accepted of a case, if anything was."""
     path = find_path(folder, case)
     try:
         with open_plain(path) as file:
@@ -69,7 +65,7 @@ def write_entry(folder: Path, case: Case, entry: LedgerEntry) -> Path:
     path = find_path(folder, case)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(path, dump_entry(entry).encode("ascii"))
+        put_file(path, dump_entry(entry).encode("ascii"))
     except OSError as error:
         raise StoreError(f"Cannot write {path}: {error.strerror}.") from error
     return path
@@ -89,39 +85,14 @@ def parse_entry(content: bytes) -> LedgerEntry:
     return dataclasses.replace(entry, functions=tuple(sorted(entry.functions)))
 
 
-def _replace(path: Path, content: bytes) -> None:
-    # Not a name that another process may have chosen at the same time.
-    draft = path.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise
-
-
 FILE = "selftest.json"
 
 
 def write_selftest(folder: Path, test: SelfTest) -> Path:
-    """Keep it; it appears as a whole."""
     path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Processes of two containers may have the same number.
-        handle, unfinished = tempfile.mkstemp(prefix=f"{FILE}.", dir=folder)
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n")
-            os.replace(unfinished, path)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(unfinished)
-            raise
+        put_file(path, f"{json.dumps(to_plain(test), indent=2, sort_keys=True)}\n".encode("ascii"))
     except OSError as error:
         raise StoreError(f"The result of the self-test cannot be kept in {folder}: {error.strerror}.") from error
     return path

@@ -81,7 +81,6 @@ def _check_free(path: Path, *, force: bool) -> None:
 
 
 def refuse_same(path: Path, others: Sequence[Path]) -> None:
-    """Refuse to write to a file that is read."""
     for other in others:
         if os.path.realpath(path) == os.path.realpath(other) or (path.exists() and path.samefile(other)):
             raise UsageError(f"{path} is one of the stores that are read. Choose another name.")
@@ -211,7 +210,6 @@ def _hand_on_parts(target: Database, copy: _Copy, own: set[_Place]) -> list[_Par
 
 
 def _list_parts(database: Database, run_id: str) -> Iterator[_Part]:
-    """The large parts of all outcomes of a run."""
     rows = database.rows(
         "SELECT subjects.name, target, metric, round, role, blob FROM parts "
         "JOIN outcomes ON outcomes.number = outcome JOIN subjects ON subjects.number = subject "
@@ -382,7 +380,6 @@ def _has_all(group: _RunGroup, of: int) -> bool:
 
 
 def _explain(one: _Copy, other: _Copy) -> UsageError:
-    """Why two that seem to be one run, or shards of one run, are not."""
     difference = _find_difference(one.common_plan, other.common_plan) or _find_other_option(one, other)
     if one.info.id == other.info.id:
         return UsageError(f"The run {one.info.id} is not the same in {one.store} and {other.store}: {difference}.")
@@ -393,7 +390,6 @@ def _explain(one: _Copy, other: _Copy) -> UsageError:
 
 
 def _find_difference(one: Plan, other: Plan) -> str | None:
-    """The first thing in which two plans differ, in words."""
     for field in dataclasses.fields(one.sampling):
         values = [getattr(plan.sampling, field.name) for plan in (one, other)]
         if values[0] != values[1]:
@@ -410,7 +406,6 @@ def _find_difference(one: Plan, other: Plan) -> str | None:
 
 
 def _find_other_option(one: _Copy, other: _Copy) -> str:
-    """The first option in which two runs of the same plan differ, in words."""
     for name in sorted({*one.options, *other.options}):
         texts = [" ".join(copy.options.get(name, ())) or "not given" for copy in (one, other)]
         if texts[0] != texts[1]:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from torchmark.errors import StoreError
@@ -103,14 +103,12 @@ def without_schema(data: object) -> dict[str, Any]:
     return {name: value for name, value in dict(data).items() if name not in ("schema", "schema_version")}  # type: ignore[call-overload]
 
 
-def pick_fields(kind: type[Any], data: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str, Any]:
+def pick_fields(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
     """Those of a file that a class has; what else is there was derived from them."""
-    names = [field.name for field in dataclasses.fields(kind) if field.name in data]
-    return {name: data[name] for name in names if name not in without}
+    return {field.name: data[field.name] for field in dataclasses.fields(kind) if field.name in data}
 
 
 def take(data: Mapping[str, Any], name: str, kind: type[_T]) -> _T:
-    """The field of that name, if it is of that kind."""
     if name not in data:
         raise StoreError(f"The field {name!r} is missing.")
     return from_plain(kind, data[name], name)
@@ -125,7 +123,6 @@ def dump(data: object, *, canonical: bool = False) -> str:
 
 
 def parse(text: object, name: str) -> Any:
-    """The plain values of a JSON text."""
     if not isinstance(text, (str, bytes)):
         raise StoreError(f"The field {name!r} is {text!r:.40}; expected JSON.")
     try:
@@ -147,13 +144,11 @@ def content_hash(case: Case) -> str:
 
 
 def write_definition(case: Case) -> str:
-    """The text that the hash is of."""
     plain = to_plain(dataclasses.replace(case, tags=(), suite=""), sparse=True)
     return dump({name: value for name, value in plain.items() if name not in _NOT_MEASURED}, canonical=True)
 
 
 def read_case(definition: Mapping[str, Any], suite: str, tags: tuple[str, ...]) -> Case:
-    """The case of a definition."""
     for name in _NOT_MEASURED:
         if name in definition:
             raise StoreError(f"The field 'case.{name}' is no part of a definition.")

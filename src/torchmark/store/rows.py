@@ -109,7 +109,6 @@ def _put_case(database: Database, run: int, position: int, case: Case, known: Ma
 def put_planned_outcome(
     database: Database, run: int, plan: Plan, subjects: Mapping[Case, int], outcome: Outcome
 ) -> None:
-    """Add what became of an order of the plan, in place of what is there."""
     order = outcome.order
     if order.case not in subjects:
         raise UsageError(f"The case {order.case.key} is no part of the plan.")
@@ -150,7 +149,6 @@ def _put_environment(database: Database, outcome: Outcome) -> int | None:
 
 
 def put_activity(database: Database, run: int, activity: Activity) -> None:
-    """Add something that was done besides measuring."""
     database.change("INSERT INTO activities (run, body) VALUES (?, ?)", run, dump(to_plain(activity)))
 
 
@@ -168,7 +166,6 @@ def drop_unused(database: Database) -> None:
 
 
 def write_owner(owner: Owner | None) -> str | None:
-    """A process as a column has it."""
     return None if owner is None else dump(to_plain(owner))
 
 
@@ -206,7 +203,6 @@ def read_infos(database: Database) -> tuple[RunInfo, ...]:
 
 
 def read_info(database: Database, run_id: str) -> RunInfo:
-    """The run of that id."""
     for row in database.rows(f"{_INFO} WHERE id = ?", run_id):
         return _read_info(row)
     raise UsageError(f"There is no run {run_id} in {database.path}.")
@@ -268,7 +264,6 @@ def _read_targets(database: Database, run: int) -> tuple[Target, ...]:
 
 
 def read_sampling(database: Database, run: int) -> Sampling:
-    """How the cases of a run are measured."""
     ((text,),) = database.rows("SELECT sampling FROM runs WHERE number = ?", run)
     return from_plain(Sampling, parse(text, "sampling"), "sampling")
 
@@ -278,7 +273,6 @@ def _read_environment(text: object) -> Environment:
 
 
 def read_run(database: Database, run_id: str, *, profiles: bool, select: Callable[[Case], bool] | None) -> Run:
-    """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
     cases = {subject: case for subject, case in _read_cases(database, run) if select is None or select(case)}
     plan = _make_plan(database, run, cases.values())
@@ -292,7 +286,6 @@ def read_run(database: Database, run_id: str, *, profiles: bool, select: Callabl
 
 
 def read_plan(database: Database, run_id: str) -> Plan:
-    """The plan of a run."""
     run = read_number(database, run_id)
     return _make_plan(database, run, (case for _, case in _read_cases(database, run)))
 
@@ -328,7 +321,6 @@ class _StoredOutcomes:
         self._parts: dict[tuple[str, str], Any] = {}
 
     def read(self, run: int) -> Iterator[Outcome]:
-        """Those of the plan, in the order in which they came."""
         rows = self._database.rows(
             "SELECT number, subject, target, metric, round, began, ended, environment, body FROM outcomes "
             "WHERE run = ? AND planned = 1 ORDER BY number",

@@ -125,7 +125,6 @@ class Recorder:
 
     @property
     def info(self) -> RunInfo:
-        """What is known of the run by now."""
         return read_info(self._database, self._id)
 
     @property
@@ -185,7 +184,6 @@ def _make_readable(outcome: Outcome) -> Outcome:
 
 
 def begin(database: Database, plan: Plan, info: RunInfo) -> Recorder:
-    """Start a run."""
     with database.transaction():
         _, subjects = put_run(database, info, plan, this_process())
     return Recorder(database, info.id, plan, subjects, plan.orders)
@@ -263,7 +261,6 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
         return self._database.path
 
     @property
@@ -280,11 +277,9 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
         self._database.close()
 
     def begin(self, plan: Plan, info: RunInfo) -> Recorder:
-        """Start a run. What `info` says of orders and outcomes is not heeded: they are counted."""
         return begin(self._database, plan, info)
 
     def resume(self, run_id: str, plan: Plan) -> Recorder:
@@ -296,7 +291,6 @@ class Store:
         return resume(self._database, run_id, plan)
 
     def list_runs(self) -> tuple[RunInfo, ...]:
-        """All runs, the newest first."""
         with self._database.snapshot():
             return read_infos(self._database)
 

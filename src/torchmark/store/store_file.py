@@ -110,7 +110,6 @@ SCHEMA_VERSION = len(STEPS)
 
 
 def read_version(connection: sqlite3.Connection) -> int:
-    """The version that a file has."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
@@ -153,7 +152,6 @@ def read_objects(connection: sqlite3.Connection) -> frozenset[SchemaObject]:
 
 @functools.cache
 def expect_objects(steps: tuple[Step, ...]) -> frozenset[SchemaObject]:
-    """What is defined in a file after these steps."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(connection, steps)
@@ -182,7 +180,6 @@ _LOG_HEADER_SIZE = 32
 
 
 def open_database(path: Path, *, create: bool, read_only: bool) -> Database:
-    """Open a store. See `open_store`."""
     path = Path(os.path.realpath(path))
     _check_length(path)
     if read_only:
@@ -320,7 +317,6 @@ def check_header(path: Path) -> None:
 
 
 def check_version(path: Path, version: int) -> None:
-    """Refuse what a newer program has written."""
     if version > len(STEPS):
         raise StoreError(
             f"{path}: It was written by a newer torchmark: its version is {version}, this torchmark knows "

@@ -24,6 +24,7 @@ from torchmark.model.plain import (
     every,
     from_plain,
     list_all_fields,
+    name_kind,
     to_plain,
 )
 
@@ -137,7 +138,6 @@ DISCARDED = "discarded"
 
 
 def name_layout(layout: int) -> str:
-    """The name of a statement's profile in one layout."""
     return f"layout {layout}"
 
 
@@ -318,17 +318,8 @@ Answer = Union[Counted, Separate, Timed, Raced, Gauged, PairTimed, FirstCall, Sc
 Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
 
 
-def _name(kind: type[Any]) -> str:
-    """What a class is called in JSON.
-
-    >>> _name(PairTimed), _name(PairJob)
-    ('pair_timed', 'pair')
-    """
-    words = "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__)
-    return words[1:-4] if words.endswith("_job") else words[1:]
-
-
-_KINDS: dict[str, type[Any]] = {_name(kind): kind for kind in get_args(Message)}
+# Jobs are called by what is to be done.
+_KINDS: dict[str, type[Any]] = {name_kind(kind).replace("_job", ""): kind for kind in get_args(Message)}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
