@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from torchmark.model.costs import Call, Function, Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Result
+from torchmark.model.plain import MOST
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.task import Times
-from torchmark.store.plain import MOST, MOST_SECONDS
+from torchmark.store.plain import MOST_SECONDS
 
 # Also what SQLite or UTF-8 would not take as it is.
 TEXTS = st.text(st.sampled_from('ab "\\\n\0\x1bé😀\udcff'), max_size=5)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, overload
 
 from torchmark.analysis.summarise import doubt_count, estimate_cycles, spread
 from torchmark.callgrind.profiles import is_known_for_noise, standardise
-from torchmark.errors import StoreError, UsageError
+from torchmark.errors import UsageError
 from torchmark.model.caveats import Caveat
 from torchmark.model.costs import Profile, Tally
 from torchmark.model.environment import Environment
+from torchmark.model.plain import AS_MAPPING, to_plain
 from torchmark.model.task import TaskSpec, name_value
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.fragments import NotebookPanel, render_counts_panel, render_functions_panel, render_panel
@@ -27,7 +28,7 @@ from torchmark.report.text.counts import (
 )
 from torchmark.report.text.grid import to_json_caveat
 from torchmark.report.text.terminal import one_line, wrap
-from torchmark.store.plain import check_schema, read_environment, take, take_integers, take_task, to_json_environment
+from torchmark.store.plain import check_schema, from_plain, pick_fields, take
 
 
 class FunctionCount(NamedTuple):
@@ -155,6 +156,23 @@ def _torch_line_width() -> int:
 SCHEMA = "torchmark.callgrind"
 SCHEMA_VERSION = 1
 
+
+@dataclasses.dataclass(frozen=True)
+class _CountTable:
+    """Counts of functions as they are in JSON."""
+
+    inclusive: bool
+    noisy: frozenset[str] | None
+    functions: tuple[tuple[int, str], ...]
+
+    @staticmethod
+    def of(counts: FunctionCounts) -> _CountTable:
+        return _CountTable(counts.inclusive, counts._noisy, tuple(counts))
+
+    def as_counts(self) -> FunctionCounts:
+        return FunctionCounts(tuple(map(FunctionCount._make, self.functions)), self.inclusive, _noisy=self.noisy)
+
+
 _TABLES = ("baseline_inclusive_stats", "baseline_exclusive_stats", "stmt_inclusive_stats", "stmt_exclusive_stats")
 
 
@@ -176,7 +194,7 @@ class CallgrindStats:
     stmt_callgrind_out: str | None
     layouts: tuple[int, ...] = ()
     """The total of each layout; empty for statistics from elsewhere."""
-    events: tuple[tuple[str, int], ...] = ()
+    events: tuple[tuple[str, int], ...] = dataclasses.field(default=(), metadata=AS_MAPPING)
     """The totals of all events that were counted; more than instructions where caches were simulated."""
     allocations: int | None = None
     """Calls into the malloc family, in all runs."""
@@ -240,42 +258,16 @@ class CallgrindStats:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, from which `from_dict` makes an equal result."""
-        return {
-            "schema": SCHEMA,
-            "schema_version": SCHEMA_VERSION,
-            "task_spec": dataclasses.asdict(self.task_spec),
-            "number_per_run": self.number_per_run,
-            "built_with_debug_symbols": self.built_with_debug_symbols,
-            **{name: _to_json_table(getattr(self, name)) for name in _TABLES},
-            "stmt_callgrind_out": self.stmt_callgrind_out,
-            "layouts": list(self.layouts),
-            "events": dict(self.events),
-            "allocations": self.allocations,
-            "tensor_allocations": self.tensor_allocations,
-            "environment": None if self.environment is None else to_json_environment(self.environment),
-            "optimised_away": self.optimised_away,
-        }
+        # As they are in JSON.
+        tables: dict[str, Any] = {name: _CountTable.of(getattr(self, name)) for name in _TABLES}
+        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **to_plain(dataclasses.replace(self, **tables))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CallgrindStats:
         """The result that `to_dict` gave this for; StoreError says what is wrong with anything else."""
         check_schema(data, SCHEMA, SCHEMA_VERSION)
-        events = take(data, "events", dict)
-        environment = take(data, "environment", dict, optional=True)
-        return cls(
-            task_spec=take_task(data),
-            number_per_run=take(data, "number_per_run", int),
-            built_with_debug_symbols=take(data, "built_with_debug_symbols", bool),
-            **{name: _read_table(data, name) for name in _TABLES},
-            stmt_callgrind_out=take(data, "stmt_callgrind_out", str, optional=True),
-            layouts=tuple(take_integers(data, "layouts")),
-            events=tuple((name, take(events, name, int)) for name in events),
-            allocations=take(data, "allocations", int, optional=True),
-            tensor_allocations=take(data, "tensor_allocations", int, optional=True),
-            environment=None if environment is None else read_environment(environment),
-            # Files from before C++ could be measured do not have it.
-            optimised_away="optimised_away" in data and take(data, "optimised_away", bool),
-        )
+        tables = {name: from_plain(_CountTable, take(data, name, dict), name).as_counts() for name in _TABLES}
+        return from_plain(cls, {**pick_fields(cls, data), **tables}, "")
 
     def __repr__(self) -> str:
         stmt, baseline = self.stmt_exclusive_stats, self.baseline_exclusive_stats
@@ -376,28 +368,3 @@ def _table(profile: Profile | None, *, inclusive: bool, noisy: frozenset[str] | 
     costs = profile.inclusive if inclusive else profile.exclusive
     entries = (FunctionCount(cost[0], function.label) for function, cost in costs.items() if cost[0])
     return FunctionCounts(tuple(sorted(entries, reverse=True)), inclusive, _noisy=noisy)
-
-
-def _to_json_table(table: FunctionCounts) -> dict[str, Any]:
-    noisy = table._noisy
-    return {
-        "inclusive": table.inclusive,
-        "noisy": None if noisy is None else sorted(noisy),
-        "functions": [[entry.count, entry.function] for entry in table],
-    }
-
-
-def _read_table(data: Mapping[str, Any], name: str) -> FunctionCounts:
-    table = take(data, name, dict)
-    noisy = take(table, "noisy", list, optional=True)
-    entries = []
-    for entry in take(table, "functions", list):
-        match entry:
-            case [int(count), str(function)] if not isinstance(count, bool):
-                entries.append(FunctionCount(count, function))
-            case _:
-                raise StoreError(f"The field {name!r} contains {entry!r:.40}; expected a count and a function.")
-    if noisy is not None and not all(isinstance(function, str) for function in noisy):
-        raise StoreError(f"The field {name!r} has noisy functions that are no texts.")
-    inclusive = take(table, "inclusive", bool)
-    return FunctionCounts(tuple(entries), inclusive, _noisy=None if noisy is None else frozenset(noisy))

@@ -10,6 +10,7 @@ from torchmark.analysis.grid import name_env, name_row
 from torchmark.analysis.summarise import SUSPECT_IQR, find_caveats, find_median_interval, is_suspect, summarise
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.caveats import Caveat, OptimisedAway
+from torchmark.model.plain import to_plain
 from torchmark.model.task import Interval, Summary, TaskSpec, Times
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.templates import render_measurement
@@ -17,7 +18,7 @@ from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
 from torchmark.report.text.measurement import describe_measurement
 from torchmark.report.text.terminal import wrap
 from torchmark.stats import distribution
-from torchmark.store.plain import check_schema, take, take_task, take_times
+from torchmark.store.plain import check_schema, from_plain, pick_fields
 
 SCHEMA = "torchmark.measurement"
 SCHEMA_VERSION = 1
@@ -210,33 +211,17 @@ class Measurement:
         >>> Measurement.from_dict(m.to_dict()) == m
         True
         """
-        return {
-            "schema": SCHEMA,
-            "schema_version": SCHEMA_VERSION,
-            "number_per_run": self.number_per_run,
-            "raw_times": list(self.raw_times),
-            "task_spec": dataclasses.asdict(self.task_spec),
-            "metadata": self.metadata,
-            "overhead_s": self.overhead_s,
-            "optimised_away": self.optimised_away,
-        }
+        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **to_plain(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
         """The measurement that `to_dict` gave this for; StoreError says what is wrong with anything else."""
         check_schema(data, SCHEMA, SCHEMA_VERSION)
-        number = take(data, "number_per_run", int)
-        if number < 1:
-            raise StoreError(f"The field 'number_per_run' is {number}; a block runs its statement at least once.")
-        return cls(
-            number_per_run=number,
-            raw_times=take_times(data, "raw_times"),
-            task_spec=take_task(data),
-            metadata=take(data, "metadata", dict, optional=True),
-            overhead_s=take(data, "overhead_s", float, optional=True),
-            # Files from before C++ could be measured do not have it.
-            optimised_away="optimised_away" in data and take(data, "optimised_away", bool),
-        )
+        try:
+            # Without the bounds of the store: what `to_dict` gave is read whatever it is.
+            return from_plain(cls, pick_fields(cls, data), "", {})
+        except UsageError as error:
+            raise StoreError(f"The field 'number_per_run' cannot be right: {error}") from error
 
     def __repr__(self) -> str:
         summary = self.summary if self.raw_times else None

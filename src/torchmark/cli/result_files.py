@@ -28,7 +28,7 @@ from torchmark.model.task import Language, TaskSpec, Times
 from torchmark.report.text.terminal import count
 from torchmark.runner.spec import choose_layouts
 from torchmark.store.documents import export_run, import_run, parse_document
-from torchmark.store.plain import check_kind, check_schema, take
+from torchmark.store.plain import check_schema, from_plain, take
 
 SUFFIX = ".json"
 SCHEMA_VERSION = 1
@@ -94,11 +94,12 @@ def _make_run(path: str, data: object, when: float) -> Run:
         )
     check_schema(data, schema, SCHEMA_VERSION)
     metric, field = _KINDS[schema]
-    found = take(check_kind(data, "document", dict), field, list)
+    document = from_plain(dict, data, "document")
+    found = take(document, field, list)
     if not found:
         raise StoreError("It has no results: no statement was measured.")
-    language = _read_language(check_kind(data, "document", dict))
-    results = [_read_result(check_kind(one, field, dict), metric, language) for one in found]
+    language = _read_language(document)
+    results = [_read_result(from_plain(dict, one, field), metric, language) for one in found]
     outcomes = _number_rounds(results, metric, when)
     cases = tuple(dict.fromkeys(outcome.order.case for outcome in outcomes))
     _check_cases(cases)
@@ -124,7 +125,7 @@ def _read_language(data: Mapping[str, Any]) -> Language | None:
     name = data.get("language")
     if name is None:
         return None
-    if check_kind(name, "language", str) not in LANGUAGES:
+    if from_plain(str, name, "language") not in LANGUAGES:
         raise StoreError(f"The field 'language' is {name!r:.40}; expected one of {', '.join(LANGUAGES)}.")
     return LANGUAGES[name]
 

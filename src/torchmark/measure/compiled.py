@@ -46,11 +46,9 @@ class CompiledTimer:
         return bool(self._is_empty())
 
     def timeit(self, number: int) -> float:
-        """Seconds that `number` executions of the statement take."""
         return self.follow(_one_block(number))
 
     def follow(self, steps: Steps[R]) -> R:
-        """Carry out all of the steps after one run of the setup."""
         driver = _Driver(_warmed_up(steps))
         problem = ctypes.create_string_buffer(_LONGEST_PROBLEM_BYTES)
         # Kept in variables, for the library knows only their addresses.

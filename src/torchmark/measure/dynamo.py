@@ -46,7 +46,6 @@ def read_tally() -> CompilerCounters:
 
 
 def make_tally(counters: Mapping[str, Mapping[str, int]]) -> CompilerCounters:
-    """From the compiler's own counters."""
     frames, stats, autograd, inductor = (
         counters.get(group, {}) for group in ("frames", "stats", "aot_autograd", "inductor")
     )
@@ -83,11 +82,9 @@ class Watch:
         self._tally = read_tally()
 
     def added(self) -> CompilerCounters:
-        """What has been done since."""
         return read_tally().since(self._tally)
 
     def breaks(self) -> tuple[str, ...]:
-        """The graph breaks since, in words."""
         return tuple(map(describe_break, _list_breaks()[self._breaks :]))
 
     def find_compiling(self) -> str | None:
@@ -140,7 +137,6 @@ def describe_compilation(compilation: Any) -> str:
 
 
 def describe_break(reason: Any) -> str:
-    """What broke a graph, and where."""
     text = str(reason.reason).split("\n")[0].strip()
     stack = reason.user_stack
     return f"{text} ({describe_place(stack[-1].filename, stack[-1].lineno)})" if stack else text

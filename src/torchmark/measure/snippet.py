@@ -131,12 +131,10 @@ class SnippetTimer:
             self._keeping, self._kept = False, None
 
     def follow(self, steps: Steps[R]) -> R:
-        """Carry out all of the steps after one run of the setup."""
         with self.one_setup():
             return carry_out(self, steps)
 
     def timeit(self, number: int) -> float:
-        """Seconds that `number` executions of the statement take."""
         collecting = gc.isenabled()
         gc.disable()
         try:

@@ -59,7 +59,6 @@ def source_lines(text: str) -> list[str]:
 
 
 def open_source(setup: str, stmt: str, stmt_name: str = STMT_NAME) -> SourceFile:
-    """Register the two texts as one virtual file."""
     source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt, stmt_name)
     lines = source_lines(setup) + source_lines(stmt)
     # A modification time of None keeps linecache.checkcache() from dropping a file that is on no disk.

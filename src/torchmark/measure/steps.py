@@ -30,9 +30,7 @@ class Engine(Protocol):
     after one run of the setup and gives what they return.
     """
 
-    def timeit(self, number: int) -> float:
-        """Time one block."""
-        ...
+    def timeit(self, number: int) -> float: ...
 
 
 def carry_out(engine: Engine, steps: Steps[R]) -> R:
@@ -113,7 +111,6 @@ def time_block(number: int) -> Steps[float]:
 
 
 def time_blocks(repeat: int, number: int) -> Steps[tuple[float, ...]]:
-    """Seconds for each of several blocks."""
     times = []
     for _ in range(repeat):
         times.append((yield from time_block(number)))
@@ -241,7 +238,6 @@ class SteadyEnough:
         self._ordered: list[float] = []
 
     def __call__(self, t: float) -> bool:
-        """Take in one more block time and decide."""
         bisect.insort(self._ordered, t / self._number)
         return len(self._ordered) > 3 and self._spread(self._ordered) < self._threshold
 
@@ -263,7 +259,6 @@ BLOCKS_OF_FIXED_SIZE = 7
 
 
 def one_block(number: int) -> Steps[Times]:
-    """A single block after a warm-up."""
     yield from warm_up(number)
     return Times(number, (yield from time_blocks(1, number)))
 

@@ -54,7 +54,6 @@ class Profile:
     """The text that was given with the request for this profile."""
 
     def totals(self) -> Costs:
-        """The cost of everything."""
         return tuple(map(sum, zip(*self.exclusive.values()))) or (0,) * len(self.events)
 
     def total(self, event: str = INSTRUCTIONS) -> int:

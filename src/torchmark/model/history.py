@@ -121,7 +121,6 @@ class History:
 
     @property
     def newest(self) -> Point | None:
-        """The last point that has a time."""
         return next((point for point in reversed(self.points) if point.log_ratio is not None), None)
 
     @property

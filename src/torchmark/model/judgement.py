@@ -143,7 +143,6 @@ class CountEvidence:
 
     @property
     def delta(self) -> float:
-        """How many instructions more."""
         return self.head.value - self.base.value
 
     @property
@@ -163,7 +162,6 @@ class FunctionChange:
 
     @property
     def delta(self) -> float:
-        """How many instructions more."""
         return self.head - self.base
 
 
@@ -177,7 +175,6 @@ class StageChange:
 
     @property
     def delta(self) -> float:
-        """How many instructions more."""
         return self.head - self.base
 
 

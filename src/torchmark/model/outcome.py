@@ -55,7 +55,6 @@ class CompileCosts:
 
     @property
     def cold_s(self) -> float:
-        """Seconds to compile with an empty cache."""
         return self.cold.compile_s
 
     @property
@@ -65,7 +64,6 @@ class CompileCosts:
 
     @property
     def graphs(self) -> int:
-        """How many graphs the statement was made of."""
         return self.cold.graphs
 
     @property

@@ -10,7 +10,7 @@ import enum
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
@@ -45,7 +45,7 @@ class PlainError(Exception):
         return f"The field {self.place.lstrip('.')!r} {self.problem}."
 
 
-class Rule(NamedTuple):
+class FieldRule(NamedTuple):
     """What types do not say of a value: `holds` is asked of the whole value, `field` is what an error names."""
 
     field: str
@@ -53,16 +53,16 @@ class Rule(NamedTuple):
     holds: Callable[[Any], bool]
 
 
-Rules = Mapping[Any, Sequence[Rule]]
+Rules = Mapping[Any, Sequence[FieldRule]]
 """The rules of each type."""
 
 
-def every(expected: str, holds: Callable[[Any], bool], *fields: str) -> tuple[Rule, ...]:
+def every(expected: str, holds: Callable[[Any], bool], *fields: str) -> tuple[FieldRule, ...]:
     """A rule for each number or text in these fields, also in tuples of tuples; None is left out."""
-    return tuple(Rule(field, expected, functools.partial(_all_hold, holds, field)) for field in fields)
+    return tuple(FieldRule(field, expected, functools.partial(_all_hold, holds, field)) for field in fields)
 
 
-def at_least(least: int, *fields: str) -> tuple[Rule, ...]:
+def at_least(least: int, *fields: str) -> tuple[FieldRule, ...]:
     """A rule for each number in these fields.
 
     >>> [rule.expected for rule in at_least(0, "total", "rest")]
@@ -83,6 +83,24 @@ def _flatten(value: Any) -> Iterator[Any]:
         yield value
 
 
+def name_kind(kind: type) -> str:
+    """The name that tells a class from the others of a union in JSON.
+
+    >>> name_kind(FieldRule)
+    'field_rule'
+    """
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__).lstrip("_")
+
+
+class Tagged:
+    """A class whose values say in JSON which class they are of."""
+
+    kind: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        cls.kind = name_kind(cls)
+
+
 def to_plain(value: object, *, sparse: bool = False) -> Any:
     """A value as plain ones; `sparse` leaves out fields that have their defaults. What is plain stays as it is."""
     if value is None or isinstance(value, (str, int, float)):
@@ -91,13 +109,15 @@ def to_plain(value: object, *, sparse: bool = False) -> Any:
         return [to_plain(item, sparse=sparse) for item in value]
     if isinstance(value, enum.Enum):
         return value.name.lower()
+    if isinstance(value, frozenset):
+        return sorted(map(to_plain, value))
     if not dataclasses.is_dataclass(value):
         return value
-    plain = {}
+    plain = {"kind": value.kind} if isinstance(value, Tagged) else {}
     for field in dataclasses.fields(value):
         content = getattr(value, field.name)
         if not sparse or content != field.default:
-            plain[field.name] = to_plain(dict(content) if field.metadata else content, sparse=sparse)
+            plain[field.name] = dict(content) if field.metadata == AS_MAPPING else to_plain(content, sparse=sparse)
     return plain
 
 
@@ -126,7 +146,7 @@ def _read(kind: Any, data: object, rules: Rules) -> Any:
     elif isinstance(kind, enum.EnumMeta):
         members: Any = kind
         value = choose({member.name.lower(): member for member in members}, data)
-    elif kind.__origin__ in (tuple, list):
+    elif kind.__origin__ in (tuple, list, frozenset):
         value = kind.__origin__(_read_items(kind.__args__, data, rules))
     else:
         value = _read_simple(kind.__origin__, data)
@@ -156,7 +176,7 @@ def _format(value: object) -> str:
 
 def _read_items(kinds: tuple[Any, ...], data: object, rules: Rules) -> list[Any]:
     given = data if isinstance(data, tuple) else _read_simple(list, data)
-    # A list, or a tuple of any length.
+    # A list, a set, or a tuple of any length.
     if len(kinds) == 1 or kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(given)
     if len(given) != len(kinds):
@@ -172,6 +192,9 @@ def _read_items(kinds: tuple[Any, ...], data: object, rules: Rules) -> list[Any]
 
 
 def _read_fields(kind: Any, data: object, rules: Rules) -> Any:
+    if isinstance(data, kind):
+        # A reader may have made parts of what it reads.
+        return data
     given = _read_simple(dict, data)
     declared = list_fields(kind)
     for name in given:
@@ -194,7 +217,20 @@ def _read_fields(kind: Any, data: object, rules: Rules) -> Any:
 def _read_field(field: _Field, data: object, rules: Rules) -> Any:
     if data is None and field.may_be_none:
         return None
-    return _read(field.kind, list(_read_simple(dict, data).items()) if field.is_mapping else data, rules)
+    return _read_pairs(field.kind, data, rules) if field.is_mapping else _read(field.kind, data, rules)
+
+
+def _read_pairs(kind: Any, data: object, rules: Rules) -> tuple[tuple[str, Any], ...]:
+    """The pairs of a mapping, whose type is that of a tuple of pairs."""
+    _, item_kind = kind.__args__[0].__args__
+    pairs = []
+    for name, item in _read_simple(dict, data).items():
+        try:
+            pairs.append((_read_simple(str, name), _read(item_kind, item, rules)))
+        except PlainError as error:
+            error.place = f".{str(name)[:_SHOWN]}{error.place}"
+            raise
+    return tuple(pairs)
 
 
 class _Field(NamedTuple):
@@ -218,7 +254,7 @@ def list_fields(kind: Any) -> dict[str, _Field]:
         may_be_none = text.endswith(_OR_NONE)
         is_required = field.default is field.default_factory is dataclasses.MISSING
         expected = eval(text[: -len(_OR_NONE)] if may_be_none else text, known)
-        fields[field.name] = _Field(expected, may_be_none, is_required, bool(field.metadata))
+        fields[field.name] = _Field(expected, may_be_none, is_required, field.metadata == AS_MAPPING)
     return fields
 
 

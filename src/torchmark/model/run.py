@@ -149,7 +149,6 @@ def read_parts(info: RunInfo) -> tuple[ShardPart, ...]:
 
 
 def write_parts(parts: tuple[ShardPart, ...]) -> tuple[str, tuple[str, ...]]:
-    """The option that `read_parts` reads."""
     return MERGED, tuple(f"{part.shard} {part.run_id}" for part in parts)
 
 

@@ -264,7 +264,6 @@ class Link:
             self._busy = self._leaving = False
 
     def close(self) -> None:
-        """End the zygote, all it has started, and its files."""
         self._control.close()
         try:
             self._process.wait(EXIT_WAIT_S)
@@ -315,7 +314,6 @@ def _open_folder(path: str) -> int:
 
 
 def receive(control: socket.socket) -> Message:
-    """The zygote's next message."""
     try:
         received = protocol.receive(control)
         if received is None:
@@ -366,7 +364,6 @@ class _Talk:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job's process is gone."""
         return self._ended is not None
 
     def listen(self, timeout_s: float, *, until_answer: bool = False) -> Ending:

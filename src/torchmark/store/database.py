@@ -111,6 +111,13 @@ def clear_beside(path: Path) -> tuple[Path, ...]:
     return tuple(kept)
 
 
+def remove_draft(path: Path) -> None:
+    """Remove a store that did not get its name, with the files beside it."""
+    for suffix in ("", *BESIDE):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(f"{path}{suffix}")
+
+
 def _find_free_name(path: Path) -> Path:
     return path.with_name(f"{path.name}.left-{secrets.token_hex(4)}")
 
@@ -139,7 +146,6 @@ class Database:
         self._files = self._identify() if writable else None
 
     def close(self) -> None:
-        """Let go of the file."""
         with explaining(self.path):
             try:
                 self._check_kept()
@@ -216,9 +222,7 @@ class Database:
             put_in_place(draft, place, durable=True)
             return place
         finally:
-            for suffix in ("", *BESIDE):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(f"{draft}{suffix}")
+            remove_draft(draft)
 
     def _check_fixed(self) -> None:
         if self._fixed is not None:
@@ -259,7 +263,6 @@ class Database:
             self._connection.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
 
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """All that a query gives."""
         with explaining(self.path):
             try:
                 return self._connection.execute(sql, values).fetchall()
@@ -267,7 +270,6 @@ class Database:
                 self._check_fixed()
 
     def change(self, sql: str, *values: object) -> int:
-        """How many rows a statement has changed."""
         with explaining(self.path):
             return self._connection.execute(sql, values).rowcount
 
@@ -277,7 +279,6 @@ class Database:
             return self._connection.execute(sql, values).lastrowid or 0
 
     def change_many(self, sql: str, values: Sequence[tuple[object, ...]]) -> None:
-        """One statement for each of these."""
         with explaining(self.path):
             self._connection.executemany(sql, values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, TypeVar
@@ -11,22 +12,11 @@ from torchmark.errors import StoreError, UsageError
 from torchmark.model.costs import INSTRUCTIONS, Call, Costs, Function, Profile, Tally, add_calls
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Result
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Node, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.task import Times
-from torchmark.store.plain import (
-    check_kind,
-    check_moment,
-    check_schema,
-    content_hash,
-    dump,
-    from_plain,
-    hash_text,
-    parse,
-    take,
-    take_integers,
-    to_plain,
-)
+from torchmark.store.plain import check_schema, content_hash, dump, from_plain, hash_text, parse, take, without_schema
 
 # Costs by function of a case of the standard suite are a text of 0.1 MB, those of a whole training step with
 # torch.compile below 1 MB.
@@ -68,6 +58,20 @@ def unpack(name: str, body: bytes) -> Any:
     return parse(text, "blob")
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _ProfileTables:
+    """A profile with each text once, and numbers in place of what is named more than once."""
+
+    events: tuple[str, ...]
+    trigger: str | None
+    texts: tuple[str, ...]
+    functions: tuple[tuple[int, int, int], ...]
+    exclusive: tuple[tuple[int, ...], ...]
+    calls: tuple[tuple[int, ...], ...]
+    inclusive: tuple[tuple[int, ...], ...] | None
+    """None where they follow from the rest."""
+
+
 def to_json_profile(profile: Profile) -> dict[str, Any]:
     """A profile with each text once. Inclusive costs are derived from the rest, unless they are something else."""
     functions = list(
@@ -90,37 +94,30 @@ def to_json_profile(profile: Profile) -> dict[str, Any]:
 
 
 def read_profile(data: object) -> Profile:
-    """The profile that `to_json_profile` gave this for."""
-    found: Mapping[str, Any] = check_kind(data, "profile", dict)
-    events = tuple(check_kind(event, "events", str) for event in take(found, "events", list))
-    if INSTRUCTIONS not in events or len(set(events)) < len(events):
+    found = from_plain(_ProfileTables, data, "profile")
+    events, size = found.events, len(found.events)
+    if INSTRUCTIONS not in events or len(set(events)) < size:
         raise StoreError(f"The field 'events' is not what it should be; expected {INSTRUCTIONS}, and each event once.")
-    texts = [check_kind(text, "texts", str) for text in take(found, "texts", list)]
-    rows = _take_rows(found, "functions", width=3, references=3, known=len(texts))
-    functions = [Function(*(texts[number] for number in row)) for row in rows]
-    known, size = len(functions), len(events)
-    own = _take_rows(found, "exclusive", width=size, references=0, known=known)
-    if len(own) > known:
+    _check_rows("functions", found.functions, width=3, references=3, known=len(found.texts))
+    functions = [Function(*(found.texts[number] for number in row)) for row in found.functions]
+    known = len(functions)
+    _check_rows("exclusive", found.exclusive, width=size, references=0, known=known)
+    if len(found.exclusive) > known:
         raise StoreError("The field 'exclusive' has more rows than there are functions.")
-    exclusive: dict[Function, Costs] = {function: tuple(row) for function, row in zip(functions, own, strict=False)}
+    exclusive: dict[Function, Costs] = dict(zip(functions, found.exclusive, strict=False))
+    _check_rows("calls", found.calls, width=3 + size, references=2, known=known)
     calls = {
         (functions[caller], functions[callee]): Call(times, tuple(costs))
-        for caller, callee, times, *costs in _take_rows(found, "calls", width=3 + size, references=2, known=known)
+        for caller, callee, times, *costs in found.calls
     }
-    if take(found, "inclusive", list, optional=True) is None:
+    if found.inclusive is None:
         inclusive = _derive(exclusive, calls)
         if inclusive is None:
             raise StoreError("The field 'calls' has functions without costs of their own.")
     else:
-        given = _take_rows(found, "inclusive", width=1 + size, references=1, known=known)
-        inclusive = {functions[number]: tuple(costs) for number, *costs in given}
-    return Profile(
-        events=events,
-        exclusive=exclusive,
-        inclusive=inclusive,
-        calls=calls,
-        trigger=take(found, "trigger", str, optional=True),
-    )
+        _check_rows("inclusive", found.inclusive, width=1 + size, references=1, known=known)
+        inclusive = {functions[number]: tuple(costs) for number, *costs in found.inclusive}
+    return Profile(events, exclusive, inclusive, calls, trigger=found.trigger)
 
 
 def _derive(
@@ -135,17 +132,11 @@ def _derive(
     return {function: tuple(costs) for function, costs in zip(exclusive, totals, strict=True)}
 
 
-def _take_rows(
-    data: Mapping[str, Any], name: str, *, width: int, references: int, known: int
-) -> Sequence[Sequence[int]]:
-    """Rows of whole numbers, the first of which point at something that is known."""
-    rows: list[list[int]] = take(data, name, list)
+def _check_rows(name: str, rows: Sequence[Sequence[int]], *, width: int, references: int, known: int) -> None:
+    """Refuse rows of whole numbers unless the first ones of each point at something that is known."""
     for row in rows:
-        take_integers({name: row}, name)
-        fits = len(row) == width and all(number < known for number in row[:references])
-        if not fits or any(number < 0 for number in row):
+        if len(row) != width or min(row) < 0 or any(number >= known for number in row[:references]):
             raise StoreError(f"The field {name!r} has a row {row!r:.40} that does not fit the others.")
-    return rows
 
 
 _KINDS: dict[str, type[Times] | type[CompileCosts] | type[Tally] | type[Failure]] = {
@@ -155,58 +146,54 @@ _KINDS: dict[str, type[Times] | type[CompileCosts] | type[Tally] | type[Failure]
     "failure": Failure,
 }
 
-
-def _read_labels(data: object) -> tuple[str, ...]:
-    return tuple(check_kind(label, "noisy", str) for label in check_kind(data, "noisy", list))
-
-
-def _read_text(data: object) -> str:
-    text: str = check_kind(data, "text", str)
-    return text
-
-
 # Fields of a tally that are split off, how to write and how to read them.
 _ROLES: dict[str, tuple[Callable[[Any], Any], Callable[[object], Any]]] = {
-    "noisy": (list, _read_labels),
+    "noisy": (list, lambda data: from_plain(tuple[str, ...], data, "noisy")),
     "profile": (to_json_profile, read_profile),
     "baseline_profile": (to_json_profile, read_profile),
-    "text": (str, _read_text),
+    "text": (str, lambda data: from_plain(str, data, "text")),
 }
 # Those that are read in any case.
 LIGHT_ROLES = ("noisy",)
-ROLES = tuple(_ROLES)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OutcomeBody:
+    """What an outcome says besides its order, its moments and its environment."""
+
+    result: dict[str, Any]
+    """By its kind: plain values without the large parts."""
+    cores: tuple[int, ...]
+    unchecked: str | None
+    node: Node | None = None
 
 
 def split_outcome(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
     """What an outcome says besides its order, its moments and its environment; and its large parts by their roles."""
     result, parts = outcome.result, {}
     if isinstance(result, Tally):
-        found = {role: getattr(result, role) for role in ROLES}
+        found = {role: getattr(result, role) for role in _ROLES}
         parts = {role: _ROLES[role][0](value) for role, value in found.items() if value is not None}
         result = dataclasses.replace(result, noisy=None, profile=None, baseline_profile=None, text=None)
-    plain = to_plain(result)
-    for role in ROLES:
-        plain.pop(role, None)
+    plain = {name: value for name, value in to_plain(result).items() if name not in _ROLES}
     kind = next(name for name, kind in _KINDS.items() if isinstance(result, kind))
-    body = {"result": {kind: plain}, "cores": list(outcome.cores), "unchecked": outcome.unchecked}
-    return {**body, "node": to_plain(outcome.node)}, parts
+    body = OutcomeBody(result={kind: plain}, cores=outcome.cores, unchecked=outcome.unchecked, node=outcome.node)
+    return to_plain(body), parts
 
 
 def read_part(role: str, part: object) -> Any:
-    """A large part of a result by itself, from its plain values."""
     if role not in _ROLES:
-        raise StoreError(f"The field 'parts' has {role!r:.40}; expected one of {', '.join(ROLES)}.")
+        raise StoreError(f"The field 'parts' has {role!r:.40}; expected one of {', '.join(_ROLES)}.")
     return _ROLES[role][1](part)
 
 
-def join_result(body: Mapping[str, Any], parts: Mapping[str, Any]) -> Result:
+def join_result(tagged: Mapping[str, Any], parts: Mapping[str, Any]) -> Result:
     """The result, with those parts that are at hand: what `read_part` gave, by role."""
-    tagged = take(body, "result", dict)
     if len(tagged) != 1 or not _KINDS.keys() & tagged.keys():
         raise StoreError(f"The field 'result' has {', '.join(tagged)!r:.40}; expected one of {', '.join(_KINDS)}.")
     ((kind, plain),) = tagged.items()
-    for role in ROLES:
-        if role in check_kind(plain, f"result.{kind}", dict):
+    for role in _ROLES:
+        if role in from_plain(dict, plain, f"result.{kind}"):
             raise StoreError(f"The field 'result.{kind}.{role}' is not where it belongs.")
     result = from_plain(_KINDS[kind], plain, f"result.{kind}")
     if not parts:
@@ -216,18 +203,27 @@ def join_result(body: Mapping[str, Any], parts: Mapping[str, Any]) -> Result:
     return dataclasses.replace(result, **parts)
 
 
-def read_outcome(body: Mapping[str, Any], order: Order, parts: Mapping[str, Any], rest: Mapping[str, Any]) -> Outcome:
-    """The outcome of an order; `rest` has its moments and its environment."""
-    for name in ("began", "ended"):
-        check_moment(rest[name], name)
+def join_outcome(
+    body: OutcomeBody,
+    order: Order,
+    parts: Mapping[str, Any],
+    moments: tuple[float, float],
+    environment: Environment | None,
+) -> Outcome:
+    """The outcome of an order that began and ended at these moments."""
+    # The end may be before the beginning: clocks are set back.
+    for name, moment in zip(("began", "ended"), moments, strict=True):
+        if from_plain(float, moment, name) < 0:
+            raise StoreError(f"The field {name!r} is {moment!r}; expected at least 0.")
     return Outcome(
         order=order,
-        result=join_result(body, parts),
-        cores=tuple(take_integers(body, "cores")),
-        unchecked=take(body, "unchecked", str, optional=True),
-        # Older files do not have it.
-        node=None if body.get("node") is None else from_plain(Node, body["node"], "node"),
-        **rest,
+        result=join_result(body.result, parts),
+        began=float(moments[0]),
+        ended=float(moments[1]),
+        environment=environment,
+        cores=body.cores,
+        unchecked=body.unchecked,
+        node=body.node,
     )
 
 
@@ -333,88 +329,97 @@ def parse_document(stream: IO[bytes]) -> Any:
         raise StoreError(f"It is too large for the memory of this machine: it has more than {size} bytes.") from error
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _OutcomeEntry(OutcomeBody):
+    """An outcome of a document; numbers are places in the document's lists."""
+
+    case: int
+    target: int
+    metric: Metric
+    round: int
+    began: float
+    ended: float
+    environment: int | None
+    parts: dict[str, Any]
+    """Hashes by role."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Document:
+    """All of a document besides its schema."""
+
+    run: RunInfo
+    targets: tuple[Target, ...]
+    sampling: Sampling
+    cases: tuple[dict[str, Any], ...]
+    environments: tuple[Environment, ...]
+    outcomes: tuple[_OutcomeEntry, ...]
+    activities: tuple[Activity, ...]
+    parts: dict[str, Any]
+
+
 def import_run(data: object) -> Run:
     """The run that `export_run` gave this for; StoreError names the field that is not as it should be."""
     check_schema(data, SCHEMA, SCHEMA_VERSION)
-    found: Mapping[str, Any] = check_kind(data, "run", dict)
-    plan = Plan(
-        tuple(_read_case(case, number) for number, case in enumerate(take(found, "cases", list))),
-        tuple(from_plain(Target, target, "targets") for target in take(found, "targets", list)),
-        from_plain(Sampling, take(found, "sampling", dict), "sampling"),
-    )
+    document = from_plain(_Document, without_schema(data), "")
+    plan = Plan(tuple(map(_read_case, document.cases, itertools.count())), document.targets, document.sampling)
     try:
         check_plan(plan)
     except UsageError as error:
         raise StoreError(f"The fields 'cases' and 'targets' are no plan: {error}") from error
-    reader = _DocumentOutcomes(found, plan)
-    outcomes = tuple(reader.read(outcome, number) for number, outcome in enumerate(take(found, "outcomes", list)))
+    reader = _DocumentOutcomes(document, plan)
+    outcomes = tuple(map(reader.read, document.outcomes, itertools.count()))
     if len({outcome.order for outcome in outcomes}) < len(outcomes):
         raise StoreError("The field 'outcomes' has two of the same order.")
-    return Run(
-        from_plain(RunInfo, take(found, "run", dict), "run"),
-        plan,
-        outcomes,
-        tuple(from_plain(Activity, activity, "activities") for activity in take(found, "activities", list)),
-    )
+    return Run(document.run, plan, outcomes, document.activities)
 
 
-def _read_case(data: object, number: int) -> Case:
+def _read_case(data: Mapping[str, Any], number: int) -> Case:
     name = f"cases[{number}]"
-    found = dict(check_kind(data, name, dict))
-    derived = {field: take(found, field, str) for field in _DERIVED}
-    case = from_plain(Case, {field: value for field, value in found.items() if field not in _DERIVED}, name)
+    derived = {field: take(data, field, str) for field in _DERIVED}
+    case = from_plain(Case, {field: value for field, value in data.items() if field not in _DERIVED}, name)
     if derived != {"key": case.key, "content_hash": content_hash(case)}:
         raise StoreError(f"The field {name!r} has been changed: its key and its content_hash do not fit.")
     return case
 
 
 class _DocumentOutcomes:
-    """Reads outcomes, and what they share only once."""
+    """Joins outcomes, and reads what they share only once."""
 
-    def __init__(self, data: Mapping[str, Any], plan: Plan) -> None:
-        self._plan = plan
-        self._environments = [
-            from_plain(Environment, environment, "environments") for environment in take(data, "environments", list)
-        ]
-        self._plain_parts: Mapping[str, Any] = take(data, "parts", dict)
+    def __init__(self, document: _Document, plan: Plan) -> None:
+        self._document, self._plan = document, plan
         self._parts: dict[tuple[str, str], Any] = {}
 
-    def read(self, data: object, number: int) -> Outcome:
-        """One of them."""
-        name = f"outcomes[{number}]"
-        found: Mapping[str, Any] = check_kind(data, name, dict)
+    def read(self, entry: _OutcomeEntry, number: int) -> Outcome:
         try:
-            return self._read(found)
+            return self._read(entry)
         except StoreError as error:
-            raise StoreError(f"In {name}: {error}") from error
+            raise StoreError(f"In outcomes[{number}]: {error}") from error
 
-    def _read(self, found: Mapping[str, Any]) -> Outcome:
-        case, target = _pick(found, "case", self._plan.cases), _pick(found, "target", self._plan.targets)
-        order = Order(case, target, from_plain(Metric, found.get("metric"), "metric"), take(found, "round", int))
-        check_order(self._plan, target, order.metric, order.round)
-        known = take(found, "environment", int, optional=True) is not None
-        rest = {
-            "began": take(found, "began", float),
-            "ended": take(found, "ended", float),
-            "environment": _pick(found, "environment", self._environments) if known else None,
-        }
-        hashes = take(found, "parts", dict)
-        parts = {role: self._find_part(role, take(hashes, role, str)) for role in hashes}
-        return read_outcome(found, order, parts, rest)
+    def _read(self, entry: _OutcomeEntry) -> Outcome:
+        case, target = _pick("case", entry.case, self._plan.cases), _pick("target", entry.target, self._plan.targets)
+        check_order(self._plan, target, entry.metric, entry.round)
+        where = entry.environment
+        return join_outcome(
+            entry,
+            Order(case, target, entry.metric, entry.round),
+            {role: self._find_part(role, take(entry.parts, role, str)) for role in entry.parts},
+            (entry.began, entry.ended),
+            None if where is None else _pick("environment", where, self._document.environments),
+        )
 
     def _find_part(self, role: str, name: str) -> Any:
+        parts = self._document.parts
         if (role, name) not in self._parts:
-            if name not in self._plain_parts:
+            if name not in parts:
                 raise StoreError(f"The field 'parts' has no {name:.80}.")
-            if hash_text(dump(self._plain_parts[name])) != name:
+            if hash_text(dump(parts[name])) != name:
                 raise StoreError(f"The field 'parts' has been changed: {name!r:.80} is not the hash of its content.")
-            self._parts[role, name] = read_part(role, self._plain_parts[name])
+            self._parts[role, name] = read_part(role, parts[name])
         return self._parts[role, name]
 
 
-def _pick(data: Mapping[str, Any], name: str, values: Sequence[_T]) -> _T:
-    """The value that a field gives the place of."""
-    number: int = take(data, name, int)
+def _pick(name: str, number: int, values: Sequence[_T]) -> _T:
     if not 0 <= number < len(values):
-        raise StoreError(f"The field {name!r} is {number!r:.40}; there are {len(values)}.")
+        raise StoreError(f"The field {name!r} is {number}; there are {len(values)}.")
     return values[number]

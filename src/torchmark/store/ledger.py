@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from torchmark.errors import StoreError
 from torchmark.files import open_plain, write_whole
 from torchmark.model.gate import LedgerEntry, SelfTest
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case
-from torchmark.store.plain import check_schema, from_plain, parse, take, to_plain
+from torchmark.store.plain import check_schema, from_plain, parse, without_schema
 
 SCHEMA = "torchmark.ledger"
 SCHEMA_VERSION = 1
@@ -22,7 +23,6 @@ MOST_BYTES = 4_000_000
 # File systems allow names of 255 bytes; people read the first few words.
 _READABLE = 80
 _DIGITS = 10
-_SCHEMA_FIELDS = ("schema", "schema_version")
 
 
 def find_path(folder: Path, case: Case) -> Path:
@@ -41,7 +41,6 @@ def find_path(folder: Path, case: Case) -> Path:
 
 
 def read_entry(folder: Path, case: Case) -> LedgerEntry | None:
-    """What was accepted of a case, if anything was."""
     path = find_path(folder, case)
     try:
         with open_plain(path) as file:
@@ -74,41 +73,22 @@ def write_entry(folder: Path, case: Case, entry: LedgerEntry) -> Path:
 
 def dump_entry(entry: LedgerEntry) -> str:
     """An entry as text that is the same for the same entry, a fact a line, so that changes can be read in a diff."""
-    plain = to_plain(entry)
-    # A mapping reads better than pairs; names are there once.
-    plain["functions"] = dict(entry.functions)
-    return json.dumps({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **plain}, indent=1, sort_keys=True) + "\n"
+    plain = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **to_plain(entry)}
+    return json.dumps(plain, indent=1, sort_keys=True) + "\n"
 
 
 def parse_entry(content: bytes) -> LedgerEntry:
     """The entry of a text; StoreError names the field that is not as it should be."""
     data = parse(content, "entry")
     check_schema(data, SCHEMA, SCHEMA_VERSION)
-    found: dict[str, Any] = {name: value for name, value in data.items() if name not in _SCHEMA_FIELDS}
-    found["functions"] = [list(pair) for pair in sorted(take(found, "functions", dict).items())]
-    entry = from_plain(LedgerEntry, found, "entry")
-    _check(entry)
-    return entry
-
-
-def _check(entry: LedgerEntry) -> None:
-    """What types do not tell: a file that was merged by hand may be neither of the two."""
-    if entry.depends_on.number < 1:
-        raise StoreError(f"The field 'depends_on.number' is {entry.depends_on.number!r:.40}; expected at least 1.")
-    numbers = (entry.total, *entry.totals, entry.allocations, entry.tensor_allocations, entry.rest)
-    if min(*numbers, *(cost for _, cost in entry.functions)) < 0:
-        raise StoreError("A number is negative; expected counts.")
-    if entry.total not in entry.totals or len(entry.totals) != len(entry.depends_on.layouts):
-        raise StoreError("The field 'totals' does not fit: it has one for each layout, and 'total' is among them.")
-    if sum(cost for _, cost in entry.functions) + entry.rest != entry.total:
-        raise StoreError("The fields 'functions' and 'rest' do not add up to 'total'.")
+    entry = from_plain(LedgerEntry, without_schema(data), "entry")
+    return dataclasses.replace(entry, functions=tuple(sorted(entry.functions)))
 
 
 FILE = "selftest.json"
 
 
 def write_selftest(folder: Path, test: SelfTest) -> Path:
-    """Keep it; it appears as a whole."""
     path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)

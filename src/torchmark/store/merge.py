@@ -1,12 +1,14 @@
 """Merging several stores into a new one, which takes its name when it is complete.
 
-Apart from the command, because it writes stores.
+Which runs are the same run, and which of their outcomes are kept, is decided by the functions in the second half, which
+read and write nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,26 +16,14 @@ from pathlib import Path
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.files import name_draft, put_in_place
-from torchmark.model.outcome import Activity, Outcome
-from torchmark.model.plan import Metric, Plan, Target
-from torchmark.model.run import Run, RunInfo, ShardPart
-from torchmark.store.database import BESIDE, Database, check_row, clear_beside, explaining
+from torchmark.model.costs import Tally
+from torchmark.model.outcome import Failure, Outcome
+from torchmark.model.plain import to_plain
+from torchmark.model.plan import Case, Metric, Node, Order, Plan, Target
+from torchmark.model.run import MERGED, SHARD, Run, RunInfo, Shard, ShardPart, read_parts, write_parts
+from torchmark.store.database import Database, check_row, clear_beside, explaining, remove_draft
 from torchmark.store.documents import LIGHT_ROLES, unpack
-from torchmark.store.merge_rules import (
-    Copy,
-    Mismatch,
-    Place,
-    RunGroup,
-    bring_together,
-    choose,
-    find_difference,
-    find_mixtures,
-    find_other_option,
-    identify,
-    locate,
-    name_nodes,
-)
-from torchmark.store.plain import dump, from_plain, hash_text, parse, to_plain
+from torchmark.store.plain import dump
 from torchmark.store.rows import (
     put_activity,
     put_planned_outcome,
@@ -41,14 +31,19 @@ from torchmark.store.rows import (
     read_info,
     read_infos,
     read_number,
+    read_plan,
     read_run,
-    read_sampling,
 )
 from torchmark.store.runs import refuse_running
 from torchmark.store.store_file import open_database
 
 # To wait for others, who should not be there.
 _BUSY_MS = 1000
+# Large parts that are read before they are written.
+_AT_ONCE = 64
+# Options that do not tell what was asked for: which part of it a run is, and where its files lie.
+_APART = (SHARD, MERGED, "folder")
+_ID_LENGTH = 32
 
 
 @contextlib.contextmanager
@@ -58,22 +53,22 @@ def new_store(path: Path, *, force: bool) -> Iterator[Database]:
     With `force` another store of that name is replaced, unless a process uses it.
     """
     path = Path(os.path.realpath(path))
-    check_free(path, force=force)
+    _check_free(path, force=force)
     draft = name_draft(path)
     try:
-        with _naming(path, draft):
-            # What is said to be saved is on the disk, so closing it is enough.
-            with contextlib.closing(open_database(draft, create=True, read_only=False)) as database:
-                yield database
-            check_free(path, force=force)
-            _put_in_place(draft, path)
+        # What is said to be saved is on the disk, so closing it is enough.
+        with contextlib.closing(open_database(draft, create=True, read_only=False)) as database:
+            yield database
+        _check_free(path, force=force)
+        _put_in_place(draft, path)
+    except StoreError as error:
+        # Of the file that is to be, and not of the one that will be gone.
+        raise StoreError(str(error).replace(str(draft), str(path))) from error
     finally:
-        for suffix in ("", *BESIDE):
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                os.unlink(f"{draft}{suffix}")
+        remove_draft(draft)
 
 
-def check_free(path: Path, *, force: bool) -> None:
+def _check_free(path: Path, *, force: bool) -> None:
     """Refuse a name that is taken; with `force`, only by something that is no store."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder. Name a file in it, such as {path / 'results.db'}.")
@@ -86,19 +81,9 @@ def check_free(path: Path, *, force: bool) -> None:
 
 
 def refuse_same(path: Path, others: Sequence[Path]) -> None:
-    """Refuse to write to a file that is read."""
     for other in others:
         if os.path.realpath(path) == os.path.realpath(other) or (path.exists() and path.samefile(other)):
             raise UsageError(f"{path} is one of the stores that are read. Choose another name.")
-
-
-@contextlib.contextmanager
-def _naming(path: Path, draft: Path) -> Iterator[None]:
-    """Tell of the file that is to be, and not of the one that will be gone."""
-    try:
-        yield
-    except StoreError as error:
-        raise StoreError(str(error).replace(str(draft), str(path))) from error
 
 
 def _put_in_place(draft: Path, path: Path) -> None:
@@ -118,10 +103,6 @@ def _retire(path: Path) -> None:
             database.retire(_BUSY_MS)
         except StoreError as error:
             raise UsageError(f"{path} is in use. Wait until nobody uses it, or choose another name.") from error
-
-
-# Large parts that are read before they are written.
-_AT_ONCE = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,10 +136,7 @@ def merge(paths: Sequence[Path], output: Path, *, force: bool = False) -> tuple[
         listed = " and ".join(map(str, missing))
         raise StoreError(f"There is no store at {listed}. Was that shard run, and its store brought here?")
     copies = [copy for store in stores for copy in _list_copies(store)]
-    try:
-        groups = bring_together(copies)
-    except Mismatch as mismatch:
-        raise _explain(mismatch) from None
+    groups = _bring_together(copies)
     with new_store(output, force=force) as target:
         # The oldest first, as a store gets runs that it measures.
         merged = [_unite(target, group) for group in reversed(groups)]
@@ -171,93 +149,52 @@ def _reading(path: Path) -> Iterator[Database]:
         yield database
 
 
-def _list_copies(store: Path) -> list[Copy]:
+def _list_copies(store: Path) -> list[_Copy]:
     with _reading(store) as database, database.snapshot():
         infos = read_infos(database)
         for info in infos:
             refuse_running(database, info.id)
-        return [Copy(store, info, _hash_plan(database, info.id)) for info in infos]
+        return [_Copy(store, info, read_plan(database, info.id)) for info in infos]
 
 
-def _hash_plan(database: Database, run_id: str) -> str:
-    """What is the same for all shards of a plan: cases by name and definition, targets, sampling but for the limit."""
-    run = read_number(database, run_id)
-    cases = database.rows(
-        "SELECT subjects.name, definition FROM cases JOIN subjects ON subjects.number = subject "
-        "WHERE run = ? AND position IS NOT NULL ORDER BY position",
-        run,
-    )
-    ((text,),) = database.rows("SELECT targets FROM runs WHERE number = ?", run)
-    targets = from_plain(tuple[Target, ...], parse(text, "targets"), "targets")
-    sampling = dataclasses.replace(read_sampling(database, run), timeout_s=0.0)
-    return hash_text(dump([cases, to_plain(targets), to_plain(sampling)]))
-
-
-def _explain(mismatch: Mismatch) -> UsageError:
-    one, other = mismatch.one, mismatch.other
-    difference = find_difference(_load(one).plan, _load(other).plan) or find_other_option(one, other)
-    if one.info.id == other.info.id:
-        return UsageError(f"The run {one.info.id} is not the same in {one.store} and {other.store}: {difference}.")
-    return UsageError(
-        f"The shards of {one.info.name!r} in {one.store} and {other.store} are not of the same run: {difference}. "
-        "Measure all from the same files with the same options, or give runs that differ names of their own (--name)."
-    )
-
-
-def _load(copy: Copy) -> Run:
+def _load(copy: _Copy) -> Run:
     with _reading(copy.store) as database, database.snapshot():
         return read_run(database, copy.info.id, profiles=False, select=None)
 
 
-def _unite(target: Database, group: RunGroup) -> Merged:
+def _unite(target: Database, group: _RunGroup) -> Merged:
     """Put one run into the new store."""
-    copies, found = group.copies, _gather(group)
-    choice, plan = choose(found.outcomes), found.plan
+    copies, runs = group.copies, [_load(copy) for copy in group.copies]
+    choice = _choose([_locate(run, node) for run, node in zip(runs, _name_nodes(copies), strict=True)])
+    # The shortest limit: whoever gives a run more time means all cases that timed out.
+    limit = min(run.plan.sampling.timeout_s for run in runs)
+    plan = dataclasses.replace(runs[0].plan, sampling=dataclasses.replace(runs[0].plan.sampling, timeout_s=limit))
     # What several have measured in no order of time is listed by the plan.
-    listed = map(identify, plan.orders) if len(copies) > 1 else choice.kept
+    listed = map(_identify, plan.orders) if len(copies) > 1 else choice.kept
     places = [place for place in listed if place in choice.kept]
     outcomes = [choice.kept[place][1] for place in places]
     info = group.describe(outcomes, complete=len(outcomes) == len(plan.orders))
-    parts: list[tuple[Place, str, str]] = []
+    parts: list[_Part] = []
     for number, copy in enumerate(copies):
-        own = {place for place in places if choice.kept[place][0] == number}
-        parts += _hand_on_parts(target, copy, own)
-    _write(target, info, plan, outcomes, found.activities, parts)
+        parts += _hand_on_parts(target, copy, {place for place in places if choice.kept[place][0] == number})
+    activities = dict.fromkeys(activity for run in runs for activity in run.activities)
+    _write(target, Run(info, plan, tuple(outcomes), tuple(sorted(activities, key=lambda one: one.began))), parts)
     return Merged(
         info=read_info(target, info.id),
         sources=tuple(copy.info for copy in copies),
         parts=group.parts,
         repeated=choice.repeated,
         differing=choice.differing,
-        mixtures=find_mixtures(outcomes) if len(copies) > 1 else (),
+        mixtures=_find_mixtures(outcomes) if len(copies) > 1 else (),
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Found:
-    """What all copies of a run have: the plan once, outcomes copy by copy."""
-
-    plan: Plan
-    outcomes: list[list[Outcome]]
-    activities: list[Activity]
+# The place of an outcome, and the role and the hash of a large part of it.
+_Part = tuple["_Place", str, str]
 
 
-def _gather(group: RunGroup) -> _Found:
-    """Read all copies of a run. Of the time limits the shortest is kept: who gives more means all that timed out."""
-    plan = _load(group.copies[0]).plan
-    outcomes, activities, limits = [], {}, []
-    for copy, node in zip(group.copies, name_nodes(group.copies), strict=True):
-        run = _load(copy)
-        outcomes.append(locate(run.outcomes, node))
-        activities.update(dict.fromkeys(run.activities))
-        limits.append(run.plan.sampling.timeout_s)
-    sampling = dataclasses.replace(plan.sampling, timeout_s=min(limits))
-    in_time = sorted(activities, key=lambda activity: activity.began)
-    return _Found(dataclasses.replace(plan, sampling=sampling), outcomes, in_time)
-
-
-def _hand_on_parts(target: Database, copy: Copy, own: set[Place]) -> list[tuple[Place, str, str]]:
-    """Put the large parts of some outcomes into the new store; gives whose they are, their roles and their hashes."""
+def _hand_on_parts(target: Database, copy: _Copy, own: set[_Place]) -> list[_Part]:
+    """Put the large parts of some outcomes into the new store; gives what they are."""
     with _reading(copy.store) as source:
         with explaining(source.path):
             parts = [part for part in _list_parts(source, copy.info.id) if part[0] in own]
@@ -272,8 +209,7 @@ def _hand_on_parts(target: Database, copy: Copy, own: set[Place]) -> list[tuple[
     return parts
 
 
-def _list_parts(database: Database, run_id: str) -> Iterator[tuple[Place, str, str]]:
-    """The large parts of all outcomes of a run."""
+def _list_parts(database: Database, run_id: str) -> Iterator[_Part]:
     rows = database.rows(
         "SELECT subjects.name, target, metric, round, role, blob FROM parts "
         "JOIN outcomes ON outcomes.number = outcome JOIN subjects ON subjects.number = subject "
@@ -282,10 +218,8 @@ def _list_parts(database: Database, run_id: str) -> Iterator[tuple[Place, str, s
     )
     for row in rows:
         name, target, metric, number, role, blob = check_row(row, str, str, str, int, str, str)
-        suite, key = from_plain(tuple[str, str], parse(name, "name"), "name")
-        where = from_plain(Target, parse(target, "target"), "target")
         if role not in LIGHT_ROLES:
-            yield (suite, key, where, from_plain(Metric, metric, "metric"), number), role, blob
+            yield (name, target, metric, number), role, blob
 
 
 def _read_blob(database: Database, name: str) -> bytes:
@@ -296,27 +230,285 @@ def _read_blob(database: Database, name: str) -> bytes:
     raise StoreError("It is damaged: costs by function are missing.")
 
 
-def _write(
-    database: Database,
-    info: RunInfo,
-    plan: Plan,
-    outcomes: Iterable[Outcome],
-    activities: Iterable[Activity],
-    parts: Iterable[tuple[Place, str, str]],
-) -> None:
-    cases = {(case.suite, case.key): case for case in plan.cases}
+def _write(database: Database, merged: Run, parts: Iterable[_Part]) -> None:
+    cases = {(case.suite, case.key): case for case in merged.plan.cases}
     with database.transaction():
-        run, subjects = put_run(database, info, plan, None)
-        for outcome in outcomes:
+        run, subjects = put_run(database, merged.info, merged.plan, None)
+        for outcome in merged.outcomes:
             # Tags may be others than those of the first shard.
             case = cases[outcome.order.case.suite, outcome.order.case.key]
             own = dataclasses.replace(outcome, order=dataclasses.replace(outcome.order, case=case))
-            put_planned_outcome(database, run, plan, subjects, own)
-        for (suite, key, target, metric, number), role, blob in parts:
+            put_planned_outcome(database, run, merged.plan, subjects, own)
+        for place, role, blob in parts:
             database.change(
-                "INSERT INTO parts (outcome, role, blob) SELECT number, ?, ? FROM outcomes "
-                "WHERE run = ? AND subject = ? AND target = ? AND metric = ? AND round = ?",
-                *(role, blob, run, subjects[cases[suite, key]], dump(to_plain(target)), metric.value, number),
+                "INSERT INTO parts (outcome, role, blob) SELECT outcomes.number, ?, ? FROM outcomes "
+                "JOIN subjects ON subjects.number = subject "
+                "WHERE run = ? AND subjects.name = ? AND target = ? AND metric = ? AND round = ?",
+                *(role, blob, run, *place),
             )
-        for activity in activities:
+        for activity in merged.activities:
             put_activity(database, run, activity)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Copy:
+    """A run as one of the stores has it."""
+
+    store: Path
+    info: RunInfo
+    plan: Plan
+
+    @property
+    def parts(self) -> tuple[ShardPart, ...]:
+        """The shards in it, if it is not whole."""
+        return read_parts(self.info)
+
+    @property
+    def options(self) -> dict[str, tuple[str, ...]]:
+        """Those that all shards of a run have in common."""
+        return {name: values for name, values in self.info.options if name not in _APART}
+
+    @property
+    def common_plan(self) -> Plan:
+        """The plan without what shards of a run may differ in: tags, and the limit of time."""
+        cases = tuple(dataclasses.replace(case, tags=()) for case in self.plan.cases)
+        return dataclasses.replace(
+            self.plan, cases=cases, sampling=dataclasses.replace(self.plan.sampling, timeout_s=0.0)
+        )
+
+    @property
+    def request(self) -> tuple[object, ...]:
+        """All that shards of a run have in common."""
+        return self.info.name, self.common_plan, self.info.seed, tuple(sorted(self.options.items()))
+
+
+@dataclasses.dataclass(frozen=True)
+class _RunGroup:
+    """What becomes one run: copies of it, or of its shards, the lowest shard first."""
+
+    copies: tuple[_Copy, ...]
+
+    @property
+    def parts(self) -> tuple[ShardPart, ...]:
+        """All shards that are there; none if the run is whole."""
+        return tuple(sorted({part for copy in self.copies for part in copy.parts}))
+
+    @property
+    def id(self) -> str:
+        """The same for the same shards, in whatever steps they were put together."""
+        ids = sorted({part.run_id for part in self.parts} or {copy.info.id for copy in self.copies})
+        return ids[0] if len(ids) == 1 else hashlib.sha256(" ".join(ids).encode()).hexdigest()[:_ID_LENGTH]
+
+    def describe(self, outcomes: Sequence[Outcome], *, complete: bool) -> RunInfo:
+        """What is known of the run, of which there are these outcomes."""
+        first, parts = self.copies[0].info, self.parts
+        if len(self.copies) == 1 and not (complete and parts):
+            return first
+        options = tuple(option for option in first.options if option[0] not in (SHARD, MERGED))
+        if not complete:
+            options = (*options, write_parts(parts)) if len(parts) > 1 else first.options
+        known = [copy.info.finished for copy in self.copies if copy.info.id == self.id]
+        ends = [moment for moment in known if moment is not None] or [outcome.ended for outcome in outcomes]
+        return dataclasses.replace(
+            first,
+            id=self.id,
+            created=min(copy.info.created for copy in self.copies),
+            finished=max(ends, default=first.created) if complete else None,
+            options=options,
+            # A seal is for one run: that of a shard says nothing of the whole.
+            seal=first.seal if self.id == first.id else "",
+        )
+
+
+def _bring_together(copies: Sequence[_Copy]) -> tuple[_RunGroup, ...]:
+    """All runs, those together that are one: the same run in several stores, and shards of one run."""
+    by_id: dict[str, list[_Copy]] = {}
+    for copy in copies:
+        by_id.setdefault(copy.info.id, []).append(copy)
+    by_request: dict[object, list[_Copy]] = {}
+    for run_id, same in by_id.items():
+        is_whole = not any(copy.parts for copy in same)
+        by_request.setdefault(run_id if is_whole else same[0].request, []).extend(same)
+    by_id = {}
+    for found in by_request.values():
+        # What these shards are put together to may be there already.
+        by_id.setdefault(_RunGroup(tuple(found)).id, []).extend(found)
+    groups = tuple(_RunGroup(tuple(sorted(found, key=_rank))) for found in by_id.values())
+    for group in groups:
+        _refuse_other_plans(group)
+        _refuse_repeated(group)
+    _refuse_lookalikes([group for group in groups if group.parts])
+    return groups
+
+
+def _rank(copy: _Copy) -> tuple[Shard, float, str]:
+    return min((part.shard for part in copy.parts), default=Shard(0, 0)), copy.info.created, copy.info.id
+
+
+def _refuse_other_plans(group: _RunGroup) -> None:
+    for copy in group.copies:
+        if copy.common_plan != group.copies[0].common_plan:
+            raise _explain(group.copies[0], copy)
+
+
+def _refuse_repeated(group: _RunGroup) -> None:
+    """Refuse two runs of one shard in one store: nobody can tell which of them belongs to the other shards."""
+    seen: dict[tuple[Path, Shard], ShardPart] = {}
+    for copy in group.copies:
+        for part in copy.parts:
+            other = seen.setdefault((copy.store, part.shard), part)
+            if other != part:
+                raise UsageError(
+                    f"{copy.store}: Shard {part.shard} of {copy.info.name!r} is there twice ({other.run_id[:8]} and "
+                    f"{part.run_id[:8]}), and which one belongs to the other shards cannot be told. Remove one with "
+                    "torchmark rm. Runs that have names of their own, by --name, are not mistaken for each other."
+                )
+
+
+def _refuse_lookalikes(groups: Sequence[_RunGroup]) -> None:
+    """Refuse shards that seem to be of one run, and are not. Where no shard is missing, there are simply two runs."""
+    seen: dict[tuple[str, int], _RunGroup] = {}
+    for group in groups:
+        for of in {part.shard.of for part in group.parts}:
+            other = seen.setdefault((group.copies[0].info.name, of), group)
+            if other is not group and not (_has_all(group, of) and _has_all(other, of)):
+                raise _explain(other.copies[0], group.copies[0])
+
+
+def _has_all(group: _RunGroup, of: int) -> bool:
+    return len({part.shard for part in group.parts if part.shard.of == of}) == of
+
+
+def _explain(one: _Copy, other: _Copy) -> UsageError:
+    difference = _find_difference(one.common_plan, other.common_plan) or _find_other_option(one, other)
+    if one.info.id == other.info.id:
+        return UsageError(f"The run {one.info.id} is not the same in {one.store} and {other.store}: {difference}.")
+    return UsageError(
+        f"The shards of {one.info.name!r} in {one.store} and {other.store} are not of the same run: {difference}. "
+        "Measure all from the same files with the same options, or give runs that differ names of their own (--name)."
+    )
+
+
+def _find_difference(one: Plan, other: Plan) -> str | None:
+    for field in dataclasses.fields(one.sampling):
+        values = [getattr(plan.sampling, field.name) for plan in (one, other)]
+        if values[0] != values[1]:
+            return f"{field.name} of the sampling is {values[0]} in one and {values[1]} in the other"
+    if one.targets != other.targets:
+        return "they measure in other interpreters"
+    cases, others = ({(case.suite, case.key): case for case in plan.cases} for plan in (one, other))
+    for name in (*cases, *others):
+        if name not in cases or name not in others:
+            return f"only one has the case {_name_case(cases.get(name) or others[name])}"
+        if cases[name] != others[name]:
+            return f"the case {_name_case(cases[name])} is defined otherwise"
+    return "their cases come in another order" if list(cases) != list(others) else None
+
+
+def _find_other_option(one: _Copy, other: _Copy) -> str:
+    for name in sorted({*one.options, *other.options}):
+        texts = [" ".join(copy.options.get(name, ())) or "not given" for copy in (one, other)]
+        if texts[0] != texts[1]:
+            return f"the option {name!r} is {texts[0]!r} in one and {texts[1]!r} in the other"
+    return "their hash seeds differ"
+
+
+def _name_case(case: Case) -> str:
+    threads = [f"{case.args.num_threads} threads"] if case.args.num_threads > 1 else []
+    words = [*filter(None, case.autolabels.as_dict.values()), *threads]
+    return f"{' / '.join(case.label)!r} ({', '.join(words)}) of {case.suite!r}"
+
+
+# The names of a case, a target and a metric as the columns of a store have them, and a round. Tags may be others.
+_Place = tuple[str, str, str, int]
+
+
+def _identify(order: Order) -> _Place:
+    case, target = order.case, dump(to_plain(order.target))
+    return dump([case.suite, case.key]), target, order.metric.value, order.round
+
+
+@dataclasses.dataclass(frozen=True)
+class _Choice:
+    """For each order the outcome that is kept, and the number of the copy that has it."""
+
+    kept: dict[_Place, tuple[int, Outcome]]
+    repeated: int
+    """Orders that were carried out more than once."""
+    differing: int
+    """Of these, orders whose counts differed."""
+
+
+def _choose(found: Iterable[Sequence[Outcome]]) -> _Choice:
+    """One outcome an order: a result rather than a failure, and of two alike the one that ended first."""
+    kept: dict[_Place, tuple[int, Outcome]] = {}
+    repeated: set[_Place] = set()
+    differing: set[_Place] = set()
+    for number, outcomes in enumerate(found):
+        for outcome in outcomes:
+            place = _identify(outcome.order)
+            _, other = kept.setdefault(place, (number, outcome))
+            if _is_same(outcome, other):
+                continue
+            repeated.add(place)
+            if _have_other_counts(outcome, other):
+                differing.add(place)
+            if _rank_outcome(outcome) < _rank_outcome(other):
+                kept[place] = number, outcome
+    return _Choice(kept, len(repeated), len(differing))
+
+
+def _is_same(one: Outcome, other: Outcome) -> bool:
+    """Whether this is one outcome, in two copies of a run."""
+    return (one.began, one.ended, one.result) == (other.began, other.ended, other.result)
+
+
+def _rank_outcome(outcome: Outcome) -> tuple[bool, float]:
+    return isinstance(outcome.result, Failure), outcome.ended
+
+
+def _have_other_counts(one: Outcome, other: Outcome) -> bool:
+    counts = [
+        (result.number, result.totals, result.allocations, result.tensor_allocations)
+        for result in (one.result, other.result)
+        if isinstance(result, Tally)
+    ]
+    return len(counts) == 2 and counts[0] != counts[1]
+
+
+def _name_nodes(copies: Sequence[_Copy]) -> list[Node | None]:
+    """Where the outcomes of each copy were measured; nothing if that was one machine for all."""
+    if len({copy.info.host for copy in copies}) == 1:
+        return [None] * len(copies)
+    return [_name_node(copy) if copy.parts else None for copy in copies]
+
+
+def _name_node(copy: _Copy) -> Node:
+    shards = [str(part.shard) for part in copy.parts]
+    return Node(f"{'shards' if len(shards) > 1 else 'shard'} {', '.join(shards)}", copy.info.host.cpu_model)
+
+
+def _locate(run: Run, node: Node | None) -> list[Outcome]:
+    """The outcomes of a run with the node that they come from; those that know theirs keep it."""
+    return [dataclasses.replace(one, node=one.node or node) for one in run.outcomes]
+
+
+def _find_mixtures(outcomes: Iterable[Outcome]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What differs within one target and metric although it changes numbers: what it is, and its values."""
+    found: dict[tuple[str, Target, Metric], set[str]] = {}
+    for outcome in outcomes:
+        for what, value in _describe_environment(outcome):
+            found.setdefault((what, outcome.order.target, outcome.order.metric), set()).add(value)
+    return tuple(sorted({(what, tuple(sorted(values))) for (what, _, _), values in found.items() if len(values) > 1}))
+
+
+def _describe_environment(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    environment = outcome.environment
+    if environment is not None:
+        values = {
+            "torch": environment.torch_version,
+            "Python": environment.python_version,
+            "Valgrind": environment.valgrind,
+            "CPU capability": environment.cpu_capability,
+        }
+        yield from ((what, value) for what, value in values.items() if value is not None)

@@ -1,36 +1,89 @@
-"""Values of the model as plain JSON and back, by the types that their classes declare."""
+"""Plain values of stored files: which rules they have to keep to, JSON texts of them, and the hash of a definition."""
 
 from __future__ import annotations
 
 import dataclasses
-import enum
-import functools
 import hashlib
 import json
-import math
-import types
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from torchmark.errors import StoreError
+from torchmark.model import plain
 from torchmark.model.costs import INSTRUCTIONS, Tally
-from torchmark.model.environment import Environment
+from torchmark.model.gate import Dependencies, LedgerEntry
 from torchmark.model.outcome import Activity, FirstCall
+from torchmark.model.plain import FieldRule, PlainError, Rules, at_least, every, to_plain
 from torchmark.model.plan import Case, Sampling
 from torchmark.model.run import RunInfo
-from torchmark.model.task import TaskSpec, Times
+from torchmark.model.task import Times
 
-# What SQLite, compiled programs and floats can hold. No count comes near it: a processor takes decades to get there.
-MOST = 2**63 - 1
+_T = TypeVar("_T")
 
-_KINDS = {
-    str: "a text",
-    int: "a whole number of at most 63 bits",
-    float: "a finite number",
-    bool: "true or false",
-    dict: "a mapping",
-    list: "a list",
+# More than anybody repeats; a plan of a stranger's file has to end.
+MOST_ROUNDS = 100_000
+# All numbers with a fraction are seconds, or shares of something. Calendars and sums of squares take this many, about
+# nineteen centuries.
+MOST_SECONDS = 6e10
+_ID = re.compile("[0-9a-f]{32}")
+
+
+def _are_sizes(sampling: Sampling) -> bool:
+    sizes = [size for size in (sampling.number, sampling.blocks) if size is not None]
+    return len(sizes) != 1 and all(size > 0 for size in sizes)
+
+
+def _add_up(entry: LedgerEntry) -> bool:
+    return sum(cost for _, cost in entry.functions) + entry.rest == entry.total
+
+
+# What types do not say of stored values, as far as something would break on it.
+RULES: Rules = {
+    float: (FieldRule("", f"at most {MOST_SECONDS:.0e} seconds", lambda seconds: abs(seconds) <= MOST_SECONDS),),
+    # A coarse clock may give zero.
+    Times: (*at_least(1, "number_per_run"), *at_least(0, "raw_times", "overhead_s")),
+    FirstCall: at_least(0, "first_s", "steady_s", "graphs", "graph_breaks", "abandoned", "cache_hits", "cache_misses"),
+    Tally: (
+        *at_least(1, "number"),
+        FieldRule("events", "each event once", lambda tally: len(dict(tally.events)) == len(tally.events)),
+        FieldRule("events", f"a number of {INSTRUCTIONS}", lambda tally: INSTRUCTIONS in dict(tally.events)),
+        FieldRule("events", "at least 0", lambda tally: all(number >= 0 for _, number in tally.events)),
+        FieldRule("totals", "one for each of the seeds", lambda tally: len(tally.totals) == len(tally.seeds) > 0),
+        *at_least(0, "totals", "allocations", "tensor_allocations", "baseline"),
+    ),
+    Sampling: (
+        *every(f"0 to {MOST_ROUNDS}", lambda repeat: bool(0 <= repeat <= MOST_ROUNDS), "repeat"),
+        FieldRule("number", "at least 1, as blocks", _are_sizes),
+        *at_least(0, "min_run_time_s", "timeout_s"),
+    ),
+    RunInfo: (
+        *every("32 hexadecimal digits", lambda text: _ID.fullmatch(text) is not None, "id"),
+        *at_least(0, "created", "finished"),
+    ),
+    # An end before the beginning is possible: clocks are set back.
+    Activity: at_least(0, "began", "ended"),
+    Dependencies: at_least(1, "number"),
+    # A file that was merged by hand may be neither of the two.
+    LedgerEntry: (
+        *at_least(0, "total", "totals", "allocations", "tensor_allocations", "rest"),
+        FieldRule("functions", "no negative number", lambda entry: all(cost >= 0 for _, cost in entry.functions)),
+        FieldRule(
+            "totals",
+            "one for each layout, and 'total' among them",
+            lambda entry: entry.total in entry.totals and len(entry.totals) == len(entry.depends_on.layouts),
+        ),
+        FieldRule("functions", "costs that add up to 'total' with 'rest'", _add_up),
+    ),
 }
+
+
+def from_plain(kind: type[_T], data: object, name: str, rules: Rules = RULES) -> _T:
+    """A value of that class; `name` is what errors call it by."""
+    try:
+        return plain.from_plain(kind, data, name, rules)
+    except PlainError as error:
+        raise StoreError(str(error)) from None
 
 
 def check_schema(data: object, schema: str, version: int) -> None:
@@ -45,99 +98,20 @@ def check_schema(data: object, schema: str, version: int) -> None:
         )
 
 
-def take(data: Mapping[str, Any], name: str, kind: type, *, optional: bool = False) -> Any:
-    """The field of that name, if it is of that kind, or None where it is optional."""
+def without_schema(data: object) -> dict[str, Any]:
+    """The fields of a file besides those that `check_schema` has looked at."""
+    return {name: value for name, value in dict(data).items() if name not in ("schema", "schema_version")}  # type: ignore[call-overload]
+
+
+def pick_fields(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a file that a class has; what else is there was derived from them."""
+    return {field.name: data[field.name] for field in dataclasses.fields(kind) if field.name in data}
+
+
+def take(data: Mapping[str, Any], name: str, kind: type[_T]) -> _T:
     if name not in data:
         raise StoreError(f"The field {name!r} is missing.")
-    value = data[name]
-    return None if value is None and optional else check_kind(value, name, kind)
-
-
-def check_kind(value: object, name: str, kind: type) -> Any:
-    """A value of that kind, for the field of that name."""
-    if not _is_a(value, kind):
-        raise StoreError(f"The field {name!r} is {_format_value(value)}; expected {_KINDS[kind]}.")
-    return float(value) if kind is float else value  # type: ignore[arg-type]
-
-
-def take_times(data: Mapping[str, Any], name: str) -> list[float]:
-    """A list of finite numbers."""
-    values = take(data, name, list)
-    for value in values:
-        if not _is_a(value, float):
-            raise StoreError(f"The field {name!r} contains {_format_value(value)}; expected finite numbers.")
-    return [float(value) for value in values]
-
-
-def take_integers(data: Mapping[str, Any], name: str) -> list[int]:
-    """A list of whole numbers."""
-    values: list[int] = take(data, name, list)
-    for value in values:
-        if not _is_a(value, int):
-            raise StoreError(
-                f"The field {name!r} contains {_format_value(value)}; expected whole numbers of at most 63 bits."
-            )
-    return values
-
-
-def take_task(data: Mapping[str, Any]) -> TaskSpec:
-    """The task in the field `task_spec`."""
-    spec = take(data, "task_spec", dict)
-    texts = {name: take(spec, name, str) for name in ("stmt", "setup", "global_setup")}
-    labels = {name: take(spec, name, str, optional=True) for name in ("label", "sub_label", "description", "env")}
-    return TaskSpec(**texts, **labels, num_threads=take(spec, "num_threads", int))
-
-
-def to_json_environment(environment: Environment) -> dict[str, Any]:
-    """An environment as plain values for JSON."""
-    return {**dataclasses.asdict(environment), "variables": dict(environment.variables)}
-
-
-def read_environment(data: Mapping[str, Any]) -> Environment:
-    """The environment that `to_json_environment` gave this for."""
-    variables = take(data, "variables", dict)
-    optional = ("cpu_capability", "native_capability", "valgrind", "hash_seed")
-    # What older files do not have.
-    later = [name for name in ("torch_commit", "torch_build") if name in data]
-    return Environment(
-        **{name: take(data, name, str) for name in ("python", "python_version", "torch_version")},
-        **{name: take(data, name, str, optional=True) for name in (*optional, *later)},
-        debug_symbols=take(data, "debug_symbols", bool),
-        variables=tuple((name, take(variables, name, str)) for name in variables),
-    )
-
-
-def _format_value(value: object) -> str:
-    """The beginning of a value. Python refuses to write numbers of thousands of digits."""
-    return "a huge number" if isinstance(value, int) and abs(value) > MOST else f"{value!r:.40}"
-
-
-def _is_a(value: object, kind: type) -> bool:
-    # In Python a bool is a number; in a file that is a mistake.
-    if isinstance(value, bool) or kind is bool:
-        return isinstance(value, bool) and kind is bool
-    if kind is float:
-        return isinstance(value, (int, float)) and _is_finite(value)
-    if kind is int:
-        return isinstance(value, int) and abs(value) <= MOST
-    return isinstance(value, kind)
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float can hold
-        return False
-
-
-_T = TypeVar("_T")
-
-# More than anybody repeats; a plan of a stranger's file has to end.
-MOST_ROUNDS = 100_000
-# All numbers with a fraction are seconds, or shares of something. Calendars and sums of squares take this many, about
-# nineteen centuries.
-MOST_SECONDS = 6e10
-_ID_LENGTH = 32
+    return from_plain(kind, data[name], name)
 
 
 def dump(data: object, *, canonical: bool = False) -> str:
@@ -149,152 +123,12 @@ def dump(data: object, *, canonical: bool = False) -> str:
 
 
 def parse(text: object, name: str) -> Any:
-    """The plain values of a JSON text."""
     if not isinstance(text, (str, bytes)):
         raise StoreError(f"The field {name!r} is {text!r:.40}; expected JSON.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise StoreError(f"The field {name!r} is no JSON: {error}.") from error
-
-
-def to_plain(value: object, *, sparse: bool = False) -> Any:
-    """Values of the model as plain ones; `sparse` leaves out fields that have their defaults."""
-    if isinstance(value, Environment):
-        return to_json_environment(value)
-    if dataclasses.is_dataclass(value):
-        kept = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {
-            field.name: to_plain(content, sparse=sparse)
-            for field, content in kept
-            if not sparse or content != field.default
-        }
-    if isinstance(value, enum.Enum):
-        return value.name.lower()
-    if isinstance(value, (tuple, list)):
-        return [to_plain(item, sparse=sparse) for item in value]
-    return value
-
-
-def from_plain(kind: type[_T], data: object, name: str) -> _T:
-    """A value of that class; `name` is what errors call it by."""
-    value: _T = _read(kind, data, name)
-    return value
-
-
-def _read(kind: Any, data: object, name: str) -> Any:
-    origin = get_origin(kind)
-    if origin in (Union, types.UnionType):
-        # The only unions that are read like this are with None.
-        (inner,) = (one for one in get_args(kind) if one is not types.NoneType)
-        return None if data is None else _read(inner, data, name)
-    if origin is tuple:
-        return _read_tuple(get_args(kind), data, name)
-    if kind is Environment:
-        return read_environment(check_kind(data, name, dict))
-    if dataclasses.is_dataclass(kind):
-        return _read_fields(kind, data, name)
-    if issubclass(kind, enum.Enum):
-        by_name = {member.name.lower(): member for member in kind}
-        if not isinstance(data, str) or data not in by_name:
-            raise StoreError(f"The field {name!r} is {data!r:.40}; expected one of {', '.join(by_name)}.")
-        return by_name[data]
-    value = check_kind(data, name, kind)
-    if kind is float:
-        check_seconds(value, name)
-    return value
-
-
-def check_seconds(seconds: float, name: str) -> None:
-    """Refuse what nobody can have measured."""
-    _demand(abs(seconds) <= MOST_SECONDS, name, f"at most {MOST_SECONDS:.0e} seconds")
-
-
-def check_moment(seconds: float, name: str) -> None:
-    """Refuse what no clock shows. An end before the beginning is possible: clocks are set back."""
-    check_seconds(seconds, name)
-    _demand_counts((seconds,), name)
-
-
-def _read_tuple(kinds: tuple[Any, ...], data: object, name: str) -> tuple[Any, ...]:
-    items = check_kind(data, name, list)
-    if kinds[-1] is Ellipsis:
-        return tuple(_read(kinds[0], item, f"{name}[{i}]") for i, item in enumerate(items))
-    if len(items) != len(kinds):
-        raise StoreError(f"The field {name!r} has {len(items)} values; expected {len(kinds)}.")
-    return tuple(_read(kind, item, f"{name}[{i}]") for i, (kind, item) in enumerate(zip(kinds, items, strict=True)))
-
-
-def _read_fields(kind: Any, data: object, name: str) -> Any:
-    found = check_kind(data, name, dict)
-    kinds = _list_fields(kind)
-    for unknown in set(found) - set(kinds):
-        raise StoreError(f"The field {f'{name}.{unknown}':.80} is not known here.")
-    values = {}
-    for field, (field_kind, optional) in kinds.items():
-        if field in found:
-            values[field] = _read(field_kind, found[field], f"{name}.{field}")
-        elif not optional:
-            raise StoreError(f"The field {f'{name}.{field}'!r} is missing.")
-    value = kind(**values)
-    _check(value, name)
-    return value
-
-
-@functools.cache
-def _list_fields(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """The type of each field of a class, and whether it has a default."""
-    hints = get_type_hints(kind)
-    return {
-        field.name: (hints[field.name], field.default is not dataclasses.MISSING) for field in dataclasses.fields(kind)
-    }
-
-
-def _check(value: object, name: str) -> None:
-    """What types do not tell, as far as something would break on it."""
-    if isinstance(value, Times):
-        _demand(value.number_per_run > 0, f"{name}.number_per_run", "at least 1")
-        # A coarse clock may give zero.
-        _demand_counts(value.raw_times, f"{name}.raw_times")
-        _demand_counts((value.overhead_s or 0.0,), f"{name}.overhead_s")
-    elif isinstance(value, FirstCall):
-        for field in ("first_s", "steady_s", "graphs", "graph_breaks", "abandoned", "cache_hits", "cache_misses"):
-            _demand_counts((getattr(value, field),), f"{name}.{field}")
-    elif isinstance(value, Tally):
-        _check_tally(value, name)
-    elif isinstance(value, Sampling):
-        _demand(0 <= value.repeat <= MOST_ROUNDS, f"{name}.repeat", f"at most {MOST_ROUNDS}")
-        sizes = [size for size in (value.number, value.blocks) if size is not None]
-        _demand(len(sizes) != 1 and all(size > 0 for size in sizes), f"{name}.number", "at least 1, as blocks")
-        for field in ("min_run_time_s", "timeout_s"):
-            _demand_counts((getattr(value, field),), f"{name}.{field}")
-    elif isinstance(value, RunInfo):
-        proper = len(value.id) == _ID_LENGTH and set(value.id) <= set("0123456789abcdef")
-        _demand(proper, f"{name}.id", f"{_ID_LENGTH} hexadecimal digits")
-        _demand_counts((value.created, value.finished or 0.0), f"{name}.created")
-    elif isinstance(value, Activity):
-        _demand_counts((value.began, value.ended), f"{name}.began")
-
-
-def _check_tally(value: Tally, name: str) -> None:
-    _demand(value.number > 0, f"{name}.number", "at least 1")
-    events = dict(value.events)
-    _demand(len(events) == len(value.events), f"{name}.events", "each event once")
-    _demand(INSTRUCTIONS in events, f"{name}.events", f"a number of {INSTRUCTIONS}")
-    _demand(len(value.totals) == len(value.seeds) > 0, f"{name}.totals", "one for each of the seeds")
-    _demand_counts(value.totals, f"{name}.totals")
-    _demand_counts(events.values(), f"{name}.events")
-    for field in ("allocations", "tensor_allocations", "baseline"):
-        _demand_counts((getattr(value, field) or 0,), f"{name}.{field}")
-
-
-def _demand_counts(values: Iterable[float], name: str) -> None:
-    _demand(all(value >= 0 for value in values), name, "no negative number")
-
-
-def _demand(condition: bool, name: str, expected: str) -> None:
-    if not condition:
-        raise StoreError(f"The field {name!r} is not what it should be; expected {expected}.")
 
 
 # What a case is called by, in which file it is and what else a person has given it: none of that is measured.
@@ -310,13 +144,11 @@ def content_hash(case: Case) -> str:
 
 
 def write_definition(case: Case) -> str:
-    """The text that the hash is of."""
     plain = to_plain(dataclasses.replace(case, tags=(), suite=""), sparse=True)
     return dump({name: value for name, value in plain.items() if name not in _NOT_MEASURED}, canonical=True)
 
 
 def read_case(definition: Mapping[str, Any], suite: str, tags: tuple[str, ...]) -> Case:
-    """The case of a definition."""
     for name in _NOT_MEASURED:
         if name in definition:
             raise StoreError(f"The field 'case.{name}' is no part of a definition.")

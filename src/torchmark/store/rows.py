@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, Failure, Outcome
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.processes import Owner, is_alive
 from torchmark.store.database import Database, check_row
 from torchmark.store.documents import (
     LIGHT_ROLES,
+    OutcomeBody,
     check_order,
     check_plan,
     count_orders,
+    join_outcome,
     pack,
-    read_outcome,
     read_part,
     split_outcome,
     unpack,
 )
-from torchmark.store.plain import check_kind, dump, from_plain, hash_text, parse, read_case, to_plain, write_definition
+from torchmark.store.plain import dump, from_plain, hash_text, parse, read_case, write_definition
 
 # What of a run's information has a column, or is counted.
 ELSEWHERE = ("id", "created", "finished", "orders", "outcomes", "failures")
@@ -107,7 +109,6 @@ def _put_case(database: Database, run: int, position: int, case: Case, known: Ma
 def put_planned_outcome(
     database: Database, run: int, plan: Plan, subjects: Mapping[Case, int], outcome: Outcome
 ) -> None:
-    """Add what became of an order of the plan, in place of what is there."""
     order = outcome.order
     if order.case not in subjects:
         raise UsageError(f"The case {order.case.key} is no part of the plan.")
@@ -148,7 +149,6 @@ def _put_environment(database: Database, outcome: Outcome) -> int | None:
 
 
 def put_activity(database: Database, run: int, activity: Activity) -> None:
-    """Add something that was done besides measuring."""
     database.change("INSERT INTO activities (run, body) VALUES (?, ?)", run, dump(to_plain(activity)))
 
 
@@ -166,7 +166,6 @@ def drop_unused(database: Database) -> None:
 
 
 def write_owner(owner: Owner | None) -> str | None:
-    """A process as a column has it."""
     return None if owner is None else dump(to_plain(owner))
 
 
@@ -204,7 +203,6 @@ def read_infos(database: Database) -> tuple[RunInfo, ...]:
 
 
 def read_info(database: Database, run_id: str) -> RunInfo:
-    """The run of that id."""
     for row in database.rows(f"{_INFO} WHERE id = ?", run_id):
         return _read_info(row)
     raise UsageError(f"There is no run {run_id} in {database.path}.")
@@ -215,7 +213,7 @@ def _read_info(row: tuple[Any, ...]) -> RunInfo:
         row, int, str, _NUMBER, (*_NUMBER, type(None)), str, int, int, int
     )
     counted = {"orders": orders, "outcomes": outcomes, "failures": failures}
-    plain = check_kind(parse(text, "info"), "info", dict)
+    plain = from_plain(dict, parse(text, "info"), "info")
     return from_plain(RunInfo, {**plain, "id": run_id, "created": created, "finished": finished, **counted}, "run")
 
 
@@ -262,25 +260,22 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
 
 def _read_targets(database: Database, run: int) -> tuple[Target, ...]:
     ((text,),) = database.rows("SELECT targets FROM runs WHERE number = ?", run)
-    items = check_kind(parse(text, "targets"), "targets", list)
-    return tuple(from_plain(Target, item, "target") for item in items)
+    return from_plain(tuple[Target, ...], parse(text, "targets"), "targets")
 
 
 def read_sampling(database: Database, run: int) -> Sampling:
-    """How the cases of a run are measured."""
     ((text,),) = database.rows("SELECT sampling FROM runs WHERE number = ?", run)
     return from_plain(Sampling, parse(text, "sampling"), "sampling")
 
 
 def _read_environment(text: object) -> Environment:
-    return from_plain(Environment, parse(check_kind(text, "environment", str), "environment"), "environment")
+    return from_plain(Environment, parse(text, "environment"), "environment")
 
 
 def read_run(database: Database, run_id: str, *, profiles: bool, select: Callable[[Case], bool] | None) -> Run:
-    """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
     cases = {subject: case for subject, case in _read_cases(database, run) if select is None or select(case)}
-    plan = Plan(tuple(cases.values()), _read_targets(database, run), read_sampling(database, run))
+    plan = _make_plan(database, run, cases.values())
     activities = database.rows("SELECT body FROM activities WHERE run = ? ORDER BY number", run)
     return Run(
         info,
@@ -288,6 +283,15 @@ def read_run(database: Database, run_id: str, *, profiles: bool, select: Callabl
         tuple(_StoredOutcomes(database, plan, cases, profiles=profiles).read(run)),
         tuple(from_plain(Activity, parse(text, "activity"), "activity") for (text,) in activities),
     )
+
+
+def read_plan(database: Database, run_id: str) -> Plan:
+    run = read_number(database, run_id)
+    return _make_plan(database, run, (case for _, case in _read_cases(database, run)))
+
+
+def _make_plan(database: Database, run: int, cases: Iterable[Case]) -> Plan:
+    return Plan(tuple(cases), _read_targets(database, run), read_sampling(database, run))
 
 
 def _read_cases(database: Database, run: int) -> Iterator[tuple[int, Case]]:
@@ -317,7 +321,6 @@ class _StoredOutcomes:
         self._parts: dict[tuple[str, str], Any] = {}
 
     def read(self, run: int) -> Iterator[Outcome]:
-        """Those of the plan, in the order in which they came."""
         rows = self._database.rows(
             "SELECT number, subject, target, metric, round, began, ended, environment, body FROM outcomes "
             "WHERE run = ? AND planned = 1 ORDER BY number",
@@ -330,10 +333,9 @@ class _StoredOutcomes:
             if subject not in self._cases:
                 continue
             order = self._read_order(subject, target, metric, of_round)
-            rest = {"began": float(began), "ended": float(ended), "environment": self._find_environment(environment)}
-            yield read_outcome(
-                check_kind(parse(body, "outcome"), "outcome", dict), order, self._read_parts(number), rest
-            )
+            found = from_plain(OutcomeBody, parse(body, "outcome"), "outcome")
+            where = self._find_environment(environment)
+            yield join_outcome(found, order, self._read_parts(number), (began, ended), where)
 
     def _read_order(self, subject: int, target_text: str, metric_text: str, number: int) -> Order:
         target = from_plain(Target, parse(target_text, "target"), "target")

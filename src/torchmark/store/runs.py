@@ -20,13 +20,15 @@ from types import TracebackType
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.files import make_private_folder, name_draft
+from torchmark.model.environment import Environment
 from torchmark.model.outcome import Activity, Failure, FailureKind, Outcome, may_pass_later
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.processes import this_process
 from torchmark.store.database import Database, StoreLost
-from torchmark.store.documents import join_result, read_outcome, read_part, split_outcome
-from torchmark.store.plain import dump, parse, read_environment, to_json_environment, to_plain
+from torchmark.store.documents import OutcomeBody, join_outcome, join_result, read_part, split_outcome
+from torchmark.store.plain import dump, from_plain, parse
 from torchmark.store.rows import (
     drop_unused,
     put_activity,
@@ -124,7 +126,6 @@ class Recorder:
 
     @property
     def info(self) -> RunInfo:
-        """What is known of the run by now."""
         return read_info(self._database, self._id)
 
     @property
@@ -170,9 +171,11 @@ def _make_readable(outcome: Outcome) -> Outcome:
     """
     try:
         body, parts = split_outcome(outcome)
-        environment = outcome.environment and read_environment(to_json_environment(outcome.environment))
-        rest = {"began": outcome.began, "ended": outcome.ended, "environment": environment}
-        read_outcome(body, outcome.order, {role: read_part(role, part) for role, part in parts.items()}, rest)
+        if outcome.environment is not None:
+            from_plain(Environment, to_plain(outcome.environment), "environment")
+        large = {role: read_part(role, part) for role, part in parts.items()}
+        moments = outcome.began, outcome.ended
+        join_outcome(from_plain(OutcomeBody, body, "outcome"), outcome.order, large, moments, outcome.environment)
     except Exception as error:
         # Of any kind: results come from other processes and other machines.
         message = f"The result cannot be kept: {type(error).__name__}: {error}"
@@ -182,7 +185,6 @@ def _make_readable(outcome: Outcome) -> Outcome:
 
 
 def begin(database: Database, plan: Plan, info: RunInfo) -> Recorder:
-    """Start a run."""
     with database.transaction():
         _, subjects = put_run(database, info, plan, this_process())
     return Recorder(database, info.id, plan, subjects, plan.orders)
@@ -210,8 +212,7 @@ def resume(database: Database, run_id: str, plan: Plan) -> Recorder:
 def _drop_timed_out(database: Database, run: int) -> None:
     """Forget what took too long: it is given more time now."""
     for number, body in database.rows("SELECT number, body FROM outcomes WHERE run = ? AND failed = 1", run):
-        result = join_result(parse(body, "outcome"), {})
-        if isinstance(result, Failure) and result.kind is FailureKind.TIMED_OUT:
+        if _read_failure(body).kind is FailureKind.TIMED_OUT:
             database.change("DELETE FROM outcomes WHERE number = ?", number)
 
 
@@ -228,7 +229,7 @@ def _find_missing(database: Database, run: int, plan: Plan, subjects: dict[Case,
         "WHERE run = ? AND planned = 1",
         run,
     )
-    done = {tuple(place) for *place, body in rows if body is None or not _is_worth_another_try(body)}
+    done = {tuple(place) for *place, body in rows if body is None or not may_pass_later(_read_failure(body))}
     targets = {target: dump(to_plain(target)) for target in plan.targets}
     return tuple(
         order
@@ -237,9 +238,11 @@ def _find_missing(database: Database, run: int, plan: Plan, subjects: dict[Case,
     )
 
 
-def _is_worth_another_try(body: str) -> bool:
-    result = join_result(parse(body, "outcome"), {})
-    return isinstance(result, Failure) and may_pass_later(result)
+def _read_failure(body: str) -> Failure:
+    result = join_result(from_plain(OutcomeBody, parse(body, "outcome"), "outcome").result, {})
+    if not isinstance(result, Failure):
+        raise StoreError("It is damaged: an outcome that is noted as a failure is none.")
+    return result
 
 
 def open_store(path: Path, *, create: bool = False, read_only: bool = False) -> Store:
@@ -259,7 +262,6 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """Where it is."""
         return self._database.path
 
     @property
@@ -276,11 +278,9 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
         self._database.close()
 
     def begin(self, plan: Plan, info: RunInfo) -> Recorder:
-        """Start a run. What `info` says of orders and outcomes is not heeded: they are counted."""
         return begin(self._database, plan, info)
 
     def resume(self, run_id: str, plan: Plan) -> Recorder:
@@ -292,7 +292,6 @@ class Store:
         return resume(self._database, run_id, plan)
 
     def list_runs(self) -> tuple[RunInfo, ...]:
-        """All runs, the newest first."""
         with self._database.snapshot():
             return read_infos(self._database)
 

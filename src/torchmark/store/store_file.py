@@ -17,7 +17,6 @@ from torchmark.errors import StoreError
 from torchmark.files import await_lock, name_draft, open_plain, put_in_place
 from torchmark.processes import name_scratch
 from torchmark.store.database import (
-    BESIDE,
     JOURNAL,
     LOG,
     Database,
@@ -26,6 +25,7 @@ from torchmark.store.database import (
     clear_beside,
     explaining,
     look_at,
+    remove_draft,
 )
 
 # "tmrk", where SQLite and file(1) look for whose a file is.
@@ -108,7 +108,6 @@ SCHEMA_VERSION = len(STEPS)
 
 
 def read_version(connection: sqlite3.Connection) -> int:
-    """The version that a file has."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
@@ -151,7 +150,6 @@ def read_objects(connection: sqlite3.Connection) -> frozenset[SchemaObject]:
 
 @functools.cache
 def expect_objects(steps: tuple[Step, ...]) -> frozenset[SchemaObject]:
-    """What is defined in a file after these steps."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         migrate(connection, steps)
@@ -180,7 +178,6 @@ _LOG_HEADER_SIZE = 32
 
 
 def open_database(path: Path, *, create: bool, read_only: bool) -> Database:
-    """Open a store. See `open_store`."""
     path = Path(os.path.realpath(path))
     _check_length(path)
     if read_only:
@@ -318,7 +315,6 @@ def check_header(path: Path) -> None:
 
 
 def check_version(path: Path, version: int) -> None:
-    """Refuse what a newer program has written."""
     if version > len(STEPS):
         raise StoreError(
             f"{path}: It was written by a newer torchmark: its version is {version}, this torchmark knows "
@@ -443,6 +439,4 @@ def _put_new_store(path: Path) -> tuple[Path, ...]:
         put_in_place(new, path, durable=True)
         return left
     finally:
-        for suffix in ("", *BESIDE):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{new}{suffix}")
+        remove_draft(new)

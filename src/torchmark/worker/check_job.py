@@ -116,7 +116,6 @@ def _copy(tensor: torch.Tensor) -> Value:
 
 
 def read_results(readline: Callable[[], bytes], read: Callable[[int], bytes]) -> Results:
-    """What compiled code has written."""
     results: Results = {}
     while line := readline():
         size, kind, sizes, name = line.decode().rstrip("\n").split("|", 3)

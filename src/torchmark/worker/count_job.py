@@ -63,11 +63,9 @@ class Calls:
         prepare(self._usual, CODE_AT, id(CodeType), ctypes.cast(api.Py_IncRef, ctypes.c_void_p))
 
     def show(self) -> None:
-        """From here on."""
         self._set(self._interpreter, self._ours)
 
     def hide(self) -> None:
-        """No longer."""
         self._set(self._interpreter, self._usual)
 
     def list_functions(self) -> tuple[tuple[str, str, int], ...]:
@@ -117,7 +115,6 @@ class Marks:
 
     @property
     def watched(self) -> bool:
-        """Whether this process runs under Valgrind."""
         return bool(self._running())
 
     def start(self) -> None:
@@ -209,7 +206,6 @@ SETTLING_RUNS = 8
 
 
 def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | Separate | Failed:
-    """Write a profile for every layout."""
     fork = _Fork()
     try:
         if job.compiled is None:

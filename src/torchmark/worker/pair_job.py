@@ -54,19 +54,16 @@ class PartnerConnection:
         self._end = end
 
     def meet(self) -> None:
-        """Wait until both are ready."""
         self.hand_over()
         self.wait()
 
     def hand_over(self) -> None:
-        """It is the other side's turn."""
         try:
             self._end.sendall(TURN)
         except OSError as error:
             raise PartnerGone from error
 
     def wait(self) -> None:
-        """Until it is this side's turn."""
         try:
             turn = self._end.recv(1)
         except OSError as error:
@@ -85,14 +82,12 @@ class TimedBlocks:
         self.switches: list[int] = []
 
     def note(self, seconds: float, before: tuple[int, int], after: tuple[int, int]) -> None:
-        """One block."""
         self.times.append(seconds)
         self.faults.append(after[0] - before[0])
         self.switches.append(after[1] - before[1])
 
 
 def gauge(job: GaugeJob, namespace: dict[str, Any]) -> Gauged:
-    """Carry the job out."""
     pin(job.cores)
     began = time.perf_counter()
     return _make_engine(job, namespace).follow(_gauge(began))

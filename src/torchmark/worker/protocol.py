@@ -17,13 +17,14 @@ from torchmark.model.environment import Sdk
 from torchmark.model.job import Job
 from torchmark.model.outcome import FailureKind, FirstCall
 from torchmark.model.plain import (
+    FieldRule,
     PlainError,
-    Rule,
     Rules,
     at_least,
     every,
     from_plain,
     list_all_fields,
+    name_kind,
     to_plain,
 )
 
@@ -137,7 +138,6 @@ DISCARDED = "discarded"
 
 
 def name_layout(layout: int) -> str:
-    """The name of a statement's profile in one layout."""
     return f"layout {layout}"
 
 
@@ -318,17 +318,8 @@ Answer = Union[Counted, Separate, Timed, Raced, Gauged, PairTimed, FirstCall, Sc
 Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
 
 
-def _name(kind: type[Any]) -> str:
-    """What a class is called in JSON.
-
-    >>> _name(PairTimed), _name(PairJob)
-    ('pair_timed', 'pair')
-    """
-    words = "".join(f"_{c.lower()}" if c.isupper() else c for c in kind.__name__)
-    return words[1:-4] if words.endswith("_job") else words[1:]
-
-
-_KINDS: dict[str, type[Any]] = {_name(kind): kind for kind in get_args(Message)}
+# Jobs are called by what is to be done.
+_KINDS: dict[str, type[Any]] = {name_kind(kind).replace("_job", ""): kind for kind in get_args(Message)}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -341,11 +332,11 @@ def _fits_function(part: str | int) -> bool:
     return len(part) <= LONGEST_TEXT if isinstance(part, str) else part >= 0
 
 
-def _seconds(*fields: str) -> tuple[Rule, ...]:
+def _seconds(*fields: str) -> tuple[FieldRule, ...]:
     return every("a number of seconds", lambda value: bool(0 <= value <= LONGEST_S), *fields)
 
 
-def _short(*fields: str) -> tuple[Rule, ...]:
+def _short(*fields: str) -> tuple[FieldRule, ...]:
     return every(f"of at most {LONGEST_TEXT} characters", lambda text: len(text) <= LONGEST_TEXT, *fields)
 
 
@@ -353,12 +344,12 @@ def _short(*fields: str) -> tuple[Rule, ...]:
 RULES: Rules = {
     Timed: (
         *at_least(1, "number"),
-        Rule("raw_times", "at least one block", lambda timed: bool(timed.raw_times)),
+        FieldRule("raw_times", "at least one block", lambda timed: bool(timed.raw_times)),
         *_seconds("raw_times", "overhead_s"),
     ),
     Raced: (
         *at_least(1, "numbers"),
-        Rule(
+        FieldRule(
             "raw_times",
             "one series for each number, of equally many blocks",
             lambda raced: (
@@ -369,7 +360,7 @@ RULES: Rules = {
     ),
     Gauged: _seconds("run_s", "setup_s"),
     PairTimed: (
-        Rule(
+        FieldRule(
             "times",
             "of one or two sides, with faults and switches of as many blocks",
             lambda timed: len(timed.times) in (1, 2) and _are_alike(timed.times, timed.faults, timed.switches),

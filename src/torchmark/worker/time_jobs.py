@@ -38,7 +38,6 @@ WATCHED_WARM_UP_RUNS = 3
 
 
 def measure_time(job: TimeJob, namespace: dict[str, Any]) -> Timed | Failed:
-    """Carry the job out."""
     steps = choose_steps(job)
     if job.compiled is None:
         engine = SnippetTimer(job.stmt, job.setup, choose_clock(), namespace)
@@ -60,7 +59,6 @@ def _watched(steps: Steps[Times]) -> Steps[Times | str]:
 
 
 def choose_steps(job: TimeJob) -> Steps[Times]:
-    """What to measure, as the job asks for it."""
     if job.number is not None and job.blocks is not None:
         return fixed(job.blocks, job.number)
     if job.number is not None:
@@ -111,7 +109,6 @@ class RaceBudget:
 
 
 def race(job: RaceJob, namespace: dict[str, Any]) -> Raced:
-    """Carry the job out."""
     with contextlib.ExitStack() as stack:
         # As while a statement runs, and as there the setup may switch it on.
         stack.callback(gc.enable if gc.isenabled() else gc.disable)

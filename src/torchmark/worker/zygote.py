@@ -333,7 +333,6 @@ def serve(control: socket.socket, hello: Hello) -> None:
 
 
 def describe() -> Ready:
-    """What this worker is made of."""
     return Ready(
         protocol=PROTOCOL,
         pid=os.getpid(),

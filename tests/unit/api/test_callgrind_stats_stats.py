@@ -205,14 +205,16 @@ BROKEN: dict[str, Callable[[dict[str, Any]], Any]] = {
     "schema version": lambda d: d.update(schema_version=99),
     "'number_per_run'": lambda d: d.update(number_per_run="10"),
     "'built_with_debug_symbols'": lambda d: d.update(built_with_debug_symbols=1),
-    "'stmt_exclusive_stats' contains": lambda d: d["stmt_exclusive_stats"]["functions"].append(["f", 1]),
-    "a count and a function": lambda d: d["stmt_exclusive_stats"]["functions"].append([True, "f"]),
-    "'noisy' is": lambda d: d["stmt_exclusive_stats"].update(noisy="f"),
-    "no texts": lambda d: d["stmt_exclusive_stats"].update(noisy=[1]),
-    "'layouts' contains": lambda d: d.update(layouts=[1, 2.5]),
-    "'Ir' is": lambda d: d.update(events={"Ir": None}),
-    "'torch_version' is missing": lambda d: d["environment"].pop("torch_version"),
-    "'OMP_X' is": lambda d: d["environment"].update(variables={"OMP_X": 1}),
+    r"'stmt_exclusive_stats.functions\[\d\]\[0\]' is 'f'; expected a whole number": lambda d: d["stmt_exclusive_stats"][
+        "functions"
+    ].append(["f", 1]),
+    r"functions\[\d\]\[0\]' is True": lambda d: d["stmt_exclusive_stats"]["functions"].append([True, "f"]),
+    "noisy' is 'f'; expected a list": lambda d: d["stmt_exclusive_stats"].update(noisy="f"),
+    r"noisy\[0\]' is 1; expected a text": lambda d: d["stmt_exclusive_stats"].update(noisy=[1]),
+    r"'layouts\[1\]' is 2.5": lambda d: d.update(layouts=[1, 2.5]),
+    "'events.Ir' is None": lambda d: d.update(events={"Ir": None}),
+    "'environment.torch_version' is missing": lambda d: d["environment"].pop("torch_version"),
+    "'environment.variables.OMP_X' is 1": lambda d: d["environment"].update(variables={"OMP_X": 1}),
 }
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from tests.stored_runs import ADD_CASE, COMPILED_CASE, CPP_CASE
 from torchmark.errors import StoreError
-from torchmark.model.plan import Artefact, Case, Check, CompileMode, CompileParts, Metric, RuntimeMode, Sampling
+from torchmark.model.plain import to_plain
+from torchmark.model.plan import Artefact, Case, Check, CompileMode, CompileParts, Metric, RuntimeMode, Sampling, Target
 from torchmark.model.task import Times
 from torchmark.store.plain import (
     check_schema,
@@ -18,8 +19,6 @@ from torchmark.store.plain import (
     parse,
     read_case,
     take,
-    take_times,
-    to_plain,
     write_definition,
 )
 
@@ -97,14 +96,16 @@ def test_a_number_that_python_does_not_write_out_is_named_too() -> None:
 
 
 def test_none_is_taken_only_where_it_may_be() -> None:
-    assert take({"f": None}, "f", str, optional=True) is None
+    assert from_plain(Target, {"name": "", "python": None}, "t") == Target()
+    with pytest.raises(StoreError, match=r"'t\.name' is None; expected a text"):
+        from_plain(Target, {"name": None, "python": None}, "t")
 
 
 def test_times_are_finite_numbers() -> None:
-    assert take_times({"t": [1, 2.5]}, "t") == [1.0, 2.5]
+    assert take({"t": [1, 2.5]}, "t", list[float]) == [1.0, 2.5]
     for wrong in (None, "1", math.nan, True):
-        with pytest.raises(StoreError, match="The field 't' contains"):
-            take_times({"t": [1.0, wrong]}, "t")
+        with pytest.raises(StoreError, match=r"The field 't\[1\]' is"):
+            take({"t": [1.0, wrong]}, "t", list[float])
 
 
 def test_schema_and_version() -> None:
@@ -125,7 +126,7 @@ def test_a_field_with_a_default_may_be_missing_and_no_other() -> None:
 
 
 def test_what_is_not_known_is_refused() -> None:
-    with pytest.raises(StoreError, match=r"t\.unit is not known"):
+    with pytest.raises(StoreError, match=r"'t\.unit' is not known"):
         from_plain(Times, {"number_per_run": 1, "raw_times": [], "unit": "ms"}, "t")
 
 

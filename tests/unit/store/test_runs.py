@@ -195,7 +195,7 @@ def test_durations_of_another_amount_of_work_tell_nothing(store: Store) -> None:
         ("UPDATE outcomes SET metric = 'weight' WHERE number = 1", "metric"),
         ("UPDATE outcomes SET environment = 99", "environment is missing"),
         ("UPDATE outcomes SET body = '[' || body || ']'", "'outcome'"),
-        ("UPDATE environments SET body = '{}'", "variables"),
+        ("UPDATE environments SET body = '{}'", "environment.python"),
         ("UPDATE activities SET body = 5", "'activity'"),
         ("UPDATE parts SET role = 'pickle' WHERE role = 'text'", "'pickle'"),
         ("UPDATE blobs SET body = x'80049500'", "cannot be read"),

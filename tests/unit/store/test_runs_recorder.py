@@ -25,11 +25,11 @@ from tests.stored_runs import (
 )
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.outcome import Failure, FailureKind, Outcome
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Metric, Order, Plan
 from torchmark.model.task import Times
 from torchmark.processes import this_process
 from torchmark.store import store_file
-from torchmark.store.plain import to_plain
 from torchmark.store.rows import write_owner
 from torchmark.store.runs import Store, open_store
 
