@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, steady_times
-from torchmark.cli.cases import Loaded, explain_nothing, selection_options
-from torchmark.cli.options import Metrics, complete_run, store_option
+from torchmark.cli.cases import report_nothing_selected, selection_options
+from torchmark.cli.options import metric_option, run_argument, store_option, target_option
 from torchmark.cli.output import echo, write_text
 from torchmark.define.selection import Selection, nearest
-from torchmark.errors import ExitCode, UsageError
+from torchmark.errors import UsageError
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import CompileCosts, Outcome
 from torchmark.model.plan import Metric, Target
@@ -96,7 +96,7 @@ _FORMATS = "\n".join(f"{kind.name:<16}  {kind.description}" for kind in ALL_FORM
     torchmark export nightly --format csv -k "nn and not c++" --metric wall
     """,
 )
-@click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
+@run_argument
 @click.option(
     "--format",
     "name",
@@ -105,8 +105,8 @@ _FORMATS = "\n".join(f"{kind.name:<16}  {kind.description}" for kind in ALL_FORM
     help="One of those above (json, or what the name of FILE says).",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; without it, to standard output.")
-@click.option("--metric", "metrics", type=Metrics(), help="Only times (wall) or instructions (count).")
-@click.option("--env", metavar="NAME", help="Only the results of this target.")
+@metric_option("Only times (wall) or instructions (count).")
+@target_option
 @selection_options
 @store_option
 def command(
@@ -124,9 +124,7 @@ def command(
         info = store.find(reference)
         run = store.load(info.id, profiles=kind.profiles, select=selection.admits)
         if not run.plan.cases:
-            found = store.load(info.id).plan.cases
-            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return ExitCode.FAILED
+            return report_nothing_selected(store.load(info.id).plan.cases, selection)
     part = choose_part(run, metrics, env)
     write_text(kind.write(part), output)
     note = describe_left_out(part, kind)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from typing import Any
 
 import click
@@ -16,11 +15,11 @@ from torchmark.cli.cases import (
     print_faults,
     selection_options,
 )
-from torchmark.cli.options import is_standard_output, json_option, write_json
+from torchmark.cli.options import is_standard_output, json_option, terminal_width, write_json
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
 from torchmark.model.plan import Case
-from torchmark.report.text.plan import DEFAULT_WIDTH, render_cases, summarise_cases
+from torchmark.report.text.plan import render_cases, summarise_cases
 
 SCHEMA = "torchmark.list"
 SCHEMA_VERSION = 1
@@ -45,7 +44,7 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
     if json_file is not None:
         write_json(to_json_list(loaded), json_file)
     if loaded.cases and not is_standard_output(json_file):
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        width = terminal_width()
         echo(render_cases(loaded.cases, width))
         echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")
     if not loaded.cases and (loaded.found or not loaded.faults):

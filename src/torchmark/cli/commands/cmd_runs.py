@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from torchmark.cli.options import is_standard_output, json_option, store_option, write_json
+from torchmark.cli.options import is_standard_output, json_option, store_option, terminal_width, write_json
 from torchmark.cli.output import echo
 from torchmark.model.run import RunEntry
-from torchmark.report.text.run_summary import DEFAULT_WIDTH, describe_state, render_runs
+from torchmark.report.text.run_summary import describe_state, render_runs
 from torchmark.store.plain import to_plain
 from torchmark.store.runs import open_store
 
@@ -34,8 +33,7 @@ def command(store_path: Path, json_file: str | None) -> int:
     if json_file is not None:
         write_json(to_json_runs(entries), json_file)
     if not is_standard_output(json_file):
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-        echo(render_runs(entries, width) if entries else "There are no runs in the store yet.")
+        echo(render_runs(entries, terminal_width()) if entries else "There are no runs in the store yet.")
     return 0
 
 
