@@ -272,7 +272,6 @@ def await_lock(descriptor: int) -> None:
 
 
 def release(descriptor: int) -> None:
-    """Unlock a file. Never raises."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
@@ -514,7 +513,6 @@ class MachineLock:
         return self._note_success()
 
     def leave(self) -> None:
-        """Let the others work."""
         self._shares = False
         for descriptor in self._descriptors:
             release(descriptor)

@@ -26,7 +26,7 @@ from torchmark.analysis.verdict.stored import (
 from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, format_accept, read_entries
 from torchmark.api.result_files import names_file, read_files
 from torchmark.callgrind.profiles import standardise
-from torchmark.define.selection import nearest
+from torchmark.define.selection import list_known
 from torchmark.errors import ExitCode, UsageError
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.gate import GateResult
@@ -127,8 +127,7 @@ def choose_target(targets: Sequence[Target], env: str | None, run: str, how: str
     names = [target.name for target in targets]
     if env is not None:
         if env not in names:
-            known = nearest(env, names) or names
-            raise UsageError(f"The run {run!r} has no environment {env!r}. There is {', '.join(map(repr, known))}.")
+            raise UsageError(f"The run {run!r} has no environment {env!r}. {list_known(env, names)}")
         return targets[names.index(env)]
     if len(targets) != 1:
         raise UsageError(
@@ -244,11 +243,15 @@ def compare_stored(
 
 
 def _narrow(run: Run, side: StoredSide, metrics: tuple[Metric, ...] | None) -> Run:
+    check_measured(run, metrics, side.name)
+    return narrow_run(run, targets=[side.target], metrics=metrics)
+
+
+def check_measured(run: Run, metrics: tuple[Metric, ...] | None, name: str = "this run") -> None:
+    """Refuse to look for metrics of which none was measured; None stands for all."""
     there = run.plan.sampling.metrics
     if metrics is not None and not set(metrics) & set(there):
-        measured = " and ".join(metric.value for metric in there)
-        raise UsageError(f"In {side.name} only {measured} was measured.")
-    return narrow_run(run, targets=[side.target], metrics=metrics)
+        raise UsageError(f"In {name} only {' and '.join(metric.value for metric in there)} was measured.")
 
 
 def _format_accept(store: Store, head: StoredSide, gate: GateOptions, store_name: str) -> str:

@@ -68,7 +68,6 @@ class AbOptions:
 
     @property
     def targets(self) -> tuple[Target, Target]:
-        """Both sides."""
         return Target(BASE, self.base), Target(HEAD, self.head)
 
     def compare(self, *, is_here: bool) -> tuple[Comparison | None, Loaded | None]:

@@ -62,7 +62,6 @@ MOST_CANDIDATES = 10
 
 
 def complete_suite(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of suites, and of files."""
     suites = [CompletionItem(name) for name in list_suites() if name.startswith(incomplete)]
     return [CompletionItem(incomplete, type="file"), *suites]
 

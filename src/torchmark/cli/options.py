@@ -78,7 +78,6 @@ def _read_code_option(text: str) -> str:
 
 
 def read_code(path: str) -> str:
-    """The text of a file of the user's."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -106,7 +105,6 @@ _FILE_NAME = re.compile(r"[\w./-]*\w\.(py|cpp|cc|cxx)")
 
 
 def parse_thread_counts(text: str) -> tuple[int, ...]:
-    """Thread counts separated by commas."""
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -149,7 +147,6 @@ def _parse_metrics(text: str) -> tuple[Metric, ...]:
 
 
 def _parse_interpreter(text: str) -> tuple[str, str]:
-    """An interpreter under a name of the user's."""
     name, _, path = (part.strip() for part in text.partition("="))
     if not name or not path:
         raise UsageError(f"{text!r} is not a name and an interpreter, such as base=/path/to/python.")
@@ -157,7 +154,6 @@ def _parse_interpreter(text: str) -> tuple[str, str]:
 
 
 def _parse_variable(text: str) -> tuple[str, str]:
-    """An environment variable with its value."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise UsageError(f"{text!r} is not a variable with its value, such as OMP_NUM_THREADS=2.")
@@ -227,7 +223,6 @@ language_option = click.option(
 def layouts_option(
     default: int, text: str, *, least: int = 1, most: int = MOST_LAYOUTS
 ) -> Callable[[_Function], _Function]:
-    """`--layouts`, with this help."""
     return click.option("--layouts", type=WholeNumber(least, most), default=default, metavar="N", help=text)
 
 
@@ -254,7 +249,6 @@ def quiet_option(what: str = "results") -> Callable[[_Function], _Function]:
 
 
 def setup_option(text: str, default: str | None = None) -> Callable[[_Function], _Function]:
-    """`--setup`, with this help."""
     return click.option("-s", "--setup", type=CODE, default=default, help=text)
 
 
@@ -436,7 +430,6 @@ class BackendChoice:
 
     @property
     def is_ray(self) -> bool:
-        """Whether a cluster is meant."""
         return self.backend == RAY
 
     def check(self, cores: str | None) -> None:

@@ -43,7 +43,6 @@ def write_data(text: str) -> None:
 
 
 def echo_click_error(error: click.ClickException) -> None:
-    """What click says about an argument, with the usage of the command."""
     text = io.StringIO()
     error.show(text)
     echo(text.getvalue(), err=True, nl=False)

@@ -48,7 +48,6 @@ class OverridesOptions:
 
     @property
     def compares(self) -> bool:
-        """Whether two interpreters are compared."""
         return self.base is not None or self.head is not None
 
     def check(self) -> None:
@@ -99,7 +98,6 @@ class OverridesOptions:
         )
 
     def make_question(self, cases: Sequence[Case]) -> OverrideComparison:
-        """The comparison of these cases."""
         words = [word for name in self.types for word in ("--type", name)]
         words += ["-k", self.only_k] if self.only_k is not None else []
         return OverrideComparison(

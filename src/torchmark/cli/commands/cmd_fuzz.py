@@ -35,7 +35,6 @@ DEFAULT_INPUTS = 200
 
 
 def _parse_indices(text: str) -> tuple[int, ...]:
-    """Numbers of inputs separated by commas, each once."""
     parts = text.split(",")
     if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
         raise UsageError(f"{text!r} is not a list of inputs by their numbers, such as 17 or 3,17.")

@@ -22,7 +22,7 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
-from torchmark.define.selection import Selection, nearest, parse
+from torchmark.define.selection import Selection, list_known, parse
 from torchmark.errors import UsageError
 from torchmark.model.history import History
 from torchmark.model.plan import Case, Metric
@@ -114,8 +114,7 @@ def _choose_target(histories: Sequence[History], name: str | None) -> tuple[Hist
     found = tuple(history for history in histories if name is None or history.target.name == name)
     if not found:
         names = list(dict.fromkeys(history.target.name for history in histories))
-        known = nearest(name or "", names) or names
-        raise UsageError(f"There is no target {name!r} in these runs. There is {', '.join(map(repr, known))}.")
+        raise UsageError(f"There is no target {name!r} in these runs. {list_known(name or '', names)}")
     return found
 
 

@@ -76,7 +76,6 @@ def command(
 
 
 def _choose_sides(store: Store, reference: str, base: str | None) -> tuple[StoredSide, ...]:
-    """Base and head, or the only one."""
     if base is not None:
         return find_sides(store, base, reference)
     return find_sides(store, reference, None) if has_two_targets(store, reference) else (find_side(store, reference),)

@@ -110,7 +110,6 @@ def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> i
 
 
 def _preview(request: RunRequest, store_path: Path, cores: int, *, resume: bool, name: str | None) -> int:
-    """Say what would be done; the exit code."""
     forecast = look_ahead(request, store_path, list_given() if resume else None, name)
     request = forecast.request
     loaded = load_run(request, sees_folder=forecast.sees_folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, summarise_run
-from torchmark.api.stored_results import find_counted, load_run_functions
+from torchmark.api.stored_results import check_measured, find_counted, load_run_functions
 from torchmark.cli.cases import (
     find_named,
     find_own_cases,
@@ -113,13 +113,9 @@ def _choose_case(run: Run, expression: str) -> Case:
 
 def _choose_metrics(run: Run, metrics: tuple[Metric, ...] | None) -> Run:
     """The run as if only these had been asked for."""
-    there = run.plan.sampling.metrics
-    if metrics is None:
-        return run
-    if not set(metrics) & set(there):
-        raise UsageError(f"In this run only {' and '.join(metric.value for metric in there)} was measured.")
+    check_measured(run, metrics)
     # What is known of the whole run stays.
-    return dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
+    return run if metrics is None else dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
 
 
 def _width() -> int:
