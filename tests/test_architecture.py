@@ -431,6 +431,17 @@ def test_commands_fit_on_a_screen_or_two() -> None:
     assert not list_long_commands(COMMAND_TEXTS, MOST_LINES_OF_A_COMMAND)
 
 
+def list_doubled_options(trees: Mapping[Path, ast.Module]) -> list[str]:
+    """Options that are declared alike in two places."""
+    calls = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    texts = Counter(ast.unparse(call) for call in calls if ast.unparse(call.func) == "click.option")
+    return [text for text, times in texts.items() if times > 1]
+
+
+def test_every_option_is_declared_once() -> None:
+    assert not list_doubled_options({path: tree for path, tree in TREES.items() if path.parts[0] == "cli"})
+
+
 def test_commands_neither_measure_nor_judge_nor_store() -> None:
     assert not list_working_commands(COMMAND_TREES)
 
@@ -486,6 +497,11 @@ def plant(**sources: str) -> dict[Path, ast.Module]:
             list_long_commands({Path("cmd_a.py"): "x\n" * 150}, 150),
             list_long_commands({Path("cmd_a.py"): "x\n" * 151}, 150),
             id="a long command",
+        ),
+        pytest.param(
+            list_doubled_options(plant(cmd_a="click.option('-k')", cmd_b="click.option('-k', help='')")),
+            list_doubled_options(plant(cmd_a="click.option('-k')", cmd_b="click.option('-k')")),
+            id="an option twice",
         ),
         pytest.param(
             list_working_commands(plant(cmd_a="from torchmark.api.runs import RunTask, execute")),

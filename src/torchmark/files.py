@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from torchmark.errors import SetupError
+from torchmark.errors import SetupError, StoreError, UsageError
 from torchmark.processes import make_scratch
 
 ROOT = 0
@@ -146,6 +146,27 @@ def open_plain(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+# Where descriptors that are open already have names: the shell's <(...) gives such a name.
+_OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
+
+
+def open_document(file: str) -> BinaryIO:
+    """What a user names to be read. A pipe that nobody may ever write to, or a device, is not waited for."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{file!r} cannot be opened: {reason}.") from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and file.startswith(_OPEN_ALREADY)):
+        os.set_blocking(descriptor, True)
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise StoreError("It cannot be read: it is a folder.")
+    raise StoreError("It is not an ordinary file. If you mean it, copy it into one first")
+
+
 def force_to_disk(path: str | os.PathLike[str]) -> None:
     """Have the content of a file, or the names in a folder, survive a power cut: before a file gets its name, say."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -251,7 +272,6 @@ def await_lock(descriptor: int) -> None:
 
 
 def release(descriptor: int) -> None:
-    """Unlock a file. Never raises."""
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
@@ -493,7 +513,6 @@ class MachineLock:
         return self._note_success()
 
     def leave(self) -> None:
-        """Let the others work."""
         self._shares = False
         for descriptor in self._descriptors:
             release(descriptor)

@@ -34,7 +34,6 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """The process that asks."""
     pid = os.getpid()
     return Owner(_read_boot(), read_namespace() or 0, pid, read_start(pid) or 0)
 
@@ -215,12 +214,10 @@ class StopRequest:
         self._event = threading.Event()
 
     def request(self) -> None:
-        """Begin nothing more."""
         self._event.set()
 
     @property
     def requested(self) -> bool:
-        """Whether that was said."""
         return self._event.is_set()
 
 

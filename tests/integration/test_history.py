@@ -35,7 +35,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     keep(path, make_days(LEVELS, COUNTS, others=[1.0] * 40, environments={20: NEW_TORCH}))
     monkeypatch.setenv("TORCHMARK_STORE", str(path))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setitem(COMMANDS, "history", ("torchmark.cli.commands.cmd_history", "Show cases over all runs."))
+    monkeypatch.setitem(COMMANDS, "history", "Show cases over all runs.")
     return path
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import math
 import os
+import re
 import textwrap
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from torchmark.define.discovery import discover
 from torchmark.define.expand import expand, flatten
 from torchmark.define.selection import CaseOptions, Selection, parse
 from torchmark.define.selection import select as select_cases
-from torchmark.errors import DefinitionError, UsageError
+from torchmark.errors import DefinitionError, StoreError, UsageError
 from torchmark.model.outcome import CompileCosts, Failure, Outcome
 from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric, Order, Target
 from torchmark.model.run import SHARD
@@ -111,6 +112,33 @@ class BenchmarkResult:
             yield textwrap.indent(describe_failure(failure), "  ")
 
 
+# What the command calls by its options is a parameter here.
+_PARAMETERS = {
+    "--store": "`store`",
+    "--name": "`name`",
+    "--resume": "`resume`",
+    "--metric": "`time` or `count`",
+    "--min-run-time": "`min_run_time`",
+    "--layouts": "`layouts`",
+    "leave other options out": "give the same arguments",
+}
+
+
+@contextlib.contextmanager
+def _naming_parameters() -> Iterator[None]:
+    """Within this, errors that the command shares name parameters. What they propose to run in a shell stays."""
+    try:
+        yield
+    except (StoreError, UsageError) as error:
+        error.args = ("\n".join(map(_name_parameters, str(error).split("\n"))),)
+        raise
+
+
+def _name_parameters(line: str) -> str:
+    text, *command = re.split(r"(?=torchmark run --)", line)
+    return "".join([re.sub("|".join(_PARAMETERS), lambda found: _PARAMETERS[found[0]], text), *command])
+
+
 # A program says all of what a command may leave open.
 _GIVEN = frozenset((NAMES, "only_k", "metrics", "repeat", "min_run_time", "layouts", "timeout", SHARD, "python"))
 
@@ -184,7 +212,7 @@ def run_benchmarks(
     path, resumed = None if store is None else Path(store), None
     if path is not None:
         # What is wrong with the store is told now, too.
-        with open_store(path, create=not resume) as opened:
+        with _naming_parameters(), open_store(path, create=not resume) as opened:
             resumed = find_resumable(opened, request, _GIVEN, name, cases) if resume else None
     if resumed is not None:
         request = resumed.request
@@ -234,6 +262,7 @@ def _run(task: RunTask, cores: Sequence[int], store_path: Path | None) -> Iterat
     left = deque(task.plan.cases)
     with contextlib.ExitStack() as stack:
         if store_path is not None:
+            stack.enter_context(_naming_parameters())
             task.store = stack.enter_context(open_store(store_path))
         backend = stack.enter_context(contextlib.closing(LocalBackend(cores, for_program=True)))
         events = stack.enter_context(contextlib.closing(task.run(backend, StopRequest())))

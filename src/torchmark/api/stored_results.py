@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from torchmark.analysis.history import confirm, list_neighbours, trace_histories
 from torchmark.analysis.results import choose_rounds, narrow_run
@@ -22,8 +24,9 @@ from torchmark.analysis.verdict.stored import (
     leave_out_incomparable,
 )
 from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, format_accept, read_entries
+from torchmark.api.result_files import names_file, read_files
 from torchmark.callgrind.profiles import standardise
-from torchmark.define.selection import nearest
+from torchmark.define.selection import list_known
 from torchmark.errors import ExitCode, UsageError
 from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.gate import GateResult
@@ -35,7 +38,7 @@ from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.run_summary import SHORT_ID, name_run
 from torchmark.report.text.terminal import count, printable
 from torchmark.stats.distribution import middle
-from torchmark.store.runs import Store, make_unmistakable
+from torchmark.store.runs import Store, make_unmistakable, open_store
 
 SEPARATOR = ":"
 
@@ -124,8 +127,7 @@ def choose_target(targets: Sequence[Target], env: str | None, run: str, how: str
     names = [target.name for target in targets]
     if env is not None:
         if env not in names:
-            known = nearest(env, names) or names
-            raise UsageError(f"The run {run!r} has no environment {env!r}. There is {', '.join(map(repr, known))}.")
+            raise UsageError(f"The run {run!r} has no environment {env!r}. {list_known(env, names)}")
         return targets[names.index(env)]
     if len(targets) != 1:
         raise UsageError(
@@ -176,10 +178,41 @@ class StoredComparison:
         return name_sides(self.base, self.head)
 
 
+@dataclasses.dataclass(frozen=True)
+class LoadedSides:
+    """Base and head, each with those of its cases that are selected."""
+
+    sides: tuple[StoredSide, StoredSide]
+    runs: tuple[Run, ...]
+    store: Store | None
+    """None where they come from files."""
+    others: tuple[Case, ...]
+    """All cases of both, if none of them is selected."""
+
+
+@contextlib.contextmanager
+def load_sides(store_path: Path, base: str, head: str | None, admits: Callable[[Case], bool]) -> Iterator[LoadedSides]:
+    """Two files of results, or two environments of runs in a store, which stays open."""
+    if names_file(base) or (head is not None and names_file(head)):
+        whole = read_files(base, head)
+        first, second = (StoredSide(run.info, run.plan.targets[0], alone=True, is_file=True) for run in whole)
+        runs = tuple(narrow_run(run, cases=[*filter(admits, run.plan.cases)]) for run in whole)
+        yield LoadedSides((first, second), runs, None, _list_others(runs, whole))
+        return
+    with open_store(store_path, read_only=True) as store:
+        sides = find_sides(store, base, head)
+        runs = tuple(store.load(side.info.id, select=admits) for side in sides)
+        yield LoadedSides(sides, runs, store, _list_others(runs, (store.load(side.info.id) for side in sides)))
+
+
+def _list_others(selected: Sequence[Run], whole: Iterable[Run]) -> tuple[Case, ...]:
+    if any(run.plan.cases for run in selected):
+        return ()
+    return tuple(case for run in whole for case in run.plan.cases)
+
+
 def compare_stored(
-    store: Store | None,
-    sides: tuple[StoredSide, StoredSide],
-    runs: Sequence[Run],
+    loaded: LoadedSides,
     gate: GateOptions,
     tell: Callable[[str], None],
     *,
@@ -187,11 +220,13 @@ def compare_stored(
     force: bool = False,
     store_name: str = "",
 ) -> StoredComparison:
-    """Judge the cases of both sides. The store is None where they come from files.
+    """Judge the cases of both sides.
 
     `tell` hears what the user should know besides; `store_name` is what commands have to say of the store.
     """
-    (base, head), (before, after) = sides, (_narrow(run, side, metrics) for run, side in zip(runs, sides, strict=True))
+    store, sides = loaded.store, loaded.sides
+    base, head = sides
+    before, after = (_narrow(run, side, metrics) for run, side in zip(loaded.runs, sides, strict=True))
     contrast = compare_runs(before, base.target, after, head.target, standardise)
     if not force:
         contrast = leave_out_incomparable(contrast)
@@ -208,11 +243,15 @@ def compare_stored(
 
 
 def _narrow(run: Run, side: StoredSide, metrics: tuple[Metric, ...] | None) -> Run:
+    check_measured(run, metrics, side.name)
+    return narrow_run(run, targets=[side.target], metrics=metrics)
+
+
+def check_measured(run: Run, metrics: tuple[Metric, ...] | None, name: str = "this run") -> None:
+    """Refuse to look for metrics of which none was measured; None stands for all."""
     there = run.plan.sampling.metrics
     if metrics is not None and not set(metrics) & set(there):
-        measured = " and ".join(metric.value for metric in there)
-        raise UsageError(f"In {side.name} only {measured} was measured.")
-    return narrow_run(run, targets=[side.target], metrics=metrics)
+        raise UsageError(f"In {name} only {' and '.join(metric.value for metric in there)} was measured.")
 
 
 def _format_accept(store: Store, head: StoredSide, gate: GateOptions, store_name: str) -> str:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import click
 
@@ -22,14 +20,16 @@ from torchmark.api.statements import make_case
 from torchmark.callgrind.command import find_valgrind
 from torchmark.cli.cases import Loaded, choice_options, describe_statement, load_cases
 from torchmark.cli.options import (
+    SECONDS,
+    SHARE,
     BackendChoice,
-    Metrics,
-    Seconds,
-    Share,
-    WholeNumber,
     check_interpreters,
+    give_together,
     global_setup_option,
+    layouts_option,
+    metric_option,
     setup_option,
+    timeout_option,
 )
 from torchmark.cli.output import echo
 from torchmark.compare.comparison import ComparedPair, Comparison
@@ -41,7 +41,6 @@ from torchmark.errors import SetupError, UsageError
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.plan import SUITE_LAYOUTS, Metric, Target, TimerArgs
 from torchmark.runner.spec import choose_layouts
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 # Names of commits that are no statements: nothing defines such a variable where there is no setup.
 _COMMIT = re.compile(r"(HEAD|FETCH_HEAD|ORIG_HEAD|main|master|develop|origin/.+|(?!\d+$)[0-9a-f]{7,40})([~^@].*)?")
@@ -69,7 +68,6 @@ class AbOptions:
 
     @property
     def targets(self) -> tuple[Target, Target]:
-        """Both sides."""
         return Target(BASE, self.base), Target(HEAD, self.head)
 
     def compare(self, *, is_here: bool) -> tuple[Comparison | None, Loaded | None]:
@@ -154,22 +152,9 @@ class AbOptions:
         )
 
 
-def ab_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of what is compared, and hand them to it as `asked`."""
-    names = [field.name for field in dataclasses.fields(AbOptions)]
-
-    @functools.wraps(function)
-    def with_options(*args: Any, **kwargs: Any) -> Any:
-        asked = AbOptions(**{name: kwargs.pop(name) for name in names})
-        return function(*args, asked=asked, **kwargs)
-
-    wrapped: Callable[..., Any] = with_options
-    for option in reversed(_OPTIONS):
-        wrapped = option(wrapped)
-    return wrapped
-
-
-_OPTIONS = (
+ab_options = give_together(
+    "asked",
+    AbOptions,
     click.argument("texts", metavar="[SUITE|PATH|STMT]...", nargs=-1),
     click.option(
         "--base", metavar="PYTHON", help="The interpreter to compare with; this program's own if only --head is given."
@@ -183,29 +168,16 @@ _OPTIONS = (
     setup_option("Runs once before a statement."),
     global_setup_option,
     choice_options,
-    click.option(
-        "--metric", "metrics", type=Metrics(), default="wall,count", help="Which witnesses to hear (wall,count)."
-    ),
-    click.option("--alpha", type=Share(), default="5%", help="The error rate that a case is screened with (5%)."),
-    click.option("--equivalence", type=Share(), default="1%", help="A change smaller than this is the same (1%)."),
-    click.option(
-        "--layouts",
-        type=WholeNumber(2, MOST_LAYOUTS),
-        default=LAYOUTS,
-        metavar="N",
-        help="Layouts of memory to take turns in (6).",
-    ),
+    metric_option("Which witnesses to hear (wall,count).", "wall,count"),
+    click.option("--alpha", type=SHARE, default="5%", help="The error rate that a case is screened with (5%)."),
+    click.option("--equivalence", type=SHARE, default="1%", help="A change smaller than this is the same (1%)."),
+    layouts_option(LAYOUTS, "Layouts of memory to take turns in (6).", least=2, most=MOST_LAYOUTS),
     click.option(
         "--budget",
-        type=Seconds(),
+        type=SECONDS,
         help="Limit in seconds for timing all cases, start-up included (30, plus 3 per case, plus start-up).",
     ),
-    click.option(
-        "--timeout",
-        type=Seconds(),
-        default=DEFAULT_TIMEOUT_S,
-        help="Seconds until a process is given up (600).",
-    ),
+    timeout_option("a process"),
 )
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import itertools
-import os
 import shlex
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,14 +18,21 @@ from torchmark.analysis.results import narrow_run
 from torchmark.api.resume import find_resumable
 from torchmark.api.runs import RunRequest, RunTask, execute_run, plan_targets
 from torchmark.cli.options import (
-    Metrics,
-    NamedInterpreter,
-    Seconds,
-    ThreadCounts,
+    INTERPRETER,
+    SECONDS,
+    THREAD_COUNTS,
+    Parsed,
     WholeNumber,
     check_language,
+    cores_option,
+    give_together,
+    layouts_option,
+    metric_option,
     open_to_write,
     output_aside,
+    python_option,
+    see_folder,
+    timeout_option,
 )
 from torchmark.cli.output import echo
 from torchmark.define.discovery import DEFAULT_SUITES, discover, list_suites
@@ -51,17 +55,13 @@ from torchmark.report.text.failures import describe_fault
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
 from torchmark.runner.backend import Backend
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.runs import Store, make_unmistakable
 
 # As many candidates as a person reads.
 MOST_CANDIDATES = 10
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
 
 def complete_suite(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of suites, and of files."""
     suites = [CompletionItem(name) for name in list_suites() if name.startswith(incomplete)]
     return [CompletionItem(incomplete, type="file"), *suites]
 
@@ -111,58 +111,41 @@ def describe_statement(stmt: str, setup: str | None, global_setup: str, chosen: 
     )
 
 
-def selection_options(function: _Function) -> Callable[..., Any]:
-    """Give a command the options that select, and hand it a `selection`."""
-
-    @functools.wraps(function)
-    def with_selection(*args: Any, chosen: CaseOptions, **kwargs: Any) -> Any:
-        return function(*args, selection=chosen.select(), **kwargs)
-
-    return choice_options(with_selection)
-
-
-def choice_options(function: _Function) -> Callable[..., Any]:
-    """Give a command the options that select, and hand them to it as `chosen`."""
-
-    @functools.wraps(function)
-    def with_options(
-        *args: Any,
-        only_k: tuple[str, ...],
-        only_language: tuple[str, ...],
-        only_runtime: tuple[str, ...],
-        only_autograd: tuple[str, ...],
-        only_threads: tuple[tuple[int, ...], ...],
-        only_tags: tuple[str, ...],
-        **kwargs: Any,
-    ) -> Any:
-        chosen = CaseOptions(
-            k=only_k,
-            language=only_language,
-            runtime=only_runtime,
-            autograd=only_autograd,
-            threads=tuple(str(n) for n in itertools.chain(*only_threads)),
-            tag=only_tags,
-        )
-        return function(*args, chosen=chosen, **kwargs)
-
-    for option in reversed(_OPTIONS):
-        option(with_options)
-    return with_options
+def _choose(
+    only_k: tuple[str, ...],
+    only_language: tuple[str, ...],
+    only_runtime: tuple[str, ...],
+    only_autograd: tuple[str, ...],
+    only_threads: tuple[tuple[int, ...], ...],
+    only_tags: tuple[str, ...],
+) -> CaseOptions:
+    return CaseOptions(
+        k=only_k,
+        language=only_language,
+        runtime=only_runtime,
+        autograd=only_autograd,
+        threads=tuple(str(n) for n in itertools.chain(*only_threads)),
+        tag=only_tags,
+    )
 
 
-def _choice_option(name: str, choices: Sequence[str], text: str) -> Callable[[_Function], _Function]:
+def _choice_option(name: str, choices: Iterable[str], text: str) -> Callable[..., Any]:
     kind = click.Choice(list(choices), case_sensitive=False)
     return click.option(f"--{name}", f"only_{name}", type=kind, multiple=True, help=text)
 
 
-_OPTIONS = (
+# The options that select cases, as they were given, and what they mean.
+choice_options = give_together(
+    "chosen",
+    _choose,
     click.option("-k", "only_k", metavar="EXPR", multiple=True, help="Only those with these words in their labels."),
-    _choice_option("language", tuple(LANGUAGES), "Only this language."),
-    _choice_option("runtime", tuple(RUNTIMES), "Only this runtime."),
-    _choice_option("autograd", tuple(AUTOGRAD), "Only this autograd mode."),
-    click.option("--threads", "only_threads", type=ThreadCounts(), multiple=True, help="Only these thread counts."),
+    _choice_option("language", LANGUAGES, "Only this language."),
+    _choice_option("runtime", RUNTIMES, "Only this runtime."),
+    _choice_option("autograd", AUTOGRAD, "Only this autograd mode."),
+    click.option("--threads", "only_threads", type=THREAD_COUNTS, multiple=True, help="Only these thread counts."),
     click.option("--tag", "only_tags", metavar="TAG", multiple=True, help="Only those with this tag."),
 )
+selection_options = give_together("selection", lambda chosen: chosen.select(), choice_options)
 
 
 def print_faults(faults: Sequence[Fault]) -> None:
@@ -178,6 +161,11 @@ def report_empty_selection(loaded: Loaded) -> int:
         echo(f"torchmark: {explain_nothing(loaded)}", err=True)
     print_faults(loaded.faults)
     return loaded.exit_code
+
+
+def report_nothing_selected(found: Sequence[Case], selection: Selection) -> int:
+    """Tell that no case of stored results is selected, on standard error; the exit code."""
+    return report_empty_selection(Loaded((), tuple(found), (), selection))
 
 
 def explain_nothing(loaded: Loaded) -> str:
@@ -231,19 +219,6 @@ def list_candidates(cases: Sequence[Case]) -> list[str]:
     return [*lines, f"  and {len(cases) - len(lines)} more"] if len(cases) > len(lines) else lines
 
 
-class ShardNumber(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Which of how many."""
-
-    name = "I/N"
-
-    def convert(self, value: str | Shard, param: click.Parameter | None, ctx: click.Context | None) -> Shard:
-        """Parse, or say what was expected."""
-        try:
-            return value if isinstance(value, Shard) else parse_shard(value)
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
-
-
 def keep_to_shard(run: Run, shard: Shard | None) -> Run:
     """A run without the cases of other shards; what is known of all of it stays."""
     if shard is None:
@@ -266,79 +241,57 @@ def describe_empty_selection(plan: Plan, shard: Shard) -> str:
     )
 
 
-@dataclasses.dataclass(frozen=True)
-class RunOptions:
-    """What is to be measured, as it was asked for on the command line."""
-
-    names: tuple[str, ...]
-    chosen: CaseOptions
-    metrics: tuple[Metric, ...]
-    python: str | None
-    envs: tuple[tuple[str, str], ...]
-    repeat: int
-    min_run_time: float
-    layouts: int
-    timeout: float
-    shard: Shard | None
-
-    def make_request(self) -> RunRequest:
-        """The run that is meant."""
-        if not self.timeout:
-            raise UsageError("--timeout 0 would give up every case before it has begun.")
-        return RunRequest(
-            names=self.names,
-            chosen=self.chosen,
-            metrics=self.metrics,
-            targets=plan_targets(self.python, self.envs),
-            repeat=self.repeat,
-            min_run_time=self.min_run_time,
-            layouts=self.layouts,
-            timeout=self.timeout,
-            shard=self.shard,
-        )
+def _make_request(
+    names: tuple[str, ...],
+    chosen: CaseOptions,
+    metrics: tuple[Metric, ...],
+    python: str | None,
+    envs: tuple[tuple[str, str], ...],
+    repeat: int,
+    min_run_time: float,
+    layouts: int,
+    timeout: float,
+    shard: Shard | None,
+) -> RunRequest:
+    if not timeout:
+        raise UsageError("--timeout 0 would give up every case before it has begun.")
+    return RunRequest(
+        names=names,
+        chosen=chosen,
+        metrics=metrics,
+        targets=plan_targets(python, envs),
+        repeat=repeat,
+        min_run_time=min_run_time,
+        layouts=layouts,
+        timeout=timeout,
+        shard=shard,
+    )
 
 
-def run_options(function: _Function) -> Callable[..., Any]:
-    """Give a command the options of a run, and hand them to it as `asked`, but for `name` and `cores`."""
-    names = [field.name for field in dataclasses.fields(RunOptions)]
-
-    @functools.wraps(function)
-    def with_options(*args: Any, **kwargs: Any) -> Any:
-        asked = RunOptions(**{name: kwargs.pop(name) for name in names})
-        return function(*args, asked=asked, **kwargs)
-
-    for option in reversed((cases_argument, choice_options, *_RUN_OPTIONS)):
-        with_options = option(with_options)
-    return with_options
-
-
-_RUN_OPTIONS = (
-    click.option("--metric", "metrics", type=Metrics(), default="wall,count", help="What to measure (wall,count)."),
-    click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch."),
+# The options of a run, of which `name` and `cores` are no part of what is asked for.
+run_options = give_together(
+    "request",
+    _make_request,
+    cases_argument,
+    choice_options,
+    metric_option("What to measure (wall,count).", "wall,count"),
+    python_option(),
     click.option(
         "--env",
         "envs",
-        type=NamedInterpreter(),
+        type=INTERPRETER,
         multiple=True,
         help="An interpreter under a name; give several to measure every case in each.",
     ),
     click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with."),
     click.option("--repeat", type=WholeNumber(1, 10_000), default=1, metavar="N", help="Rounds over all cases (1)."),
-    click.option("--min-run-time", type=Seconds(), default=0.2, help="Seconds to time each case for, at least (0.2)."),
-    click.option(
-        "--layouts",
-        type=WholeNumber(1, 1000),
-        default=SUITE_LAYOUTS,
-        metavar="N",
-        help="Memory layouts to take the median count of (3); 1 gives the bare count.",
-    ),
-    click.option(
-        "--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a case is given up (600)."
-    ),
-    click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all)."),
+    click.option("--min-run-time", type=SECONDS, default=0.2, help="Seconds to time each case for, at least (0.2)."),
+    layouts_option(SUITE_LAYOUTS, "Memory layouts to take the median count of (3); 1 gives the bare count."),
+    timeout_option("a case"),
+    cores_option,
     click.option(
         "--shard",
-        type=ShardNumber(),
+        type=Parsed("I/N", parse_shard),
         help="Only the I-th of N parts; 'torchmark merge' puts parts that several machines have measured together.",
     ),
 )
@@ -347,7 +300,7 @@ _RUN_OPTIONS = (
 def load_run(request: RunRequest, *, sees_folder: bool = True) -> Loaded:
     """The cases of a run. A setup may import what lies here, as `python -m` lets it."""
     if sees_folder:
-        sys.path.insert(0, os.getcwd())
+        see_folder()
     return load_cases(request.names, request.chosen.select())
 
 

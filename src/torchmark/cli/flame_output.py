@@ -50,7 +50,6 @@ def choose_format(wanted: str | None, output: str | None) -> str:
 
 
 def is_folder(output: str) -> bool:
-    """Whether files are to be made in it."""
     return output.endswith(os.sep) or os.path.isdir(output)
 
 

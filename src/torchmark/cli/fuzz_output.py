@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import math
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchmark.analysis.input_comparisons import InputComparison, compare_on_inputs
 from torchmark.api.statements import look_for_rules
-from torchmark.cli.options import is_standard_output, write_json
+from torchmark.cli.options import is_standard_output, terminal_width, write_json
 from torchmark.cli.output import echo
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import RuleSearch, gather_features
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from torchmark.api.inputs import FuzzedResult
 
 WAITING = "Waiting for another run of torchmark here."
-DEFAULT_WIDTH = 80
 
 
 @dataclasses.dataclass
@@ -108,7 +106,7 @@ def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bo
     if json_file is not None:
         write_json(to_json_fuzz(study, comparisons), json_file)
     if not is_standard_output(json_file):
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        width = terminal_width()
         for line in render(study, comparisons, width, top, chosen=with_code):
             echo(line)
         if with_code:

@@ -2,64 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
 from torchmark.analysis.gate import parse_fail_on, parse_limit
 from torchmark.api.gate import DEFAULT_LEDGER, GateOptions
+from torchmark.cli.options import give_together
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.gate import FailOn, Policy
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-ledger_help = f"The folder of accepted counts ({DEFAULT_LEDGER}, where there is one)."
-
-
-def gate_options(function: _Function) -> Callable[..., Any]:
-    """Give a command the options of the gate, and hand it `gate`."""
-
-    @functools.wraps(function)
-    def with_gate(
-        *args: Any,
-        fail_on: str | None,
-        limits: tuple[str, ...],
-        ledger: Path | None,
-        summary: Path | None,
-        **kwargs: Any,
-    ) -> Any:
-        return function(*args, gate=_read_options(fail_on, limits, ledger, summary), **kwargs)
-
-    for option in reversed(_OPTIONS):
-        option(with_gate)
-    return with_gate
-
-
-_OPTIONS = (
-    click.option(
-        "--fail-on",
-        metavar="WHAT[,WHAT...]",
-        help="End with 3 if any case is slower, undecided, failed or missing.",
-    ),
-    click.option(
-        "--limit",
-        "limits",
-        metavar="LIMIT",
-        multiple=True,
-        help="How much more is let through: Ir:0.3%, Ir:50, allocations:0, time:2%@training/* for some cases.",
-    ),
-    click.option("--ledger", type=click.Path(path_type=Path), metavar="DIR", help=ledger_help),
-    click.option(
-        "--summary",
-        type=click.Path(path_type=Path, dir_okay=False),
-        envvar="GITHUB_STEP_SUMMARY",
-        metavar="FILE",
-        help="Append a summary in Markdown to this file ($GITHUB_STEP_SUMMARY).",
-    ),
-)
 
 
 def _read_options(
@@ -74,6 +25,37 @@ def _read_options(
         stops = frozenset({FailOn.SLOWER} if limits or ledger is not None else ())
     found = ledger or (DEFAULT_LEDGER if DEFAULT_LEDGER.is_dir() else None)
     return GateOptions(Policy(stops, tuple(map(parse_limit, limits))), found, summary, ledger is not None)
+
+
+gate_options = give_together(
+    "gate",
+    _read_options,
+    click.option(
+        "--fail-on",
+        metavar="WHAT[,WHAT...]",
+        help="End with 3 if any case is slower, undecided, failed or missing.",
+    ),
+    click.option(
+        "--limit",
+        "limits",
+        metavar="LIMIT",
+        multiple=True,
+        help="How much more is let through: Ir:0.3%, Ir:50, allocations:0, time:2%@training/* for some cases.",
+    ),
+    click.option(
+        "--ledger",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help=f"The folder of accepted counts ({DEFAULT_LEDGER}, where there is one).",
+    ),
+    click.option(
+        "--summary",
+        type=click.Path(path_type=Path, dir_okay=False),
+        envvar="GITHUB_STEP_SUMMARY",
+        metavar="FILE",
+        help="Append a summary in Markdown to this file ($GITHUB_STEP_SUMMARY).",
+    ),
+)
 
 
 def append_summary(text: str, options: GateOptions) -> None:

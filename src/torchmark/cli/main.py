@@ -17,7 +17,6 @@ HELP_ARGUMENTS: tuple[list[str], ...] = ([], ["--help"], ["-h"])
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the program; returns the exit code."""
     try:
         open_closed_streams()
         for stream in (sys.stdout, sys.stderr):

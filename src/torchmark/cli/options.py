@@ -1,14 +1,16 @@
-"""Options that several commands share: values, the store, and the back end."""
+"""Options that several commands have, each declared once; the types of their values; the store and the back end."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import functools
+import inspect
 import json
 import math
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +25,7 @@ from torchmark.model.plan import Metric
 from torchmark.report.text.terminal import escape_json, printable
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.spec import find_interpreter
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.runs import DEFAULT_STORE, Store, open_store
 
 if TYPE_CHECKING:
@@ -32,53 +35,49 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # More threads than this no machine has; a slip of the finger should not start them.
 MOST_THREADS = 4096
+# Some thirty years.
+MOST_SECONDS = 1e9
+MOST_LAYOUTS = 1000
+MOST_COUNTED_RUNS = 1_000_000
 
 
-class OutputFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A file to write when there is something to write. One that cannot be written is told before that."""
+class Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+    """A value that a function makes of a text. A UsageError of the function is shown with the option."""
 
-    name = "FILE"
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Its name as it was given."""
-        try:
-            check_output(value, "results.json")
-        except UsageError as error:
-            self.fail(f"{value}: {error}", param, ctx)
-        return value
-
-
-json_option = click.option("--json", "json_file", type=OutputFile(), help="Write JSON; - is standard output.")
-
-
-language_option = click.option(
-    "--language",
-    type=click.Choice(["python", "cpp"]),
-    default="python",
-    help="What statements and setup are written in (python).",
-)
-global_setup_option = click.option(
-    "--global-setup", default="", metavar="CODE", help="C++ at file scope, such as #include lines and functions."
-)
-
-
-class Code(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A text of a program, or @ and the name of the file that has it."""
-
-    name = "CODE|@FILE"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text. A decorator is followed by another line, so it is not taken for a file."""
-        if not value.startswith("@") or "\n" in value:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse what was given; defaults may be values already."""
+        if not isinstance(value, str):
             return value
         try:
-            return read_code(value[1:])
+            return self._parse(value)
         except UsageError as error:
             self.fail(str(error), param, ctx)
 
 
+class WholeNumber(click.IntRange):
+    """A whole number in a range, called so in messages."""
+
+    name = "whole number"
+
+
+def _check_file(name: str) -> str:
+    try:
+        check_output(name, "results.json")
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from error
+    return name
+
+
+def _read_code_option(text: str) -> str:
+    """The text of a program, or of the file behind an @. A decorator is followed by another line: it is no file."""
+    return read_code(text[1:]) if text.startswith("@") and "\n" not in text else text
+
+
 def read_code(path: str) -> str:
-    """The text of a file of the user's."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -105,14 +104,163 @@ _CODE_ENDINGS = (".py", ".cpp", ".cc", ".cxx")
 _FILE_NAME = re.compile(r"[\w./-]*\w\.(py|cpp|cc|cxx)")
 
 
+def parse_thread_counts(text: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or min(numbers) < 1 or max(numbers) > MOST_THREADS:
+        raise UsageError(f"{text!r} is not a list of whole numbers from 1 to {MOST_THREADS}, such as 1,2,4.")
+    return numbers
+
+
+def parse_seconds(text: str) -> float:
+    """A length of time that ends."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise UsageError(f"{text!r} is not a number of seconds, such as 0.5.")
+    return seconds
+
+
+def _parse_share(text: str) -> float:
+    """A part of something, as a number or in per cent."""
+    number = text.strip()
+    try:
+        share = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 0.5:
+        raise UsageError(f"{text!r} is not a share below a half, such as 1% or 0.01.")
+    return share
+
+
+def _parse_metrics(text: str) -> tuple[Metric, ...]:
+    """What to measure, separated by commas; in the usual order, each once."""
+    names = [name.strip().lower() for name in text.split(",")]
+    known = {metric.value: metric for metric in Metric}
+    if not set(names) <= set(known):
+        raise UsageError(f"{text!r} is not one of {', '.join(known)}, or several of them separated by commas.")
+    return tuple(metric for name, metric in known.items() if name in names)
+
+
+def _parse_interpreter(text: str) -> tuple[str, str]:
+    name, _, path = (part.strip() for part in text.partition("="))
+    if not name or not path:
+        raise UsageError(f"{text!r} is not a name and an interpreter, such as base=/path/to/python.")
+    return name, path
+
+
+def _parse_variable(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(f"{text!r} is not a variable with its value, such as OMP_NUM_THREADS=2.")
+    return name, value
+
+
+CODE = Parsed("CODE|@FILE", _read_code_option)
+INTERPRETER = Parsed("NAME=PYTHON", _parse_interpreter)
+METRICS = Parsed("wall,count", _parse_metrics)
+SECONDS = Parsed("S", parse_seconds)
+SHARE = Parsed("P%", _parse_share)
+THREAD_COUNTS = Parsed("N[,N...]", parse_thread_counts)
+VARIABLE = Parsed("NAME=VALUE", _parse_variable)
+
+
+def give_together(
+    name: str, make: Callable[..., Any], *options: Callable[..., Any]
+) -> Callable[[_Function], Callable[..., Any]]:
+    """Options, in the order of the help, of which a command gets one value, `name`: what `make` makes of all.
+
+    `make` takes them by their names. An option may be such a group itself, whose value `make` then takes.
+    """
+    names = tuple(inspect.signature(make).parameters)
+
+    def decorate(function: _Function) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def with_options(*args: Any, **kwargs: Any) -> Any:
+            given = {one: kwargs.pop(one) for one in names}
+            return function(*args, **{name: make(**given)}, **kwargs)
+
+        wrapped: Callable[..., Any] = with_options
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorate
+
+
+# Options that several commands have. Those that are worded for each command are functions.
+
+
+def all_option(cases: str = "case") -> Callable[[_Function], _Function]:
+    """`--all` of what compares."""
+    text = f"A line for each {cases}, however many are the same."
+    return click.option("--all", "all_cases", is_flag=True, help=text)
+
+
+cores_option = click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
+counted_runs_option = click.option(
+    "--number", type=WholeNumber(1, MOST_COUNTED_RUNS), default=100, metavar="N", help="Runs to count (100)."
+)
+global_setup_option = click.option(
+    "--global-setup", default="", metavar="CODE", help="C++ at file scope, such as #include lines and functions."
+)
+# A file that cannot be written is told before anything is measured.
+json_option = click.option(
+    "--json", "json_file", type=Parsed("FILE", _check_file), help="Write JSON; - is standard output."
+)
+language_option = click.option(
+    "--language",
+    type=click.Choice(["python", "cpp"]),
+    default="python",
+    help="What statements and setup are written in (python).",
+)
+
+
+def layouts_option(
+    default: int, text: str, *, least: int = 1, most: int = MOST_LAYOUTS
+) -> Callable[[_Function], _Function]:
+    return click.option("--layouts", type=WholeNumber(least, most), default=default, metavar="N", help=text)
+
+
+def metric_option(
+    text: str = "Only times or only counts.", default: str | None = None
+) -> Callable[[_Function], _Function]:
+    """`--metric`; without a default it is None, for all that there are."""
+    return click.option("--metric", "metrics", type=METRICS, default=default, help=text)
+
+
+no_explain_option = click.option(
+    "--no-explain", is_flag=True, help="Explain no change by function; else the five largest are."
+)
+
+
+def python_option(verb: str = "measure") -> Callable[[_Function], _Function]:
+    """`--python`, where something is done with statements."""
+    return click.option("--python", metavar="PATH", help=f"The interpreter to {verb} in, with its own torch.")
+
+
+def quiet_option(what: str = "results") -> Callable[[_Function], _Function]:
+    """`--quiet`, with which only this is printed."""
+    return click.option("-q", "--quiet", is_flag=True, help=f"No signs of life, only the {what}.")
+
+
 def setup_option(text: str, default: str | None = None) -> Callable[[_Function], _Function]:
-    """`--setup`, with this help."""
-    return click.option("-s", "--setup", type=Code(), default=default, help=text)
+    return click.option("-s", "--setup", type=CODE, default=default, help=text)
 
 
-def python_option(text: str) -> Callable[[_Function], _Function]:
-    """`--python`, with this help."""
-    return click.option("--python", metavar="PATH", help=text)
+statements_argument = click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
+target_option = click.option("--env", metavar="NAME", help="Only the results of this target.")
+threads_option = click.option("--threads", type=THREAD_COUNTS, default="1", help="torch threads, such as 1 or 1,2,4.")
+
+
+def timeout_option(what: str) -> Callable[[_Function], _Function]:
+    """`--timeout`, after which this is given up."""
+    text = f"Seconds until {what} is given up ({DEFAULT_TIMEOUT_S:g})."
+    return click.option("--timeout", type=SECONDS, default=DEFAULT_TIMEOUT_S, help=text)
 
 
 def check_interpreters(*pythons: str | None) -> None:
@@ -168,127 +316,20 @@ def check_language(language: str, setup: str | None, global_setup: str) -> str:
     return "pass" if setup is None else setup
 
 
-class ThreadCounts(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Thread counts separated by commas."""
-
-    name = "N[,N...]"
-
-    def convert(
-        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Parse, or say what was expected."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            numbers = tuple(int(part) for part in value.split(","))
-        except ValueError:
-            numbers = ()
-        if not numbers or min(numbers) < 1 or max(numbers) > MOST_THREADS:
-            self.fail(f"{value!r} is not a list of whole numbers from 1 to {MOST_THREADS}, such as 1,2,4.", param, ctx)
-        return numbers
-
-
-# Some thirty years.
-MOST_SECONDS = 1e9
-
-
-class WholeNumber(click.IntRange):
-    """A whole number in a range, called so in messages."""
-
-    name = "whole number"
-
-
-class Seconds(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A length of time that ends."""
-
-    name = "S"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse, or say what was expected."""
-        try:
-            seconds = float(value)
-        except ValueError:
-            seconds = math.nan
-        if not 0 <= seconds <= MOST_SECONDS:
-            self.fail(f"{value!r} is not a number of seconds, such as 0.5.", param, ctx)
-        return seconds
-
-
-class Share(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """A part of something, as a number or in per cent."""
-
-    name = "P%"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Parse, or say what was expected."""
-        text = str(value).strip()
-        try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-        except ValueError:
-            share = math.nan
-        if not 0 < share < 0.5:
-            self.fail(f"{value!r} is not a share below a half, such as 1% or 0.01.", param, ctx)
-        return share
-
-
-class Metrics(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """What to measure, separated by commas."""
-
-    name = "wall,count"
-
-    def convert(
-        self, value: str | tuple[Metric, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Metric, ...]:
-        """Parse, or say what was expected. They come in their usual order, each once."""
-        if isinstance(value, tuple):
-            return value
-        names = [name.strip().lower() for name in value.split(",")]
-        known = {metric.value: metric for metric in Metric}
-        if not set(names) <= set(known):
-            self.fail(
-                f"{value!r} is not one of {', '.join(known)}, or several of them separated by commas.", param, ctx
-            )
-        return tuple(metric for name, metric in known.items() if name in names)
-
-
-class NamedInterpreter(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """An interpreter under a name of the user's."""
-
-    name = "NAME=PYTHON"
-
-    def convert(
-        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        """Parse, or say what was expected."""
-        if isinstance(value, tuple):
-            return value
-        name, separator, path = value.partition("=")
-        if not separator or not name.strip() or not path.strip():
-            self.fail(f"{value!r} is not a name and an interpreter, such as base=/path/to/python.", param, ctx)
-        return name.strip(), path.strip()
-
-
-class Variable(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """An environment variable with its value."""
-
-    name = "NAME=VALUE"
-
-    def convert(
-        self, value: str | tuple[str, str], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, str]:
-        """Parse, or say what was expected."""
-        if isinstance(value, tuple):
-            return value
-        name, separator, text = value.partition("=")
-        if not separator or not name:
-            self.fail(f"{value!r} is not a variable with its value, such as OMP_NUM_THREADS=2.", param, ctx)
-        return name, text
+def see_folder() -> None:
+    """Let a setup, or a file of benchmarks, import what lies here, as `python -m` does."""
+    sys.path.insert(0, os.getcwd())
 
 
 def use_colour() -> bool:
     """Whether standard output is a terminal that shows colours, and nobody minds."""
     wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
     return wanted and sys.stdout is not None and sys.stdout.isatty()
+
+
+def terminal_width() -> int:
+    """How many characters a line of the terminal has; 80 where nobody knows."""
+    return shutil.get_terminal_size((80, 0)).columns
 
 
 def is_standard_output(output: str | None) -> bool:
@@ -366,6 +407,7 @@ def complete_run(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
     return [CompletionItem(name) for name in known if name.startswith(incomplete)]
 
 
+run_argument = click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
 store_option = click.option(
     "--store",
     "store_path",
@@ -388,7 +430,6 @@ class BackendChoice:
 
     @property
     def is_ray(self) -> bool:
-        """Whether a cluster is meant."""
         return self.backend == RAY
 
     def check(self, cores: str | None) -> None:
@@ -413,25 +454,21 @@ class BackendChoice:
         return self.make_cluster() if self.is_ray else LocalBackend(cores)
 
 
-def backend_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `--backend` and `--address`, and hand them to it as `means`."""
-
-    @functools.wraps(function)
-    def with_options(*args: Any, backend: str, address: str | None, **kwargs: Any) -> Any:
-        return function(*args, means=BackendChoice(backend, address), **kwargs)
-
-    click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="Which Ray cluster (RAY_ADDRESS, or the one that runs here, or a new one for this command).",
-    )(with_options)
+backend_options = give_together(
+    "means",
+    BackendChoice,
     click.option(
         "--backend",
         type=click.Choice([LOCAL, RAY]),
         default=LOCAL,
         help="Where to measure: on this machine, or on a Ray cluster (local).",
-    )(with_options)
-    return with_options
+    ),
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Which Ray cluster (RAY_ADDRESS, or the one that runs here, or a new one for this command).",
+    ),
+)
 
 
 def _tell(text: str) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import re
-import stat
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import click
 
 from torchmark.cli.startup import discard, is_closed
 from torchmark.errors import StoreError, UsageError
-from torchmark.files import write_whole
+from torchmark.files import open_document, write_whole
 from torchmark.report.text.terminal import printable_lines
 
 
@@ -44,7 +43,6 @@ def write_data(text: str) -> None:
 
 
 def echo_click_error(error: click.ClickException) -> None:
-    """What click says about an argument, with the usage of the command."""
     text = io.StringIO()
     error.show(text)
     echo(text.getvalue(), err=True, nl=False)
@@ -141,26 +139,10 @@ def _is_descriptor(output: str) -> bool:
 STANDARD_INPUT = "-"
 
 
-# Where descriptors that are open already have names: the shell's <(...) gives such a name.
-_OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-
-
-def open_document(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """What to read from. A pipe that nobody may ever write to, or a device, is not waited for."""
-    if file == STANDARD_INPUT:
-        if is_closed(sys.stdin, os.O_WRONLY):
-            raise StoreError("Standard input is closed.")
-        return contextlib.nullcontext(sys.stdin.buffer)
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{file!r} cannot be opened: {reason}.") from error
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode) or (stat.S_ISFIFO(mode) and file.startswith(_OPEN_ALREADY)):
-        os.set_blocking(descriptor, True)
-        return open(descriptor, "rb")
-    os.close(descriptor)
-    if stat.S_ISDIR(mode):
-        raise StoreError("It cannot be read: it is a folder.")
-    raise StoreError("It is not an ordinary file. If you mean it, copy it into one first")
+def open_input(file: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """A file, or standard input, to read a document from."""
+    if file != STANDARD_INPUT:
+        return open_document(file)
+    if is_closed(sys.stdin, os.O_WRONLY):
+        raise StoreError("Standard input is closed.")
+    return contextlib.nullcontext(sys.stdin.buffer)

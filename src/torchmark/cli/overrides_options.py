@@ -6,9 +6,7 @@ Apart from the command, which stays short enough to be read at once.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
@@ -16,7 +14,7 @@ from torchmark.analysis.overrides import add_plain
 from torchmark.api.override_comparison import SUITE, OverrideComparison, define_type
 from torchmark.api.runs import RunRequest, plan_targets
 from torchmark.cli.cases import Loaded, load_cases
-from torchmark.cli.options import WholeNumber
+from torchmark.cli.options import WholeNumber, give_together, python_option
 from torchmark.cli.output import STANDARD_OUTPUT, check_output
 from torchmark.define.selection import CaseOptions, select
 from torchmark.errors import UsageError
@@ -50,7 +48,6 @@ class OverridesOptions:
 
     @property
     def compares(self) -> bool:
-        """Whether two interpreters are compared."""
         return self.base is not None or self.head is not None
 
     def check(self) -> None:
@@ -101,7 +98,6 @@ class OverridesOptions:
         )
 
     def make_question(self, cases: Sequence[Case]) -> OverrideComparison:
-        """The comparison of these cases."""
         words = [word for name in self.types for word in ("--type", name)]
         words += ["-k", self.only_k] if self.only_k is not None else []
         return OverrideComparison(
@@ -109,21 +105,9 @@ class OverridesOptions:
         )
 
 
-def overrides_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of what is measured or compared, and hand them to it as `asked`."""
-    names = [field.name for field in dataclasses.fields(OverridesOptions)]
-
-    @functools.wraps(function)
-    def with_options(*args: Any, **kwargs: Any) -> Any:
-        asked = OverridesOptions(**{name: kwargs.pop(name) for name in names})
-        return function(*args, asked=asked, **kwargs)
-
-    for option in reversed(_OPTIONS):
-        option(with_options)
-    return with_options
-
-
-_OPTIONS = (
+overrides_options = give_together(
+    "asked",
+    OverridesOptions,
     click.option(
         "-n",
         "--nreps",
@@ -148,7 +132,7 @@ _OPTIONS = (
         help="A type of yours, to be measured in all calls; operands are CLASS([1.0]) and so on.",
     ),
     click.option("-k", "only_k", metavar="EXPR", help="Only cases with these words in their labels."),
-    click.option("--python", metavar="PATH", help="The interpreter to measure in, with its own torch."),
+    python_option(),
     click.option("--base", metavar="PYTHON", help="Compare: the interpreter of the point that a branch diverges from."),
     click.option("--head", metavar="PYTHON", help="The interpreter of the branch; this program's own if not given."),
     click.option("-o", "--output", metavar="FILE", help=f"Where a comparison puts its ZIP ({DEFAULT_OUTPUT})."),

@@ -43,11 +43,9 @@ class Program(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the one command that is asked for."""
         if cmd_name not in COMMANDS:
             return None
-        module, _ = COMMANDS[cmd_name]
-        command: click.Command = import_module(module).command
+        command: click.Command = import_module(f"torchmark.cli.commands.cmd_{cmd_name}").command
         return command
 
     def resolve_command(
@@ -62,8 +60,7 @@ class Program(click.Group):
         """Complete the name of a command, without importing any of them."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
-        found = [(name, about) for name, (_, about) in COMMANDS.items() if name.startswith(incomplete)]
-        return [CompletionItem(name, help=about) for name, about in found]
+        return [CompletionItem(name, help=about) for name, about in COMMANDS.items() if name.startswith(incomplete)]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The same text that the front door prints."""

@@ -56,39 +56,35 @@ def flush(stream: IO[str], text: str = "") -> None:
         discard(stream)
 
 
-# Name, module with its click command in `command`, and the line that describes it.
+# Each is the click command `command` of the module cmd_<name>; this line describes it in the overview.
 COMMANDS = {
-    "time": ("torchmark.cli.commands.cmd_time", "Time one or more statements; several give a table."),
-    "count": ("torchmark.cli.commands.cmd_count", "Count the instructions of one or more statements."),
-    "fuzz": ("torchmark.cli.commands.cmd_fuzz", "Time statements on random inputs, and tell where they differ."),
-    "ab": ("torchmark.cli.commands.cmd_ab", "Compare two builds, or two statements: is one slower?"),
-    "overrides": (
-        "torchmark.cli.commands.cmd_overrides",
-        "Measure what __torch_function__ costs, or what changed of it.",
-    ),
-    "flame": ("torchmark.cli.commands.cmd_flame", "Draw a flame graph of a statement or a case."),
-    "run": ("torchmark.cli.commands.cmd_run", "Measure every case of a suite, and keep the results."),
-    "show": ("torchmark.cli.commands.cmd_show", "Show the results of a run."),
-    "report": ("torchmark.cli.commands.cmd_report", "Write a run, or what changed since another, as one HTML page."),
-    "compare": ("torchmark.cli.commands.cmd_compare", "Compare two runs, or two environments of one."),
-    "accept": ("torchmark.cli.commands.cmd_accept", "Accept counts, so that a gate holds later ones against them."),
-    "history": ("torchmark.cli.commands.cmd_history", "Show how cases changed over the runs that are kept."),
-    "selftest": ("torchmark.cli.commands.cmd_selftest", "Measure how far comparisons can be trusted here."),
-    "list": ("torchmark.cli.commands.cmd_list", "List the benchmarks of a suite, a file or a folder."),
-    "runs": ("torchmark.cli.commands.cmd_runs", "List the runs that are kept."),
-    "rm": ("torchmark.cli.commands.cmd_rm", "Remove runs that are kept."),
-    "merge": ("torchmark.cli.commands.cmd_merge", "Put the runs of several stores into one, shards together."),
-    "import": ("torchmark.cli.commands.cmd_import", "Take in a run that was exported elsewhere."),
-    "export": ("torchmark.cli.commands.cmd_export", "Write a run in the format of another program."),
-    "cache": ("torchmark.cli.commands.cmd_cache", "Show or empty the cache of compiled C++."),
-    "schema": ("torchmark.cli.commands.cmd_schema", "Print the JSON Schema of what a command writes with --json."),
-    "doctor": ("torchmark.cli.commands.cmd_doctor", "Say what this machine has and lacks for good measurements."),
+    "time": "Time one or more statements; several give a table.",
+    "count": "Count the instructions of one or more statements.",
+    "fuzz": "Time statements on random inputs, and tell where they differ.",
+    "ab": "Compare two builds, or two statements: is one slower?",
+    "overrides": "Measure what __torch_function__ costs, or what changed of it.",
+    "flame": "Draw a flame graph of a statement or a case.",
+    "run": "Measure every case of a suite, and keep the results.",
+    "show": "Show the results of a run.",
+    "report": "Write a run, or what changed since another, as one HTML page.",
+    "compare": "Compare two runs, or two environments of one.",
+    "accept": "Accept counts, so that a gate holds later ones against them.",
+    "history": "Show how cases changed over the runs that are kept.",
+    "selftest": "Measure how far comparisons can be trusted here.",
+    "list": "List the benchmarks of a suite, a file or a folder.",
+    "runs": "List the runs that are kept.",
+    "rm": "Remove runs that are kept.",
+    "merge": "Put the runs of several stores into one, shards together.",
+    "import": "Take in a run that was exported elsewhere.",
+    "export": "Write a run in the format of another program.",
+    "cache": "Show or empty the cache of compiled C++.",
+    "schema": "Print the JSON Schema of what a command writes with --json.",
+    "doctor": "Say what this machine has and lacks for good measurements.",
 }
 
 
 def overview() -> str:
-    """The help of the whole program."""
-    lines = [f"  {name:<9}  {about}" for name, (_, about) in COMMANDS.items()]
+    lines = [f"  {name:<9}  {about}" for name, about in COMMANDS.items()]
     return "\n".join(
         [
             "Usage: torchmark COMMAND [OPTIONS] [ARGUMENTS]",

@@ -74,7 +74,6 @@ class _Source:
     is_file: bool
 
     def load(self, check: bool | None) -> Discovered:
-        """Run it, and take what it defines."""
         path = self.path
         flat: Mapping[Label, Benchmark] = {}
         faults: list[Fault] = []

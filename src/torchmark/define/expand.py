@@ -122,7 +122,6 @@ class _Variant:
 
     @property
     def stmt(self) -> str:
-        """What is measured."""
         if self.autograd == AutogradMode.FORWARD:
             return self.call
         assert self.group.signature_output is not None

@@ -221,7 +221,6 @@ def check_threads(threads: Threads) -> tuple[int, ...]:
 
 
 def check_tags(tags: object) -> tuple[str, ...]:
-    """One tag or several, as several."""
     chosen: tuple[object, ...] = tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else (tags,)
     texts = tuple(tag for tag in chosen if isinstance(tag, str) and tag.strip())
     if len(texts) < len(chosen):
@@ -285,7 +284,6 @@ class GroupedSetup:
 
 
 def check_setup(setup: GroupedSetup) -> GroupedSetup:
-    """The setup, if it is one."""
     if not isinstance(setup, GroupedSetup):
         raise DefinitionError(f"`setup` is a GroupedSetup, not {type(setup)}.")
     for text in (setup.py_setup, setup.cpp_setup, setup.global_setup):

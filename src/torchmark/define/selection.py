@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from torchmark.errors import UsageError, point
 from torchmark.model.plan import AutogradMode, Case, RuntimeMode
@@ -34,7 +33,6 @@ class Word:
     text: str
 
     def evaluate(self, matches: Callable[[str], bool]) -> bool:
-        """What is said of this word."""
         return matches(self.text)
 
     def __str__(self) -> str:
@@ -50,7 +48,6 @@ class Not:
     operand: Expression
 
     def evaluate(self, matches: Callable[[str], bool]) -> bool:
-        """The opposite."""
         return not self.operand.evaluate(matches)
 
     def __str__(self) -> str:
@@ -64,7 +61,6 @@ class And:
     operands: tuple[Expression, ...]
 
     def evaluate(self, matches: Callable[[str], bool]) -> bool:
-        """Whether all hold."""
         return all(operand.evaluate(matches) for operand in self.operands)
 
     def __str__(self) -> str:
@@ -78,7 +74,6 @@ class Or:
     operands: tuple[Expression, ...]
 
     def evaluate(self, matches: Callable[[str], bool]) -> bool:
-        """Whether any holds."""
         return any(operand.evaluate(matches) for operand in self.operands)
 
     def __str__(self) -> str:
@@ -116,19 +111,11 @@ def words(expression: Expression) -> Iterator[str]:
             yield from words(operand)
 
 
-class _Kind(enum.Enum):
-    WORD = enum.auto()
-    OPERATOR = enum.auto()
-    BRACKET = enum.auto()
-    END = enum.auto()
-
-
-@dataclasses.dataclass(frozen=True)
-class _Token:
-    kind: _Kind
+class _Token(NamedTuple):
     text: str
-    """A word without its quotes; an operator in lower case."""
+    """A word without its quotes; an operator in lower case; nothing at the end."""
     position: int
+    is_word: bool = False
 
 
 def _error(message: str, text: str, position: int) -> UsageError:
@@ -149,14 +136,12 @@ def _tokenize(text: str) -> Iterator[_Token]:
             quote, content = found[0], found[1:-1]
             if not content:
                 raise _error("There is nothing between these quotes.", text, start)
-            yield _Token(_Kind.WORD, content.replace(quote * 2, quote), start)
-        elif kind == "bracket":
-            yield _Token(_Kind.BRACKET, found, start)
-        elif found.lower() in _OPERATORS:
-            yield _Token(_Kind.OPERATOR, found.lower(), start)
+            yield _Token(content.replace(quote * 2, quote), start, is_word=True)
+        elif kind == "bracket" or found.lower() in _OPERATORS:
+            yield _Token(found.lower(), start)
         else:
-            yield _Token(_Kind.WORD, found, start)
-    yield _Token(_Kind.END, "", end)
+            yield _Token(found, start, is_word=True)
+    yield _Token("", end)
 
 
 class _Parser:
@@ -171,10 +156,9 @@ class _Parser:
         if len(self._tokens) == 1:
             raise UsageError("The expression is empty: give a word, such as add.")
         expression = self._parse_or(0)
-        token = self._token
-        if token.text == ")" and token.kind is _Kind.BRACKET:
-            raise self._fail("Nothing was opened that this could close.")
-        if token.kind is not _Kind.END:
+        if self._take(")"):
+            raise self._fail("Nothing was opened that this could close.", self._tokens[self._next - 1].position)
+        if not self._is_at_end:
             raise self._fail('Expected "and" or "or" before this; a name with spaces goes in quotes.')
         return expression
 
@@ -182,12 +166,15 @@ class _Parser:
     def _token(self) -> _Token:
         return self._tokens[self._next]
 
+    @property
+    def _is_at_end(self) -> bool:
+        return self._next == len(self._tokens) - 1
+
     def _take(self, text: str) -> bool:
         """Step over an operator or a bracket, if that is what comes."""
-        if self._token.kind in (_Kind.OPERATOR, _Kind.BRACKET) and self._token.text == text:
-            self._next += 1
-            return True
-        return False
+        is_there = not self._token.is_word and self._token.text == text
+        self._next += is_there
+        return is_there
 
     def _fail(self, message: str, position: int | None = None) -> UsageError:
         return _error(message, self._text, self._token.position if position is None else position)
@@ -213,12 +200,12 @@ class _Parser:
         if self._take("("):
             inner = self._parse_or(level + 1)
             if not self._take(")"):
-                if self._token.kind is _Kind.END:
+                if self._is_at_end:
                     raise self._fail("This parenthesis is not closed.", token.position)
                 raise self._fail('Expected "and", "or" or ")" before this; a name with spaces goes in quotes.')
             return inner
-        if token.kind is not _Kind.WORD:
-            quoting = " One that is part of a name goes in quotes." if token.kind is _Kind.OPERATOR else ""
+        if not token.is_word:
+            quoting = " One that is part of a name goes in quotes." if token.text in _OPERATORS else ""
             raise self._fail(f'Expected a word, "not" or "(" here.{quoting}')
         self._next += 1
         return Word(token.text)
@@ -260,7 +247,6 @@ class Selection:
     tags: tuple[str, ...] = ()
 
     def admits(self, case: Case) -> bool:
-        """Whether a case is meant."""
         labels = case.autolabels
         return (
             (not self.languages or labels.language in self.languages)
@@ -273,7 +259,6 @@ class Selection:
 
 
 def select(cases: Iterable[Case], selection: Selection) -> tuple[Case, ...]:
-    """The cases that are meant, in their order."""
     return tuple(case for case in cases if selection.admits(case))
 
 
@@ -301,7 +286,6 @@ def keywords(case: Case) -> tuple[str, ...]:
 
 
 def missing_words(expression: Expression, cases: Iterable[Case]) -> tuple[str, ...]:
-    """The words of an expression that no case has."""
     finder = _Finder(cases)
     return tuple(word for word in dict.fromkeys(words(expression)) if not finder.finds(word))
 
@@ -323,6 +307,11 @@ def nearest(word: str, known: Sequence[str]) -> tuple[str, ...]:
     spellings = {name.casefold(): name for name in reversed(known)}
     alike = difflib.get_close_matches(word.casefold(), list(spellings), MOST_SUGGESTIONS, ALIKE)
     return tuple(spellings[name] for name in alike)
+
+
+def list_known(word: str, known: Sequence[str]) -> str:
+    """What there is in the place of a word: names that it may be a slip of, or else all."""
+    return f"There is {', '.join(map(repr, nearest(word, known) or known))}."
 
 
 class _Finder:
@@ -347,7 +336,6 @@ class CaseOptions:
     tag: tuple[str, ...] = ()
 
     def select(self) -> Selection:
-        """What they mean."""
         if len(self.k) > 1:
             raise UsageError("-k is given more than once: join the expressions with and, or.")
         return Selection(

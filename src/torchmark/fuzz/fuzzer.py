@@ -109,7 +109,6 @@ def write_for_sparse() -> str:
 
 
 def _strip(tree: ast.Module) -> ast.Module:
-    """Remove annotations and the docstring."""
     (function,) = tree.body
     assert isinstance(function, ast.FunctionDef)
     function.body = function.body[1:]
@@ -203,7 +202,6 @@ class Fuzzer:
 
     @property
     def specification(self) -> tuple[tuple[FuzzedParameter, ...], tuple[FuzzedTensor, ...]]:
-        """Its parameters, and its tensors."""
         return self._parameters, self._tensors
 
     @property
@@ -367,7 +365,6 @@ def check_seed(seed: int | None) -> int:
 
 
 def find_sources(names: Iterable[str], parameters: Mapping[str, FuzzedParameter]) -> Iterable[str]:
-    """Parameters, and all whose values these may take."""
     found, waiting = dict.fromkeys(names), list(names)
     while waiting:
         new = [alias for alias in parameters[waiting.pop()].aliases if alias not in found]
@@ -377,7 +374,6 @@ def find_sources(names: Iterable[str], parameters: Mapping[str, FuzzedParameter]
 
 
 def _unpack(values: Iterable[T | Iterable[T]], kind: type[T]) -> tuple[T, ...]:
-    """All elements, and the elements of those that are lists."""
     flat: list[T] = []
     for value in values:
         if isinstance(value, kind):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import torch
 
@@ -12,6 +13,9 @@ from torchmark.fuzz.fuzzer import Fuzzer
 from torchmark.fuzz.parameters import FuzzedParameter, ParameterAlias
 from torchmark.fuzz.sparse import FuzzedSparseTensor
 from torchmark.fuzz.tensors import FuzzedTensor
+
+Parameters: TypeAlias = "list[FuzzedParameter | list[FuzzedParameter]]"
+Specification: TypeAlias = "tuple[Parameters, Sequence[FuzzedTensor]]"
 
 KI, MI, GI = 1024, 1024**2, 1024**3
 DIMS = 3
@@ -79,6 +83,11 @@ def mixed_sizes(**shares: float) -> list[FuzzedParameter]:
     ]
 
 
+def dimensions(name: str) -> FuzzedParameter:
+    """How many dimensions there are, drawn once for each input."""
+    return FuzzedParameter(name, distribution=DIM_CHOICES, strict=True)
+
+
 def operand_sizes(sizes: Sizes) -> list[list[FuzzedParameter]]:
     """Any length, and powers of two more often than they would come by chance."""
     return [
@@ -96,7 +105,27 @@ def random_value() -> FuzzedParameter:
 PROBABILITY_CONTIGUOUS = 0.75
 
 
-class UnaryOpFuzzer(Fuzzer):
+class _OperatorFuzzer(Fuzzer):
+    """A fuzzer of inputs of certain sizes, whose tensors have one dtype and one device."""
+
+    def __init__(
+        self,
+        seed: int | None,
+        dtype: torch.dtype = torch.float32,
+        cuda: bool = False,
+        *,
+        device: torch.device | str | None = None,
+        preset: str | None = None,
+    ) -> None:
+        parameters, tensors = self._specify(choose_sizes(preset), {"dtype": dtype, "cuda": cuda, "device": device})
+        super().__init__(parameters, tensors, seed=seed)
+
+    def _specify(self, sizes: Sizes, kind: Mapping[str, Any]) -> Specification:
+        """The parameters in the order they are drawn in, and the tensors, which are of this kind."""
+        raise NotImplementedError
+
+
+class UnaryOpFuzzer(_OperatorFuzzer):
     """Inputs `x` of one to three dimensions, some with steps; a quarter of those with several are shuffled in memory.
 
     preset: "small", "medium" or "large"; by default up to 32 Mi elements, as in `torch.utils.benchmark`.
@@ -107,45 +136,19 @@ class UnaryOpFuzzer(Fuzzer):
     [3, 2, 2, 2]
     """
 
-    def __init__(
-        self,
-        seed: int | None,
-        dtype: torch.dtype = torch.float32,
-        cuda: bool = False,
-        *,
-        device: torch.device | str | None = None,
-        preset: str | None = None,
-    ) -> None:
-        sizes = choose_sizes(preset)
+    def _specify(self, sizes: Sizes, kind: Mapping[str, Any]) -> Specification:
         steps = [FuzzedParameter(f"x_step_{i}", distribution=STEP_CHOICES) for i in range(DIMS)]
-        super().__init__(
-            parameters=[
-                FuzzedParameter("dim", distribution=DIM_CHOICES, strict=True),
-                *operand_sizes(sizes),
-                steps,
-                random_value(),
-            ],
-            tensors=[strided_operand("x", "k", sizes, dtype, cuda, device)],
-            seed=seed,
-        )
+        parameters: Parameters = [dimensions("dim"), *operand_sizes(sizes), steps, random_value()]
+        return parameters, [strided_operand("x", "k", sizes, kind)]
 
 
-class BinaryOpFuzzer(Fuzzer):
+class BinaryOpFuzzer(_OperatorFuzzer):
     """Inputs `x` and `y` of one to three dimensions, each with steps of its own; a fifth of `y`'s lengths are 1.
 
     preset, device: as for `UnaryOpFuzzer`.
     """
 
-    def __init__(
-        self,
-        seed: int | None,
-        dtype: torch.dtype = torch.float32,
-        cuda: bool = False,
-        *,
-        device: torch.device | str | None = None,
-        preset: str | None = None,
-    ) -> None:
-        sizes = choose_sizes(preset)
+    def _specify(self, sizes: Sizes, kind: Mapping[str, Any]) -> Specification:
         broadcast = [
             FuzzedParameter(f"y_k{i}", distribution={ParameterAlias(f"k{i}"): 0.8, 1: 0.2}, strict=True)
             for i in range(DIMS)
@@ -153,33 +156,20 @@ class BinaryOpFuzzer(Fuzzer):
         steps = [
             FuzzedParameter(f"{name}_step_{i}", distribution=STEP_CHOICES) for i in range(DIMS) for name in ("x", "y")
         ]
-        super().__init__(
-            parameters=[
-                FuzzedParameter("dim", distribution=DIM_CHOICES, strict=True),
-                *operand_sizes(sizes),
-                broadcast,
-                steps,
-                random_value(),
-            ],
-            tensors=[
-                strided_operand("x", "k", sizes, dtype, cuda, device),
-                strided_operand("y", "y_k", sizes, dtype, cuda, device, bounded=False),
-            ],
-            seed=seed,
-        )
+        parameters: Parameters = [dimensions("dim"), *operand_sizes(sizes), broadcast, steps, random_value()]
+        y = strided_operand("y", "y_k", sizes, kind, bounded=False)
+        return parameters, [strided_operand("x", "k", sizes, kind), y]
 
 
 def strided_operand(
     name: str,
     length: str,
     sizes: Sizes,
-    dtype: torch.dtype,
-    cuda: bool,
-    device: torch.device | str | None,
+    kind: Mapping[str, Any],
     *,
     bounded: bool = True,
     step: str | None = None,
-    dim_parameter: str = "dim",
+    dim: str = "dim",
 ) -> FuzzedTensor:
     """An operand whose lengths and steps are parameters; one no larger than another needs no bounds of its own."""
     return FuzzedTensor(
@@ -190,10 +180,8 @@ def strided_operand(
         min_elements=sizes.min_elements if bounded else None,
         max_elements=sizes.max_elements if bounded else None,
         max_allocation_bytes=sizes.max_allocation_bytes,
-        dim_parameter=dim_parameter,
-        dtype=dtype,
-        cuda=cuda,
-        device=device,
+        dim_parameter=dim,
+        **kind,
     )
 
 
@@ -201,7 +189,7 @@ SPARSE_DIM_CHOICES = {1: 0.4, 2: 0.4, 3: 0.2}
 DENSITY_CHOICES = {0.1: 0.4, 0.05: 0.3, 0.01: 0.3}
 
 
-class UnaryOpSparseFuzzer(Fuzzer):
+class UnaryOpSparseFuzzer(_OperatorFuzzer):
     """Sparse inputs `x` of one to three dimensions, up to all of which are sparse; a tenth of it set, or less.
 
     preset: "small", "medium" or "large"; by default up to 32 Mi elements, as in `torch.utils.benchmark`.
@@ -217,46 +205,29 @@ class UnaryOpSparseFuzzer(Fuzzer):
         device: torch.device | str | None = None,
         preset: str | None = None,
     ) -> None:
-        sizes = choose_sizes(preset)
-        super().__init__(
-            parameters=[*_shapes(sizes), *_forms()],
-            tensors=[_operand("x", "k", sizes, dtype or torch.float32, cuda, device)],
-            seed=seed,
-        )
+        super().__init__(seed, dtype or torch.float32, cuda, device=device, preset=preset)
+
+    def _specify(self, sizes: Sizes, kind: Mapping[str, Any]) -> Specification:
+        return [*_sparse_sizes(sizes), *_forms()], [_sparse_operand("x", "k", sizes, kind)]
 
 
-class BinaryOpSparseFuzzer(Fuzzer):
+class BinaryOpSparseFuzzer(_OperatorFuzzer):
     """Sparse inputs `x` and `y` of the same size, density and form.
 
     preset, device: as for `UnaryOpSparseFuzzer`.
     """
 
-    def __init__(
-        self,
-        seed: int | None,
-        dtype: torch.dtype = torch.float32,
-        cuda: bool = False,
-        *,
-        device: torch.device | str | None = None,
-        preset: str | None = None,
-    ) -> None:
-        sizes = choose_sizes(preset)
+    def _specify(self, sizes: Sizes, kind: Mapping[str, Any]) -> Specification:
         same = [
             FuzzedParameter(f"y_k{i}", distribution={ParameterAlias(f"k{i}"): 1.0}, strict=True) for i in range(DIMS)
         ]
-        super().__init__(
-            parameters=[*_shapes(sizes), same, *_forms()],
-            tensors=[_operand(name, length, sizes, dtype, cuda, device) for name, length in (("x", "k"), ("y", "y_k"))],
-            seed=seed,
-        )
+        tensors = [_sparse_operand(name, length, sizes, kind) for name, length in (("x", "k"), ("y", "y_k"))]
+        return [*_sparse_sizes(sizes), same, *_forms()], tensors
 
 
-def _shapes(sizes: Sizes) -> list[FuzzedParameter | list[FuzzedParameter]]:
-    return [
-        FuzzedParameter("dim_parameter", distribution=DIM_CHOICES, strict=True),
-        FuzzedParameter("sparse_dim", distribution=SPARSE_DIM_CHOICES, strict=True),
-        *operand_sizes(sizes),
-    ]
+def _sparse_sizes(sizes: Sizes) -> Parameters:
+    sparse_dim = FuzzedParameter("sparse_dim", distribution=SPARSE_DIM_CHOICES, strict=True)
+    return [dimensions("dim_parameter"), sparse_dim, *operand_sizes(sizes)]
 
 
 def _forms() -> list[FuzzedParameter]:
@@ -267,9 +238,7 @@ def _forms() -> list[FuzzedParameter]:
     ]
 
 
-def _operand(
-    name: str, length: str, sizes: Sizes, dtype: torch.dtype, cuda: bool, device: torch.device | str | None
-) -> FuzzedSparseTensor:
+def _sparse_operand(name: str, length: str, sizes: Sizes, kind: Mapping[str, Any]) -> FuzzedSparseTensor:
     return FuzzedSparseTensor(
         name=name,
         size=tuple(f"{length}{i}" for i in range(DIMS)),
@@ -279,9 +248,7 @@ def _operand(
         sparse_dim="sparse_dim",
         density="density",
         coalesced="coalesced",
-        dtype=dtype,
-        cuda=cuda,
-        device=device,
+        **kind,
     )
 
 
@@ -347,14 +314,15 @@ class SpectralOpFuzzer(Fuzzer):
         if not 0 <= probability_regular <= 1:
             raise DefinitionError(f"A probability is from 0 to 1, not {probability_regular!r}.")
         sizes = choose_sizes(preset, SPECTRAL_PRESETS, SPECTRAL_REFERENCE)
+        kind = {"dtype": dtype, "cuda": cuda, "device": device}
         super().__init__(
             parameters=[
-                FuzzedParameter("ndim", distribution=DIM_CHOICES, strict=True),
+                dimensions("ndim"),
                 any_sizes(sizes.shortest, sizes.longest),
                 chosen_sizes("k_regular", regular_sizes(sizes.shortest, sizes.longest)),
                 mixed_sizes(k_regular=probability_regular, k_any=1 - probability_regular),
                 [FuzzedParameter(f"step_{i}", distribution=STEP_CHOICES) for i in range(DIMS)],
             ],
-            tensors=[strided_operand("x", "k", sizes, dtype, cuda, device, step="step", dim_parameter="ndim")],
+            tensors=[strided_operand("x", "k", sizes, kind, step="step", dim="ndim")],
             seed=seed,
         )

@@ -76,7 +76,6 @@ class FuzzedSparseTensor(FuzzedTensor):
 
     @property
     def whole_names(self) -> tuple[str, ...]:
-        """The parameters it uses that have to be whole numbers."""
         return (*super().whole_names, *(n for n in (self._sparse_dim, self._nnz) if isinstance(n, str)))
 
     @property
@@ -86,7 +85,6 @@ class FuzzedSparseTensor(FuzzedTensor):
         return (*self.whole_names, *(n for n in (self._density, *form) if isinstance(n, str)))
 
     def names_in_use(self, params: Params) -> Iterator[str]:
-        """Those that make a difference with these values."""
         yield from super().names_in_use(params)
         values = (self._sparse_dim, self._nnz, self._density, self._coalesced)
         yield from (name for name in values if isinstance(name, str) and name in params)
@@ -102,7 +100,6 @@ class FuzzedSparseTensor(FuzzedTensor):
         return make_sparse(lengths, dtype, sparse_dim, nnz, is_coalesced)
 
     def find_breaches(self, params: Params) -> list[str]:
-        """The bounds that these parameters do not keep."""
         breaches = super().find_breaches(params)
         size, sparse_dim, nnz, _ = self._find_form(params)
         if sparse_dim < 0:
@@ -117,7 +114,6 @@ class FuzzedSparseTensor(FuzzedTensor):
         return np.arange(self._get_dim(params))
 
     def make(self, params: Params, order: Any, entropy: Entropy) -> tuple[torch.Tensor, dict[str, Any]]:
-        """The tensor, and what it is like."""
         form = self._find_form(params)
         size, sparse_dim, nnz, is_coalesced = form
         device = self._device
@@ -131,7 +127,6 @@ class FuzzedSparseTensor(FuzzedTensor):
         return tensor, self._describe(params, form, tensor.size(), tensor.is_coalesced())
 
     def describe(self, params: Params, order: Any) -> dict[str, Any]:
-        """What `make` would make, without making it."""
         form = self._find_form(params)
         size, _, nnz, is_coalesced = form
         # torch takes a tensor without any values for coalesced.

@@ -11,6 +11,7 @@ from tests.in_process import Program
 from torchmark import DefinitionError, GroupedStmts, UsageError, run_benchmarks
 from torchmark.api.benchmarks import BenchmarkResult, choose_cases, make_result
 from torchmark.define.expand import expand
+from torchmark.errors import StoreError
 from torchmark.model.outcome import Event, Failure, FailureKind, Outcome, Result
 from torchmark.model.plan import Case, Metric, Order, Plan, Target
 from torchmark.model.run import Run
@@ -218,9 +219,9 @@ def test_what_was_killed_is_measured_again(machine: Machine) -> None:
     [
         ({"benchmarks": {"a": ADD}}, "has other cases"),
         ({"select": "a"}, "has another selection"),
-        ({"count": True}, "has another --metric"),
-        ({"min_run_time": 1.0}, "has another --min-run-time"),
-        ({"layouts": 1}, "has another --layouts"),
+        ({"count": True}, "has another `time` or `count`"),
+        ({"min_run_time": 1.0}, r"has another `min_run_time`.*or begin a new one without `resume`"),
+        ({"layouts": 1}, r"has another `layouts`.*give the same arguments, say with `name` which run you mean"),
         ({"python": "/bin/other"}, "has other interpreters"),
         ({"check": False}, r"was begun by torchmark.run_benchmarks \(dictionary\)"),
         ({"benchmarks": "standard"}, "has benchmarks"),
@@ -231,6 +232,14 @@ def test_a_run_does_not_go_on_as_another(machine: Machine, arguments: dict[str, 
     list(run_benchmarks(ABC, store="results.db"))
     with pytest.raises(UsageError, match=message):
         run_benchmarks(**{"benchmarks": ABC, "store": "results.db", "resume": True, **arguments})
+
+
+def test_what_is_wrong_with_the_store_is_told_in_the_words_of_the_function(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no store at all")
+    with pytest.raises(StoreError, match="choose another with `store`"):
+        run_benchmarks(ABC, store=tmp_path / "text")
+    with pytest.raises(StoreError, match="Name one with `store`, or make one with torchmark run"):
+        run_benchmarks(ABC, store=tmp_path / "absent", resume=True)
 
 
 def test_there_has_to_be_a_run_to_go_on_with(machine: Machine) -> None:

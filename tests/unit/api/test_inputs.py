@@ -9,6 +9,7 @@ import pytest
 
 from torchmark.api import inputs
 from torchmark.api.inputs import make_fuzzer, outline_all
+from torchmark.api.statements import load_inputs
 from torchmark.errors import UsageError
 from torchmark.model.inputs import FuzzedInput
 from torchmark.model.job import Place, RaceJob
@@ -91,3 +92,7 @@ def test_that_another_run_is_waited_for_is_told_once(monkeypatch: pytest.MonkeyP
     assert [result.index for result in results] == [0, 1, 2]
     assert told == ["waiting"]
     assert [(job.making, job.setup) for job in jobs] == [("x = 0", "y = x"), ("x = 1", "y = x"), ("x = 2", "y = x")]
+
+
+def test_the_module_for_inputs_is_loaded_as_it_is() -> None:
+    assert load_inputs() is inputs

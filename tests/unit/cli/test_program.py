@@ -18,7 +18,7 @@ from torchmark.store.runs import open_store
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_overview_is_there_under_its_name(name: str) -> None:
-    command = import_module(COMMANDS[name][0]).command
+    command = import_module(f"torchmark.cli.commands.cmd_{name}").command
     assert isinstance(command, click.Command)
     assert command.name == name
     assert command.help

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
-import shutil
-import sys
 from pathlib import Path
 
 import click
 
-from torchmark.api.ab import TITLE, WIDTH, compare_with_gate
+from torchmark.api.ab import TITLE, compare_with_gate
 from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import ComparisonRecorder
@@ -19,13 +16,19 @@ from torchmark.cli.cases import print_faults, report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     BackendChoice,
+    all_option,
     backend_options,
     check_folder,
+    cores_option,
     format_store,
     is_standard_output,
     json_option,
+    no_explain_option,
     open_to_write,
+    quiet_option,
+    see_folder,
     store_option,
+    terminal_width,
     use_colour,
     write_json,
 )
@@ -37,13 +40,13 @@ from torchmark.runner.machine import choose_cores
 
 @click.command("ab")
 @ab_options
-@click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
+@cores_option
 @backend_options
 @gate_options
-@click.option("--all", "all_cases", is_flag=True, help="A line for each case, however many are the same.")
-@click.option("--no-explain", is_flag=True, help="Explain no change by function; else the five largest are.")
+@all_option()
+@no_explain_option
 @click.option("--html", "page", metavar="FILE", help="Also write all of it as one HTML page.")
-@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
+@quiet_option()
 @store_option
 @json_option
 def command(
@@ -75,8 +78,7 @@ def command(
     if not asked.timeout:
         raise UsageError("--timeout 0 would give up every case before it has begun.")
     check_output(page, "ab.html")
-    # As `python -m` does, so that a setup can import what lies here.
-    sys.path.insert(0, os.getcwd())
+    see_folder()
     comparison, loaded = asked.compare(is_here=not means.is_ray)
     if comparison is None:
         assert loaded is not None
@@ -93,10 +95,8 @@ def command(
     if json_file is not None:
         write_json(report.to_dict(), json_file)
     if not is_standard_output(json_file):
-        width = shutil.get_terminal_size((WIDTH, 0)).columns
-        echo(
-            report.show(width, colour=use_colour(), all_cases=all_cases, explaining=not no_explain), styled=use_colour()
-        )
+        text = report.show(terminal_width(), colour=use_colour(), all_cases=all_cases, explaining=not no_explain)
+        echo(text, styled=use_colour())
     if page is not None:
         write_text(render_report(make_live_report_data(comparison, report.found, {}, title=TITLE)), page)
     append_summary(report.summarise(), gate)

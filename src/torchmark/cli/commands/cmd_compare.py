@@ -2,50 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from torchmark.analysis.results import narrow_run
 from torchmark.api.gate import GateOptions
-from torchmark.api.stored_results import StoredComparison, compare_stored, find_sides
-from torchmark.cli.cases import Loaded, explain_nothing, selection_options
+from torchmark.api.stored_results import StoredComparison, compare_stored, load_sides
+from torchmark.cli.cases import report_nothing_selected, selection_options
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
-    Metrics,
+    all_option,
     format_store,
     is_standard_output,
     json_option,
+    metric_option,
+    no_explain_option,
     store_option,
+    terminal_width,
     use_colour,
     write_json,
 )
 from torchmark.cli.output import echo
-from torchmark.cli.result_files import names_file, read_sides
 from torchmark.define.selection import Selection, parse
-from torchmark.errors import ExitCode, UsageError
+from torchmark.errors import UsageError
 from torchmark.model.plan import Case, Metric
 from torchmark.report.as_json import to_json_compared
 from torchmark.report.text.gate import describe_refusal, render_contrast, summarise_contrast
-from torchmark.store.runs import open_store
-
-DEFAULT_WIDTH = 80
 
 
 @click.command("compare")
 @click.argument("base")
 @click.argument("head", required=False)
 @selection_options
-@click.option("--metric", "metrics", type=Metrics(), help="Only times or only counts.")
+@metric_option()
 @click.option("--force", is_flag=True, help="Compare also what is not comparable; the caveat stays.")
 @gate_options
-@click.option("--all", "all_cases", is_flag=True, help="A line for each case, however many are the same.")
+@all_option()
 @click.option("--explain", metavar="EXPR", help="Explain the changes of these cases by function; EXPR as for -k.")
-@click.option("--no-explain", is_flag=True, help="Explain no change by function; else the five largest are.")
+@no_explain_option
 @json_option
 @store_option
 def command(
@@ -80,33 +76,14 @@ def command(
     meant: Callable[[Case], bool] | None = None
     if explain is not None or no_explain:
         meant = (lambda case: False) if explain is None else Selection(expression=parse(explain)).admits
-    with contextlib.ExitStack() as stack:
-        if names_file(base) or (head is not None and names_file(head)):
-            store = None
-            sides, whole = read_sides(base, head)
-            runs = [narrow_run(run, cases=[*filter(selection.admits, run.plan.cases)]) for run in whole]
-        else:
-            store = stack.enter_context(open_store(store_path, read_only=True))
-            sides = find_sides(store, base, head)
-            runs = [store.load(side.info.id, select=selection.admits) for side in sides]
-        if not any(run.plan.cases for run in runs):
-            all_of = whole if store is None else [store.load(side.info.id) for side in sides]
-            found = tuple(case for run in all_of for case in run.plan.cases)
-            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return ExitCode.FAILED
-        compared = compare_stored(
-            store,
-            sides,
-            runs,
-            gate,
-            functools.partial(echo, err=True),
-            metrics=metrics,
-            force=force,
-            store_name=format_store(store_path),
-        )
+    with load_sides(store_path, base, head, selection.admits) as loaded:
+        if not any(run.plan.cases for run in loaded.runs):
+            return report_nothing_selected(loaded.others, selection)
+        tell, store = functools.partial(echo, err=True), format_store(store_path)
+        compared = compare_stored(loaded, gate, tell, metrics=metrics, force=force, store_name=store)
     contrast, result, code = compared.contrast, compared.result, compared.exit_code
     if json_file is not None:
-        base_side, head_side = ((side.info, side.target) for side in sides)
+        base_side, head_side = ((side.info, side.target) for side in loaded.sides)
         plain = to_json_compared((base_side, head_side), contrast, result, forced=force, exit_code=code)
         write_json(plain, json_file)
     if not is_standard_output(json_file):
@@ -116,7 +93,7 @@ def command(
 
 
 def _print_tables(compared: StoredComparison, *, all_cases: bool, explained: Callable[[Case], bool] | None) -> None:
-    width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+    width = terminal_width()
     contrast = compared.contrast
     if not compared.forced and (contrast.obstacles or contrast.case_obstacles):
         echo(f"torchmark: {describe_refusal(contrast, width)}", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 
 import click
@@ -10,18 +9,21 @@ import click
 from torchmark.api.callgrind_stats import CallgrindStats, list_changes, make_row, to_json_stats
 from torchmark.api.statements import CountOutcomes, count_statements
 from torchmark.cli.options import (
-    Seconds,
-    ThreadCounts,
-    Variable,
-    WholeNumber,
+    VARIABLE,
     check_folder,
     check_language,
+    counted_runs_option,
     global_setup_option,
     is_standard_output,
     json_option,
     language_option,
+    layouts_option,
     python_option,
     setup_option,
+    statements_argument,
+    terminal_width,
+    threads_option,
+    timeout_option,
     write_json,
 )
 from torchmark.cli.output import echo
@@ -30,7 +32,6 @@ from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_counts
 from torchmark.report.text.counts import (
-    DEFAULT_LINE_WIDTH,
     Change,
     describe_caveats,
     render_counts,
@@ -38,33 +39,21 @@ from torchmark.report.text.counts import (
 )
 from torchmark.report.text.failures import describe_failure, list_hints
 from torchmark.report.text.terminal import one_line
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-
-MOST_LAYOUTS = 1000
-MOST_RUNS = 1_000_000
 
 
 @click.command("count")
-@click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
+@statements_argument
 @setup_option("Runs once, before the statement is warmed up.")
 @language_option
 @global_setup_option
-@click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
-@click.option("--number", type=WholeNumber(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
-@click.option(
-    "--layouts",
-    type=WholeNumber(1, MOST_LAYOUTS),
-    default=len(DEFAULT_LAYOUTS),
-    metavar="N",
-    help="Memory layouts to take the median of (5); 1 gives the bare count.",
-)
+@threads_option
+@counted_runs_option
+@layouts_option(len(DEFAULT_LAYOUTS), "Memory layouts to take the median of (5); 1 gives the bare count.")
 @click.option("--diff", is_flag=True, help="Show which functions make the difference between two statements.")
-@python_option("The interpreter to count in, with its own torch.")
-@click.option("--set-env", "given", type=Variable(), multiple=True, help="A variable for the process that counts.")
+@python_option("count")
+@click.option("--set-env", "given", type=VARIABLE, multiple=True, help="A variable for the process that counts.")
 @click.option("--caches", is_flag=True, help="Also simulate caches and branches, and estimate cycles.")
-@click.option(
-    "--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a statement is given up (600)."
-)
+@timeout_option("a statement")
 @json_option
 def command(
     stmts: tuple[str, ...],
@@ -126,7 +115,7 @@ def command(
 
 
 def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:
-    width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
+    width = terminal_width()
     rows = [make_row(result) for result in results]
     names = [row.name for row in rows]
     echo(render_counts(rows, width))

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, steady_times
-from torchmark.cli.cases import Loaded, explain_nothing, selection_options
-from torchmark.cli.options import Metrics, complete_run, store_option
+from torchmark.api.stored_results import check_measured
+from torchmark.cli.cases import report_nothing_selected, selection_options
+from torchmark.cli.options import metric_option, run_argument, store_option, target_option
 from torchmark.cli.output import echo, write_text
-from torchmark.define.selection import Selection, nearest
-from torchmark.errors import ExitCode, UsageError
+from torchmark.define.selection import Selection, list_known
+from torchmark.errors import UsageError
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import CompileCosts, Outcome
 from torchmark.model.plan import Metric, Target
@@ -44,9 +45,7 @@ def choose_format(name: str | None, output: str | None) -> Format:
 
 def choose_part(run: Run, metrics: tuple[Metric, ...] | None, env: str | None) -> Run:
     """The metrics and the target that are meant; what would leave nothing is refused."""
-    there = run.plan.sampling.metrics
-    if metrics and not set(metrics) & set(there):
-        raise UsageError(f"In this run only {' and '.join(metric.value for metric in there)} was measured.")
+    check_measured(run, metrics)
     targets = None if env is None else _find_targets(run.plan.targets, env)
     return narrow_run(run, targets=targets, metrics=metrics)
 
@@ -54,9 +53,7 @@ def choose_part(run: Run, metrics: tuple[Metric, ...] | None, env: str | None) -
 def _find_targets(targets: tuple[Target, ...], name: str) -> list[Target]:
     found = [target for target in targets if target.name == name]
     if not found:
-        names = [target.name for target in targets]
-        known = nearest(name, names) or names
-        raise UsageError(f"This run has no target {name!r}. There is {', '.join(map(repr, known))}.")
+        raise UsageError(f"This run has no target {name!r}. {list_known(name, [target.name for target in targets])}")
     return found
 
 
@@ -96,7 +93,7 @@ _FORMATS = "\n".join(f"{kind.name:<16}  {kind.description}" for kind in ALL_FORM
     torchmark export nightly --format csv -k "nn and not c++" --metric wall
     """,
 )
-@click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
+@run_argument
 @click.option(
     "--format",
     "name",
@@ -105,8 +102,8 @@ _FORMATS = "\n".join(f"{kind.name:<16}  {kind.description}" for kind in ALL_FORM
     help="One of those above (json, or what the name of FILE says).",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to a file; without it, to standard output.")
-@click.option("--metric", "metrics", type=Metrics(), help="Only times (wall) or instructions (count).")
-@click.option("--env", metavar="NAME", help="Only the results of this target.")
+@metric_option("Only times (wall) or instructions (count).")
+@target_option
 @selection_options
 @store_option
 def command(
@@ -118,15 +115,12 @@ def command(
     selection: Selection,
     store_path: Path,
 ) -> int:
-    """Load, choose, write."""
     kind = choose_format(name, output)
     with open_store(store_path, read_only=True) as store:
         info = store.find(reference)
         run = store.load(info.id, profiles=kind.profiles, select=selection.admits)
         if not run.plan.cases:
-            found = store.load(info.id).plan.cases
-            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return ExitCode.FAILED
+            return report_nothing_selected(store.load(info.id).plan.cases, selection)
     part = choose_part(run, metrics, env)
     write_text(kind.write(part), output)
     note = describe_left_out(part, kind)

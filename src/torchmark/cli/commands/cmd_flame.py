@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
@@ -17,7 +16,16 @@ from torchmark.cli.cases import (
     report_empty_selection,
 )
 from torchmark.cli.flame_output import FORMATS, choose_format, place_files, prepare_renderer, write_graph
-from torchmark.cli.options import Seconds, WholeNumber, check_folder, global_setup_option, python_option, setup_option
+from torchmark.cli.options import (
+    SECONDS,
+    WholeNumber,
+    check_folder,
+    counted_runs_option,
+    global_setup_option,
+    python_option,
+    see_folder,
+    setup_option,
+)
 from torchmark.cli.output import echo
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
@@ -25,7 +33,6 @@ from torchmark.errors import ExitCode, UsageError
 from torchmark.model.plan import Case, Fault, Target
 from torchmark.report.text.failures import list_hints
 
-MOST_RUNS = 1_000_000
 MOST_LOOKS = 1000
 
 
@@ -36,14 +43,14 @@ MOST_LOOKS = 1000
 @choice_options
 @click.option("-o", "--output", metavar="FILE", help="Where to write it (flame.svg); a folder for several cases.")
 @click.option("--format", "kind", type=click.Choice(list(FORMATS)), help="What to write (what the file's name tells).")
-@python_option("The interpreter to run it in, with its own torch.")
+@python_option("run it")
 @click.option("--base", metavar="PYTHON", help="Draw the difference: an interpreter to compare with.")
 @click.option("--head", metavar="PYTHON", help="The interpreter in question; this program's own if not given.")
 @click.option("--native/--no-native", default=True, help="Frames of compiled code too (they are drawn).")
 @click.option("--sampled", is_flag=True, help="By looking at it with py-spy, not by counting.")
-@click.option("--seconds", type=Seconds(), default=5.0, help="How long to look (5).")
+@click.option("--seconds", type=SECONDS, default=5.0, help="How long to look (5).")
 @click.option("--rate", type=WholeNumber(1, MOST_LOOKS), default=200, metavar="N", help="Looks in a second (200).")
-@click.option("--number", type=WholeNumber(1, MOST_RUNS), default=100, metavar="N", help="Runs to count (100).")
+@counted_runs_option
 def command(
     texts: tuple[str, ...],
     setup: str | None,
@@ -83,8 +90,7 @@ def command(
         raise UsageError("--seconds 0 would look at nothing.")
     kind = choose_format(kind, output)
     renderer = prepare_renderer(kind, output)
-    # As `python -m` does, so that a setup can import what lies here.
-    sys.path.insert(0, os.getcwd())
+    see_folder()
     cases, faults = _choose(texts, setup, global_setup, chosen)
     if not cases:
         return ExitCode.INVALID if faults else ExitCode.FAILED

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 
 import click
 
@@ -12,8 +10,9 @@ from torchmark.api.statements import load_inputs
 from torchmark.cli.fuzz_output import FuzzResults, follow, print_waiting, report
 from torchmark.cli.options import (
     MOST_THREADS,
+    SECONDS,
     BackendChoice,
-    Seconds,
+    Parsed,
     WholeNumber,
     backend_options,
     check_folder,
@@ -21,7 +20,11 @@ from torchmark.cli.options import (
     json_option,
     output_aside,
     python_option,
+    quiet_option,
+    see_folder,
     setup_option,
+    statements_argument,
+    timeout_option,
 )
 from torchmark.cli.output import echo
 from torchmark.errors import ExitCode, UsageError
@@ -31,27 +34,17 @@ from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 DEFAULT_INPUTS = 200
 
 
-class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
-    """Numbers of inputs separated by commas, each once."""
-
-    name = "K[,K...]"
-
-    def convert(
-        self, value: str | tuple[int, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Parse, or say what was expected."""
-        if isinstance(value, tuple):
-            return value
-        parts = value.split(",")
-        if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
-            self.fail(f"{value!r} is not a list of inputs by their numbers, such as 17 or 3,17.", param, ctx)
-        if max(map(len, parts)) > 18:
-            self.fail("Inputs have no numbers of so many digits.", param, ctx)
-        return tuple(dict.fromkeys(int(part) for part in parts))
+def _parse_indices(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
+        raise UsageError(f"{text!r} is not a list of inputs by their numbers, such as 17 or 3,17.")
+    if max(map(len, parts)) > 18:
+        raise UsageError("Inputs have no numbers of so many digits.")
+    return tuple(dict.fromkeys(int(part) for part in parts))
 
 
 @click.command("fuzz")
-@click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
+@statements_argument
 @click.option(
     "--fuzzer",
     "name",
@@ -69,13 +62,15 @@ class Indices(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 @click.option("--device", metavar="D", help="Where tensors are, such as cuda (cpu).")
 @setup_option("Runs once on each input, after tensors are made.", default="")
 @click.option("--threads", type=WholeNumber(1, MOST_THREADS), default=1, metavar="N", help="torch threads (1).")
-@click.option("--min-run-time", type=Seconds(), metavar="S", help="Seconds for each statement on each input (0.02).")
-@python_option("The interpreter to measure in, with its own torch.")
+@click.option("--min-run-time", type=SECONDS, metavar="S", help="Seconds for each statement on each input (0.02).")
+@python_option()
 @click.option("--top", type=WholeNumber(1), default=5, metavar="N", help="Inputs to show at either end (5).")
-@click.option("--only", type=Indices(), help="Only these inputs; shows the code that makes them.")
-@click.option("--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until an input is given up (600).")
+@click.option(
+    "--only", type=Parsed("K[,K...]", _parse_indices), help="Only these inputs; shows the code that makes them."
+)
+@timeout_option("an input")
 @backend_options
-@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
+@quiet_option()
 @json_option
 def command(
     stmts: tuple[str, ...],
@@ -117,9 +112,8 @@ def command(
     check_folder()
     if not means.is_ray:
         check_interpreters(python)
-    # As `python -m` does, so that a fuzzer or a setup can import what lies here.
-    sys.path.insert(0, os.getcwd())
-    _, inputs = load_inputs()
+    see_folder()
+    inputs = load_inputs()
     options = inputs.FuzzerOptions(name or inputs.choose_fuzzer((*stmts, setup)), preset, seed, dtypes, device)
     # What the user's code prints is none of the results.
     with output_aside():

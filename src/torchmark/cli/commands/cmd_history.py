@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,11 +10,20 @@ from pathlib import Path
 import click
 
 from torchmark.api.stored_results import find_interpreters, load_histories
-from torchmark.cli.cases import Loaded, explain_nothing, selection_options
-from torchmark.cli.options import Metrics, WholeNumber, is_standard_output, json_option, store_option, write_json
+from torchmark.cli.cases import report_nothing_selected, selection_options
+from torchmark.cli.options import (
+    WholeNumber,
+    is_standard_output,
+    json_option,
+    metric_option,
+    store_option,
+    target_option,
+    terminal_width,
+    write_json,
+)
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
-from torchmark.define.selection import Selection, nearest, parse
-from torchmark.errors import ExitCode, UsageError
+from torchmark.define.selection import Selection, list_known, parse
+from torchmark.errors import UsageError
 from torchmark.model.history import History
 from torchmark.model.plan import Case, Metric
 from torchmark.report.as_json import to_json_histories
@@ -24,15 +32,13 @@ from torchmark.report.text.history import BLOCKS, render_histories
 from torchmark.report.text.names import name_case
 from torchmark.store.runs import open_store
 
-DEFAULT_WIDTH = 80
-
 
 @click.command("history")
 @click.argument("case_text", metavar="[CASE]", default="")
 @selection_options
 @click.option("--anchor", metavar="RUN", help="Hold times against this run (the oldest that can be compared).")
-@click.option("--metric", "metrics", type=Metrics(), default=tuple(Metric), help="Only times or only counts.")
-@click.option("--env", metavar="NAME", help="Only the results of this target.")
+@metric_option(default="wall,count")
+@target_option
 @click.option("--limit", type=WholeNumber(min=1), metavar="N", help="Only the newest runs.")
 @click.option("--html", "html_file", metavar="FILE", help="Write a page with drawings; - is standard output.")
 @json_option
@@ -72,8 +78,7 @@ def command(
         histories = load_histories(store, infos, pinned, admits)
         if not histories:
             found = {(case.suite, case.key): case for info in infos for case in store.load(info.id).plan.cases}
-            echo(f"torchmark: {explain_nothing(Loaded((), tuple(found.values()), (), selection))}", err=True)
-            return ExitCode.FAILED
+            return report_nothing_selected([*found.values()], selection)
     histories = _choose_target(histories, env)
     interpreters = find_interpreters(histories)
     if json_file is not None:
@@ -81,7 +86,7 @@ def command(
     if html_file is not None:
         write_text(render_history_page(histories, metrics=metrics, interpreters=interpreters), html_file)
     if html_file != STANDARD_OUTPUT and not is_standard_output(json_file):
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        width = terminal_width()
         text = render_histories(
             histories, width, metrics=metrics, pinned=pinned, interpreters=interpreters, plain=not _has_blocks()
         )
@@ -109,8 +114,7 @@ def _choose_target(histories: Sequence[History], name: str | None) -> tuple[Hist
     found = tuple(history for history in histories if name is None or history.target.name == name)
     if not found:
         names = list(dict.fromkeys(history.target.name for history in histories))
-        known = nearest(name or "", names) or names
-        raise UsageError(f"There is no target {name!r} in these runs. There is {', '.join(map(repr, known))}.")
+        raise UsageError(f"There is no target {name!r} in these runs. {list_known(name or '', names)}")
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from torchmark.cli.options import open_to_write, store_option
-from torchmark.cli.output import STANDARD_INPUT, echo, open_document
+from torchmark.cli.output import STANDARD_INPUT, echo, open_input
 from torchmark.errors import StoreError
 from torchmark.report.text.terminal import count
 from torchmark.store.documents import import_run, parse_document
@@ -23,7 +23,7 @@ def command(file: str, store_path: Path) -> int:
     """
     name = "<stdin>" if file == STANDARD_INPUT else file
     try:
-        with open_document(file) as stream:
+        with open_input(file) as stream:
             run = import_run(parse_document(stream))
     except StoreError as error:
         raise StoreError(f"{name}: {error}") from error

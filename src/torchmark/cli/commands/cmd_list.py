@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import click
 
 from torchmark.cli.cases import (
@@ -13,11 +11,11 @@ from torchmark.cli.cases import (
     print_faults,
     selection_options,
 )
-from torchmark.cli.options import is_standard_output, json_option, write_json
+from torchmark.cli.options import is_standard_output, json_option, terminal_width, write_json
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
 from torchmark.report.as_json import to_json_list
-from torchmark.report.text.plan import DEFAULT_WIDTH, render_cases, summarise_cases
+from torchmark.report.text.plan import render_cases, summarise_cases
 
 
 @click.command("list")
@@ -39,7 +37,7 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
     if json_file is not None:
         write_json(to_json_list(loaded.cases, loaded.faults), json_file)
     if loaded.cases and not is_standard_output(json_file):
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
+        width = terminal_width()
         echo(render_cases(loaded.cases, width))
         echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")
     if not loaded.cases and (loaded.found or not loaded.faults):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
-import sys
 from pathlib import Path
 
 import click
@@ -16,12 +14,16 @@ from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.cases import report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
+    all_option,
     check_folder,
     format_store,
     is_standard_output,
     json_option,
     open_to_write,
+    quiet_option,
+    see_folder,
     store_option,
+    terminal_width,
     use_colour,
     write_json,
 )
@@ -33,16 +35,15 @@ from torchmark.report.as_json import to_json_overrides
 from torchmark.report.text.overrides import describe_bundle, render_overrides
 from torchmark.runner.machine import choose_cores
 
-DEFAULT_WIDTH = 80
 RUN_NAME = "overrides-ab"
 
 
 @click.command("overrides")
 @overrides_options
 @gate_options
-@click.option("--all", "all_cases", is_flag=True, help="A line for each compared case, however many are the same.")
+@all_option("compared case")
 @store_option
-@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
+@quiet_option()
 @json_option
 def command(
     asked: OverridesOptions,
@@ -69,8 +70,7 @@ def command(
     """
     check_folder()
     asked.check()
-    # As `python -m` does, so that a setup can import what lies here.
-    sys.path.insert(0, os.getcwd())
+    see_folder()
     loaded = asked.load()
     if not loaded.cases:
         return report_empty_selection(loaded)
@@ -102,7 +102,7 @@ def command(
     if json_file is not None:
         write_json(report.to_dict(), json_file)
     if not is_standard_output(json_file):
-        echo(report.show(_width(), colour=use_colour(), all_cases=all_cases), styled=use_colour())
+        echo(report.show(terminal_width(), colour=use_colour(), all_cases=all_cases), styled=use_colour())
     append_summary(report.summarise(), gate)
     # Last: whatever goes wrong with it, the verdicts have been told.
     write_bytes(changed.pack(Path(output).stem or "overrides", store_path), output)
@@ -114,9 +114,5 @@ def command(
 
 def _render(done: MeasuredOverrides, store: str) -> str:
     return render_overrides(
-        done.run, done.rows, done.findings, _width(), colour=use_colour(), shown=done.shown, store=store
+        done.run, done.rows, done.findings, terminal_width(), colour=use_colour(), shown=done.shown, store=store
     )
-
-
-def _width() -> int:
-    return shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns

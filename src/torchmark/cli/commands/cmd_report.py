@@ -9,11 +9,10 @@ import click
 
 from torchmark.api.report_data import ReportOptions, load_report_data
 from torchmark.api.stored_results import StoredSide, find_side, find_sides, has_two_targets
-from torchmark.cli.cases import Loaded, explain_nothing, format_selection, selection_options
-from torchmark.cli.options import complete_run, format_store, store_option
+from torchmark.cli.cases import format_selection, report_nothing_selected, selection_options
+from torchmark.cli.options import complete_run, format_store, run_argument, store_option
 from torchmark.cli.output import STANDARD_OUTPUT, check_output, echo, write_text
 from torchmark.define.selection import Selection
-from torchmark.errors import ExitCode
 from torchmark.report.html.report_page import render_report
 from torchmark.report.html.report_story import make_headline
 from torchmark.report.text.terminal import count
@@ -24,7 +23,7 @@ DEFAULT_OUTPUT = "report.html"
 
 
 @click.command("report")
-@click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
+@run_argument
 @click.argument("base", metavar="[BASE]", required=False, shell_complete=complete_run)
 @click.option("-o", "--output", metavar="FILE", default=DEFAULT_OUTPUT, help=f"Where to write ({DEFAULT_OUTPUT}).")
 @click.option("--title", metavar="TEXT", help="What stands above the page (the names of the runs).")
@@ -63,9 +62,8 @@ def command(
         )
         report = load_report_data(store, sides, wanted, selection.admits)
         if not report.entries:
-            found = tuple(case for side in sides for case in store.load(side.info.id).plan.cases)
-            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return ExitCode.FAILED
+            found = [case for side in sides for case in store.load(side.info.id).plan.cases]
+            return report_nothing_selected(found, selection)
     for remark in report.remarks:
         echo(f"torchmark: {remark}", err=True)
     text = render_report(report)
@@ -78,7 +76,6 @@ def command(
 
 
 def _choose_sides(store: Store, reference: str, base: str | None) -> tuple[StoredSide, ...]:
-    """Base and head, or the only one."""
     if base is not None:
         return find_sides(store, base, reference)
     return find_sides(store, reference, None) if has_two_targets(store, reference) else (find_side(store, reference),)

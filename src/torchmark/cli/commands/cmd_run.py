@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from pathlib import Path
 
 import click
@@ -14,7 +13,6 @@ from torchmark.api.resume import look_ahead
 from torchmark.api.runs import RunRequest, check_name
 from torchmark.cli.cases import (
     MeasuredRun,
-    RunOptions,
     describe_empty_selection,
     keep_to_shard,
     list_given,
@@ -31,7 +29,9 @@ from torchmark.cli.options import (
     format_store,
     is_standard_output,
     json_option,
+    quiet_option,
     store_option,
+    terminal_width,
     use_colour,
     write_json,
 )
@@ -43,8 +43,6 @@ from torchmark.report.text.run_summary import render_nodes
 from torchmark.report.text.run_table import render_results
 from torchmark.runner.machine import choose_cores
 
-DEFAULT_WIDTH = 80
-
 
 @click.command("run")
 @run_options
@@ -53,10 +51,10 @@ DEFAULT_WIDTH = 80
 @click.option("--resume", is_flag=True, help="Go on with the newest run of this kind: only what is missing is run.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first case that fails.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long; measure nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the results.")
+@quiet_option()
 @json_option
 def command(
-    asked: RunOptions,
+    request: RunRequest,
     name: str | None,
     cores: str | None,
     means: BackendChoice,
@@ -82,7 +80,6 @@ def command(
     check_folder()
     usable = choose_cores(cores)
     means.check(cores)
-    request = asked.make_request()
     if not resume:
         check_name(name)
     if dry_run:
@@ -104,7 +101,7 @@ def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> i
         for line in render_nodes(own):
             echo(line)
         colour, store = use_colour(), format_store(store_path)
-        table = render_results(summaries, own.plan, _width(), colour=colour, run=measured.shown, store=store)
+        table = render_results(summaries, own.plan, terminal_width(), colour=colour, run=measured.shown, store=store)
         echo(table, styled=colour)
     if shard is not None and not own.plan.cases:
         echo(describe_empty_selection(run.plan, shard), err=True)
@@ -113,7 +110,6 @@ def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> i
 
 
 def _preview(request: RunRequest, store_path: Path, cores: int, *, resume: bool, name: str | None) -> int:
-    """Say what would be done; the exit code."""
     forecast = look_ahead(request, store_path, list_given() if resume else None, name)
     request = forecast.request
     loaded = load_run(request, sees_folder=forecast.sees_folder)
@@ -125,10 +121,6 @@ def _preview(request: RunRequest, store_path: Path, cores: int, *, resume: bool,
         echo(f"Shard {request.shard}:" if plan.cases else describe_empty_selection(whole, request.shard))
     if not plan.cases:
         return loaded.exit_code
-    echo(render_plan(plan, forecast.estimate(plan, cores), cores, _width(), of=len(loaded.found)))
+    echo(render_plan(plan, forecast.estimate(plan, cores), cores, terminal_width(), of=len(loaded.found)))
     print_faults(loaded.faults)
     return loaded.exit_code
-
-
-def _width() -> int:
-    return shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
 
-from torchmark.cli.options import is_standard_output, json_option, store_option, write_json
+from torchmark.cli.options import is_standard_output, json_option, store_option, terminal_width, write_json
 from torchmark.cli.output import echo
 from torchmark.report.as_json import to_json_runs
-from torchmark.report.text.run_summary import DEFAULT_WIDTH, render_runs
+from torchmark.report.text.run_summary import render_runs
 from torchmark.store.runs import open_store
 
 
@@ -28,6 +27,5 @@ def command(store_path: Path, json_file: str | None) -> int:
     if json_file is not None:
         write_json(to_json_runs(entries), json_file)
     if not is_standard_output(json_file):
-        width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-        echo(render_runs(entries, width) if entries else "There are no runs in the store yet.")
+        echo(render_runs(entries, terminal_width()) if entries else "There are no runs in the store yet.")
     return 0

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
 import time
 
 import click
 
 from torchmark.api.selftest import QUICK, STMT, THOROUGH, keep_trust, make_trials, plan_trials, start_workers
-from torchmark.cli.options import check_folder, check_interpreters, is_standard_output, json_option, write_json
+from torchmark.cli.options import (
+    check_folder,
+    check_interpreters,
+    cores_option,
+    is_standard_output,
+    json_option,
+    python_option,
+    quiet_option,
+    terminal_width,
+    write_json,
+)
 from torchmark.cli.output import echo
 from torchmark.compare.session import claim_machine
 from torchmark.errors import ExitCode, SetupError
@@ -21,14 +30,12 @@ from torchmark.report.text.machine import render_selftest
 from torchmark.report.text.terminal import show_waiting
 from torchmark.runner.machine import choose_cores
 
-DEFAULT_WIDTH = 80
-
 
 @click.command("selftest")
 @click.option("--quick", is_flag=True, help="In about 20 seconds, with fewer layouts of memory and fewer trials.")
-@click.option("--python", metavar="PATH", help="The interpreter to test in, with its own torch.")
-@click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
-@click.option("-q", "--quiet", is_flag=True, help="No signs of life, only the result.")
+@python_option("test")
+@cores_option
+@quiet_option("result")
 @json_option
 def command(quick: bool, python: str | None, cores: str | None, quiet: bool, json_file: str | None) -> int:
     """Measure how far comparisons can be trusted on this machine, now.
@@ -57,5 +64,5 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
     if json_file is not None:
         write_json(to_json_selftest(trust, plan.run_s), json_file)
     if not is_standard_output(json_file):
-        echo(render_selftest(trust, STMT, plan.run_s, shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns))
+        echo(render_selftest(trust, STMT, plan.run_s, terminal_width()))
     return 0

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from torchmark.analysis.results import narrow_run, summarise_run
-from torchmark.api.stored_results import find_counted, load_run_functions
+from torchmark.api.stored_results import check_measured, find_counted, load_run_functions
 from torchmark.cli.cases import (
-    Loaded,
-    explain_nothing,
     find_named,
     find_own_cases,
     list_candidates,
+    report_nothing_selected,
     selection_options,
 )
 from torchmark.cli.options import (
-    Metrics,
-    complete_run,
     format_store,
     is_standard_output,
     json_option,
+    metric_option,
+    run_argument,
     store_option,
+    terminal_width,
     use_colour,
     write_json,
 )
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
-from torchmark.errors import ExitCode, UsageError
+from torchmark.errors import UsageError
 from torchmark.model.plan import Case, Metric
 from torchmark.model.run import CaseSummary, Run
 from torchmark.report.as_json import to_json_results
@@ -43,15 +42,14 @@ from torchmark.report.text.terminal import count
 from torchmark.store.runs import make_unmistakable, open_store
 
 FUNCTIONS_HELP = "Where the instructions of one case go; EXPR as for -k."
-DEFAULT_WIDTH = 80
 # Of so many failures, all that is known is told without being asked for.
 FEW_FAILURES = 3
 
 
 @click.command("show")
-@click.argument("reference", metavar="[RUN]", default="@", shell_complete=complete_run)
+@run_argument
 @selection_options
-@click.option("--metric", "metrics", type=Metrics(), help="Only times or only counts.")
+@metric_option()
 @click.option("--failures", "with_failures", is_flag=True, help="All that is known of what failed.")
 @click.option("--functions", metavar="EXPR", help=FUNCTIONS_HELP)
 @click.option("--inclusive", is_flag=True, help="With --functions: order by what functions cost with their callees.")
@@ -85,9 +83,8 @@ def command(
         select = selection.admits if own is None else lambda case: case in own and selection.admits(case)
         run = _choose_metrics(store.load(info.id, select=select), metrics)
         if not run.plan.cases and own != frozenset():
-            found = tuple(case for case in store.load(info.id).plan.cases if own is None or case in own)
-            echo(f"torchmark: {explain_nothing(Loaded((), found, (), selection))}", err=True)
-            return ExitCode.FAILED
+            found = [case for case in store.load(info.id).plan.cases if own is None or case in own]
+            return report_nothing_selected(found, selection)
         breakdowns = load_run_functions(store, run, _choose_case(run, functions)) if functions is not None else []
         shown = dataclasses.replace(run, info=make_unmistakable(store, info))
     summaries = summarise_run(run)
@@ -116,17 +113,13 @@ def _choose_case(run: Run, expression: str) -> Case:
 
 def _choose_metrics(run: Run, metrics: tuple[Metric, ...] | None) -> Run:
     """The run as if only these had been asked for."""
-    there = run.plan.sampling.metrics
-    if metrics is None:
-        return run
-    if not set(metrics) & set(there):
-        raise UsageError(f"In this run only {' and '.join(metric.value for metric in there)} was measured.")
+    check_measured(run, metrics)
     # What is known of the whole run stays.
-    return dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
+    return run if metrics is None else dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
 
 
 def _width() -> int:
-    return max(shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns, LEAST_WIDTH)
+    return max(terminal_width(), LEAST_WIDTH)
 
 
 def _texts(run: Run, summaries: Sequence[CaseSummary], store: str, *, narrow: bool) -> list[str]:

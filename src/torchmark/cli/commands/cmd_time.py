@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-
 import click
 
 from torchmark.api.statements import Outcomes, choose_budget, time_statements
 from torchmark.cli.options import (
-    Seconds,
-    ThreadCounts,
+    SECONDS,
     WholeNumber,
     check_folder,
     check_language,
@@ -21,6 +18,10 @@ from torchmark.cli.options import (
     python_option,
     read_statement,
     setup_option,
+    statements_argument,
+    terminal_width,
+    threads_option,
+    timeout_option,
     write_json,
 )
 from torchmark.cli.output import echo
@@ -30,25 +31,20 @@ from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_times
 from torchmark.report.text.failures import describe_statements
 from torchmark.report.text.measurement import describe_groups
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
-
-DEFAULT_WIDTH = 80
 
 
 @click.command("time")
-@click.argument("stmts", metavar="STMT...", nargs=-1, required=True)
+@statements_argument
 @setup_option("Runs before each block; once before statements that take turns.")
 @language_option
 @global_setup_option
-@click.option("--threads", type=ThreadCounts(), default="1", help="torch threads, such as 1 or 1,2,4.")
+@threads_option
 @click.option("--label", metavar="TEXT", help="Title of the result.")
-@click.option("--min-run-time", type=Seconds(), help="Seconds to measure for (0.2 by default).")
+@click.option("--min-run-time", type=SECONDS, help="Seconds to measure for (0.2 by default).")
 @click.option("--adaptive", is_flag=True, help="Measure until the result is steady, or for about 10 s.")
 @click.option("--number", type=WholeNumber(1, LARGEST_NUMBER), metavar="N", help="Runs per block, instead of choosing.")
-@python_option("The interpreter to measure in, with its own torch.")
-@click.option(
-    "--timeout", type=Seconds(), default=DEFAULT_TIMEOUT_S, help="Seconds until a statement is given up (600)."
-)
+@python_option()
+@timeout_option("a statement")
 @habit_options
 @json_option
 def command(
@@ -94,8 +90,7 @@ def command(
             write_json(to_json_times(outcomes.groups, outcomes.measurements, outcomes.failures, language), json_file)
         if outcomes.results and not is_standard_output(json_file):
             used = {name for name, given in (("adaptive", adaptive), ("number", number)) if given}
-            width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
-            echo(describe_groups(outcomes.groups, width, used=used, python=python, language=language))
+            echo(describe_groups(outcomes.groups, terminal_width(), used=used, python=python, language=language))
         if outcomes.groups and outcomes.failures:
             for text in describe_statements(outcomes.failures, with_names=len(stmts) > 1):
                 echo(text, err=True)

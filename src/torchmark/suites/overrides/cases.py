@@ -60,7 +60,6 @@ def _gather(names: tuple[str, ...], parts: Mapping[str, SourcePart]) -> Iterator
 
 @functools.cache
 def _read() -> dict[str, SourcePart]:
-    """All there is, in the order of the file."""
     text = _FILE.read_text(encoding="utf-8")
     parts = [part for node in ast.parse(text).body for part in _split(node, text)]
     return {part.name: part for part in parts if part.name != _GIVEN}

@@ -19,7 +19,6 @@ DEFAULT_NUMBER = 1_000_000
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the arguments, and run the loop."""
     parser = argparse.ArgumentParser(
         prog="python -m torchmark.suites.overrides.loop", description="Run torch.add on two operands of a type."
     )
@@ -50,7 +49,6 @@ def find_type(name: str) -> Callable[[list[float]], Any]:
 
 
 def run(x: Any, y: Any, number: int) -> None:
-    """The loop."""
     for _ in range(number):
         torch.add(x, y)
 

@@ -14,7 +14,7 @@ from torchmark.analysis.summarise import StatementGroup, TimedStatement
 from torchmark.api import statements
 from torchmark.api.statements import Outcomes, Stopwatch, TimeBudget, choose_budget, is_over
 from torchmark.cli.main import main
-from torchmark.cli.options import Seconds, ThreadCounts
+from torchmark.cli.options import SECONDS, THREAD_COUNTS
 from torchmark.model.job import Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Compiled, Times
@@ -155,24 +155,24 @@ def test_a_fixed_number_contradicts_a_chosen_one(min_run_time: float | None, ada
 
 @pytest.mark.parametrize(("text", "numbers"), [("1", (1,)), ("1,2,16", (1, 2, 16)), ("4, 2", (4, 2))])
 def test_thread_lists(text: str, numbers: tuple[int, ...]) -> None:
-    assert ThreadCounts().convert(text, None, None) == numbers
+    assert THREAD_COUNTS.convert(text, None, None) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "0", "1,-2", "two", "1,,2", "1.5", "99999999999"])
 def test_what_is_no_thread_list_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="such as 1,2,4"):
-        ThreadCounts().convert(text, None, None)
+        THREAD_COUNTS.convert(text, None, None)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), ("1.5", 1.5), ("1e-3", 0.001)])
 def test_seconds(text: str, seconds: float) -> None:
-    assert Seconds().convert(text, None, None) == seconds
+    assert SECONDS.convert(text, None, None) == seconds
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "soon", ""])
 def test_what_is_no_length_of_time_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match=r"such as 0\.5"):
-        Seconds().convert(text, None, None)
+        SECONDS.convert(text, None, None)
 
 
 STEADY = [1e-6, 1.01e-6, 0.99e-6, 1e-6, 1.02e-6, 0.98e-6]

@@ -1,7 +1,4 @@
-"""Results in JSON files of `torchmark time` and `torchmark count`, as runs that can be compared.
-
-Apart from the command, which stays short enough to be read at once.
-"""
+"""Results in JSON files of `torchmark time` and `torchmark count`, as runs that can be compared."""
 
 from __future__ import annotations
 
@@ -16,10 +13,9 @@ from torchmark.analysis.verdict.stored import identify
 from torchmark.api.callgrind_stats import CallgrindStats
 from torchmark.api.measurement import Measurement
 from torchmark.api.statements import make_case
-from torchmark.api.stored_results import StoredSide
-from torchmark.cli.output import open_document
 from torchmark.define.selection import LANGUAGES
 from torchmark.errors import StoreError, UsageError
+from torchmark.files import open_document
 from torchmark.model.costs import INSTRUCTIONS, Costs, Function, Profile, Tally
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target, TimerArgs
@@ -45,7 +41,7 @@ def names_file(text: str) -> bool:
     return text.endswith(SUFFIX) or (os.sep in text and os.path.exists(text))
 
 
-def read_sides(base: str, head: str | None) -> tuple[tuple[StoredSide, StoredSide], tuple[Run, Run]]:
+def read_files(base: str, head: str | None) -> tuple[Run, Run]:
     """Both files, which have the same kind of results and at least one statement in common."""
     if head is None:
         raise UsageError(f"Name a second file to compare {base} with.")
@@ -64,8 +60,7 @@ def read_sides(base: str, head: str | None) -> tuple[tuple[StoredSide, StoredSid
             f"{base} and {head} have no statement in common, with the same number of threads: the first has "
             f"{_list(runs[0])}, and the second {_list(runs[1])}."
         )
-    first, second = (StoredSide(run.info, _TARGET, alone=True, is_file=True) for run in runs)
-    return (first, second), runs
+    return runs
 
 
 def _list(run: Run) -> str:
