@@ -13,9 +13,8 @@ from torchmark.model.caveats import Caveat, OptimisedAway
 from torchmark.model.task import Interval, Summary, TaskSpec, Times
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.templates import render_measurement
-from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
 from torchmark.report.text.measurement import describe_measurement
-from torchmark.report.text.terminal import wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, wrap
 from torchmark.stats import distribution
 from torchmark.store.plain import check_schema, take, take_task, take_times
 
@@ -242,7 +241,7 @@ class Measurement:
         summary = self.summary if self.raw_times else None
         text = describe_measurement(self.task_spec, summary, self.number_per_run)
         if self.optimised_away:
-            text = "\n".join([text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway())}", DEFAULT_LINE_WIDTH, 11)])
+            text = "\n".join([text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway())}", DEFAULT_WIDTH, 11)])
         return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 
     def _repr_html_(self) -> str:

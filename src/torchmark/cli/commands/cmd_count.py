@@ -30,14 +30,13 @@ from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_counts
 from torchmark.report.text.counts import (
-    DEFAULT_LINE_WIDTH,
     Change,
     describe_caveats,
     render_counts,
     render_difference,
 )
 from torchmark.report.text.failures import describe_failure, list_hints
-from torchmark.report.text.terminal import one_line
+from torchmark.report.text.terminal import DEFAULT_WIDTH, one_line
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 STATEMENT_FAILED = 1
@@ -127,7 +126,7 @@ def command(
 
 
 def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:
-    width = shutil.get_terminal_size((DEFAULT_LINE_WIDTH, 0)).columns
+    width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns
     rows = [make_row(result) for result in results]
     names = [row.name for row in rows]
     echo(render_counts(rows, width))

@@ -20,7 +20,8 @@ from torchmark.cli.options import is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
 from torchmark.model.plan import Case
-from torchmark.report.text.plan import DEFAULT_WIDTH, render_cases, summarise_cases
+from torchmark.report.text.plan import render_cases, summarise_cases
+from torchmark.report.text.terminal import DEFAULT_WIDTH
 
 SCHEMA = "torchmark.list"
 SCHEMA_VERSION = 1

@@ -12,7 +12,8 @@ import click
 from torchmark.cli.options import is_standard_output, json_option, store_option, write_json
 from torchmark.cli.output import echo
 from torchmark.model.run import RunEntry
-from torchmark.report.text.run_summary import DEFAULT_WIDTH, describe_state, render_runs
+from torchmark.report.text.run_summary import describe_state, render_runs
+from torchmark.report.text.terminal import DEFAULT_WIDTH
 from torchmark.store.plain import to_plain
 from torchmark.store.runs import open_store
 
