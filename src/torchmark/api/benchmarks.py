@@ -30,10 +30,9 @@ from torchmark.model.task import TaskSpec, Times, name_value
 from torchmark.processes import StopRequest
 from torchmark.report.caveats import describe_fact
 from torchmark.report.html.fragments import NotebookPanel, render_panel
-from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
 from torchmark.report.text.failures import describe_failure, describe_fault, summarise_failure
 from torchmark.report.text.run_table import describe_compile_costs, list_compile_costs
-from torchmark.report.text.terminal import wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, wrap
 from torchmark.report.text.units import format_time
 from torchmark.runner.local import LocalBackend
 from torchmark.runner.machine import choose_cores
@@ -105,7 +104,7 @@ class BenchmarkResult:
             caveat for result in (self.measurement, self.stats) if result is not None for caveat in result.caveats
         ]
         for caveat in caveats:
-            yield from wrap(f"  NOTE: {describe_fact(caveat)}", DEFAULT_LINE_WIDTH, 8)
+            yield from wrap(f"  NOTE: {describe_fact(caveat)}", DEFAULT_WIDTH, 8)
         if self.unchecked is not None:
             yield f"  NOTE: It was not compared with the other variants. {self.unchecked}"
         for failure in self.failures:

@@ -18,7 +18,6 @@ from torchmark.model.task import TaskSpec, name_value
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.fragments import NotebookPanel, render_counts_panel, render_functions_panel, render_panel
 from torchmark.report.text.counts import (
-    DEFAULT_LINE_WIDTH,
     Change,
     CountRow,
     FunctionRow,
@@ -27,7 +26,7 @@ from torchmark.report.text.counts import (
     describe_layouts,
 )
 from torchmark.report.text.grid import to_json_caveat
-from torchmark.report.text.terminal import one_line, wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, one_line, wrap
 from torchmark.store.plain import check_schema, from_plain, pick_fields, take
 
 
@@ -149,7 +148,7 @@ class _MixedCounts(UsageError, AssertionError):
 def _torch_line_width() -> int:
     """What the user has told torch, if torch is here at all."""
     printing = getattr(sys.modules.get("torch"), "_tensor_str", None)
-    width = getattr(getattr(printing, "PRINT_OPTS", None), "linewidth", DEFAULT_LINE_WIDTH)
+    width = getattr(getattr(printing, "PRINT_OPTS", None), "linewidth", DEFAULT_WIDTH)
     return int(width)
 
 
@@ -282,7 +281,7 @@ class CallgrindStats:
         if self.layouts:
             lines.append(describe_layouts(self.layouts, self.spread))
         for caveat in self.caveats:
-            lines += wrap(f"NOTE: {describe_caveat(caveat, 'python')}", DEFAULT_LINE_WIDTH, 6)
+            lines += wrap(f"NOTE: {describe_caveat(caveat, 'python')}", DEFAULT_WIDTH, 6)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -14,9 +14,8 @@ from torchmark.model.plain import to_plain
 from torchmark.model.task import Interval, Summary, TaskSpec, Times
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.templates import render_measurement
-from torchmark.report.text.counts import DEFAULT_LINE_WIDTH
 from torchmark.report.text.measurement import describe_measurement
-from torchmark.report.text.terminal import wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, wrap
 from torchmark.stats import distribution
 from torchmark.store.plain import check_schema, from_plain, pick_fields
 
@@ -228,7 +227,7 @@ class Measurement:
         text = describe_measurement(self.task_spec, summary, self.number_per_run)
         if self.optimised_away:
             text = "\n".join(
-                [text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway(), 'python')}", DEFAULT_LINE_WIDTH, 11)]
+                [text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway(), 'python')}", DEFAULT_WIDTH, 11)]
             )
         return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 

@@ -37,8 +37,8 @@ from torchmark.report.as_json import to_json_results
 from torchmark.report.text.counts import render_functions
 from torchmark.report.text.failures import render_failures
 from torchmark.report.text.run_summary import describe_run
-from torchmark.report.text.run_table import LEAST_WIDTH, render_results
-from torchmark.report.text.terminal import count
+from torchmark.report.text.run_table import render_results
+from torchmark.report.text.terminal import LEAST_WIDTH, count
 from torchmark.store.runs import make_unmistakable, open_store
 
 FUNCTIONS_HELP = "Where the instructions of one case go; EXPR as for -k."

@@ -13,11 +13,19 @@ from torchmark.model.judgement import Explanation, FunctionChange, StageChange
 from torchmark.model.plan import Case, Target
 from torchmark.model.task import TaskSpec
 from torchmark.report.caveats import describe_advice, describe_fact
-from torchmark.report.text.terminal import ELLIPSIS, count, cut_middle, measure, pad, printable, wrap
+from torchmark.report.text.table import INDENT, TextColumn, TextRow, TextTable
+from torchmark.report.text.terminal import (
+    DEFAULT_WIDTH,
+    ELLIPSIS,
+    LEAST_WIDTH,
+    count,
+    cut_middle,
+    measure,
+    printable,
+    wrap,
+)
 from torchmark.report.text.units import format_share_cell
 
-# The line width that torch prints tensors with, where the user has not set another.
-DEFAULT_LINE_WIDTH = 80
 # Names are not cut to less than this, however long the numbers before them.
 SHORTEST_NAME = 40
 # A table longer than this shows its first and last nine rows.
@@ -25,7 +33,7 @@ MOST_ROWS = 18
 
 
 def describe_functions(
-    rows: Sequence[tuple[int, str]], *, inclusive: bool, line_width: int = DEFAULT_LINE_WIDTH, truncate: bool = True
+    rows: Sequence[tuple[int, str]], *, inclusive: bool, line_width: int = DEFAULT_WIDTH, truncate: bool = True
 ) -> str:
     """A row for each function, and the total of exclusive counts.
 
@@ -102,27 +110,31 @@ class CountRow:
     environment: Environment | None
 
 
-def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_LINE_WIDTH) -> str:
+def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_WIDTH) -> str:
     """A table with a row for each statement, and below it what the numbers mean."""
-    columns = [("instructions", [f"{row.instructions:,.0f}" for row in rows])]
-    if any(row.spread is not None for row in rows):
-        columns.append(("spread", [f"{row.spread or 0:.1%}" for row in rows]))
-    if _has_baseline(rows):
-        columns.append(("baseline", [f"{row.baseline or 0:,.0f}" for row in rows]))
-    columns.append(("mallocs", [format_few(row.allocations) for row in rows]))
-    columns.append(("tensors", [format_few(row.tensor_allocations) for row in rows]))
-    if any(row.cycles is not None for row in rows):
-        columns.append(("est. cycles", [f"{row.cycles or 0:,.0f}" for row in rows]))
-    if len({row.threads for row in rows}) > 1:
-        columns.insert(0, ("threads", [str(row.threads) for row in rows]))
-    widths = [max(len(head), *map(len, cells)) for head, cells in columns]
-    room = max(line_width - sum(width + 2 for width in widths), SHORTEST_NAME // 2)
-    names = [_shorten(row.name, room) for row in rows]
-    name_width = max(map(len, names))
-    lines = [_line("", name_width, [head for head, _ in columns], widths)]
-    for i, name in enumerate(names):
-        lines.append(_line(name, name_width, [cells[i] for _, cells in columns], widths))
+    shown = {"instructions", "mallocs", "tensors"}
+    shown |= {"threads"} if len({row.threads for row in rows}) > 1 else set()
+    shown |= {"spread"} if any(row.spread is not None for row in rows) else set()
+    shown |= {"baseline"} if _has_baseline(rows) else set()
+    shown |= {"est. cycles"} if any(row.cycles is not None for row in rows) else set()
+    name = TextColumn("name", "", left=True, least=LEAST_NAME)
+    columns = [name, *(TextColumn(key) for key in _fill_counts(rows[0]) if key in shown)]
+    texts = [TextRow({"name": row.name, **_fill_counts(row)}) for row in rows]
+    lines = TextTable(columns, texts, line_width, name="name").lines()
     return "\n".join([*lines, "", *_explain(rows)])
+
+
+def _fill_counts(row: CountRow) -> dict[str, str]:
+    """All columns in their order."""
+    return {
+        "threads": str(row.threads),
+        "instructions": f"{row.instructions:,.0f}",
+        "spread": f"{row.spread or 0:.1%}",
+        "baseline": f"{row.baseline or 0:,.0f}",
+        "mallocs": format_few(row.allocations),
+        "tensors": format_few(row.tensor_allocations),
+        "est. cycles": f"{row.cycles or 0:,.0f}",
+    }
 
 
 def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) -> Iterator[str]:
@@ -139,11 +151,6 @@ def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) 
 
 def _has_baseline(rows: Sequence[CountRow]) -> bool:
     return any(row.baseline is not None for row in rows)
-
-
-def _line(name: str, name_width: int, cells: Sequence[str], widths: Sequence[int]) -> str:
-    numbers = "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-    return f"{name:<{name_width}}{numbers}"
 
 
 def format_few(n: float | None) -> str:
@@ -186,34 +193,37 @@ Change: TypeAlias = tuple[float, str, bool]
 
 
 def render_difference(
-    changes: Sequence[Change], *, from_name: str, to_name: str, line_width: int = DEFAULT_LINE_WIDTH
+    changes: Sequence[Change], *, from_name: str, to_name: str, line_width: int = DEFAULT_WIDTH
 ) -> str:
     """Which functions cost more or less, the largest changes first; those known to vary by themselves have a mark."""
     shown, rest = changes[:MOST_CHANGES], changes[MOST_CHANGES:]
-    texts = [f"{change:+,.1f}" for change, _, _ in shown]
-    total = f"{sum(change for change, _, _ in changes):+,.1f}"
-    width = max(map(len, [total, *texts]))
-    longest = max(line_width - width - 6, SHORTEST_NAME)
-    lines = [f"Instructions per run from  {from_name}  to  {to_name}"]
-    for text, (_, function, noisy) in zip(texts, shown, strict=True):
-        lines.append(
-            f"  {text:>{width}}  {'~ ' if noisy else ''}{_shorten(function.removeprefix(UNKNOWN_FILE), longest)}"
-        )
+    rows = [(f"{change:+,.1f}", _name(function, noisy=noisy)) for change, function, noisy in shown]
     if rest:
-        lines.append(f"  {sum(change for change, _, _ in rest):>+{width},.1f}  in {count(len(rest), 'other function')}")
-    lines.append(f"  {total:>{width}}  in all")
+        rows.append((f"{sum(change for change, _, _ in rest):+,.1f}", f"in {count(len(rest), 'other function')}"))
+    rows.append((f"{sum(change for change, _, _ in changes):+,.1f}", "in all"))
+    texts = [TextRow({"change": change, FUNCTION: name}) for change, name in rows]
+    table = _lay_out((TextColumn("change", ""),), texts, line_width - len(INDENT), head="")
+    lines = [f"Instructions per run from  {from_name}  to  {to_name}", *(INDENT + line for line in table.lines())]
     if any(noisy for _, _, noisy in shown):
-        lines.append("~ varies with the layout of memory")
+        lines.append(VARIES)
     return "\n".join(lines)
 
 
-LEAST_WIDTH = 40
+def _lay_out(columns: Sequence[TextColumn], rows: Sequence[TextRow], width: int, head: str = "function") -> TextTable:
+    """Columns of functions, of which the last one before the names gives way."""
+    name = TextColumn(FUNCTION, head, left=True, least=LEAST_NAME)
+    gives_way = [column.key for column in columns[1:]][-1:]
+    return TextTable([*columns, name], rows, width, name=FUNCTION, gives_way=gives_way, shorten=fit_name)
+
+
 # As many as a person reads through; the rest is added up.
 MOST_FUNCTIONS = 25
 # With less than this for names, the last column of numbers gives way.
 LEAST_NAME = 20
 HEADS = ("self", "share", "with callees")
+FUNCTION = "function"
 NOISY = "~ "
+VARIES = "~ varies with the layout of memory"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,22 +255,23 @@ def render_functions(
     total = sum(row.exclusive for row in rows)
     ordered = sorted(rows, key=lambda row: (-(row.inclusive if inclusive else row.exclusive), row.name))
     shown, rest = ordered[:most], ordered[most:]
-    lines = [(_cells(row, total), (NOISY if row.noisy else "") + _name(row.name)) for row in shown]
+    lines = [(_cells(row, total), _name(row.name, noisy=row.noisy)) for row in shown]
     if rest:
         others = sum(row.exclusive for row in rest)
-        lines.append(((f"{others:,.1f}", _share(others, total), ""), f"in {count(len(rest), 'other function')}"))
-    lines.append(((f"{total:,.1f}", _share(total, total), ""), "in all"))
-    sizes = [max(len(head), *(len(cells[i]) for cells, _ in lines)) for i, head in enumerate(HEADS)]
-    if width - sum(sizes) - 2 * len(sizes) < LEAST_NAME:
-        sizes.pop()
-    texts = wrap(f"Instructions per run of {printable(title)}", width, 2)
-    texts += [_join(cells, name, sizes, width) for cells, name in [(HEADS, "function"), *lines]]
-    if any(row.noisy for row in shown):
-        texts.append(f"{NOISY}varies with the layout of memory")
-    return "\n".join(texts)
+        lines.append(((f"{others:,.1f}", _share(others, total)), f"in {count(len(rest), 'other function')}"))
+    lines.append(((f"{total:,.1f}", _share(total, total)), "in all"))
+    texts = [TextRow({FUNCTION: name, **dict(zip(HEADS, cells, strict=False))}) for cells, name in lines]
+    table = _lay_out([*map(TextColumn, HEADS)], texts, width)
+    return "\n".join(
+        [
+            *wrap(f"Instructions per run of {printable(title)}", width, 2),
+            *table.lines(),
+            *([VARIES] if any(row.noisy for row in shown) else []),
+        ]
+    )
 
 
-def _cells(row: FunctionRow, total: float) -> tuple[str, str, str]:
+def _cells(row: FunctionRow, total: float) -> tuple[str, ...]:
     return f"{row.exclusive:,.1f}", _share(row.exclusive, total), f"{row.inclusive:,.1f}"
 
 
@@ -268,13 +279,8 @@ def _share(part: float, total: float) -> str:
     return format_share_cell(part / total) if total > 0 and part >= 0 else ""
 
 
-def _name(text: str) -> str:
-    return printable(text.removeprefix(UNKNOWN_FILE))
-
-
-def _join(cells: Sequence[str], name: str, sizes: Sequence[int], width: int) -> str:
-    numbers = "  ".join(pad(cell, size, right=True) for cell, size in zip(cells, sizes, strict=False))
-    return f"{numbers}  {cut_middle(name, max(width - len(numbers) - 2, 0))}".rstrip()
+def _name(text: str, *, noisy: bool) -> str:
+    return (NOISY if noisy else "") + printable(text.removeprefix(UNKNOWN_FILE))
 
 
 # As many as are read at a glance, below one case of many.
@@ -296,35 +302,30 @@ def render_explanation(explanation: Explanation, width: int, *, most: int = MOST
     return "\n".join(lines)
 
 
+SIDES = ("base", "head", "change")
+
+
 def _stage_lines(stages: Sequence[StageChange], width: int) -> list[str]:
-    total = _add_up(stages)
-    shown = [(stage.stage, (stage.base, stage.head, stage.delta)) for stage in stages if abs(stage.delta) >= VISIBLE]
-    rows: list[tuple[str, tuple[str, ...]]] = [("instructions per run", ("base", "head", "change"))]
-    rows += [(name, _list_cells(numbers)) for name, numbers in [*shown, ("in all", total)]]
-    sizes = [max(len(cells[i]) for _, cells in rows) for i in range(3)]
-    names = max(len(name) for name, _ in rows)
-    if names + sum(sizes) + 2 * len(sizes) > width:
-        # The changes matter most.
-        rows, sizes = [(name, cells[2:]) for name, cells in rows], sizes[2:]
-    return [
-        pad(name, names) + "".join(f"  {cell:>{size}}" for cell, size in zip(cells, sizes, strict=True))
-        for name, cells in rows
+    rows = [(stage.stage, (stage.base, stage.head, stage.delta)) for stage in stages if abs(stage.delta) >= VISIBLE]
+    texts = [
+        TextRow({"stage": name, "base": f"{base:,.1f}", "head": f"{head:,.1f}", "change": f"{delta:+,.1f}"})
+        for name, (base, head, delta) in [*rows, ("in all", _add_up(stages))]
     ]
+    name, *sides = TextColumn("stage", "instructions per run", left=True), *map(TextColumn, SIDES)
+    table = TextTable([name, *sides], texts, width, gives_way=SIDES)
+    # The changes matter most, and one side without the other tells nothing.
+    return (TextTable([name, *sides[2:]], texts, width) if table.left_out else table).lines()
 
 
 def _function_lines(explanation: Explanation, width: int, most: int) -> list[str]:
     changed = [function for function in explanation.functions if function.delta]
     shown, rest = changed[:most], changed[most:]
-    rows = [("change", "stage", "function")]
-    rows += [(f"{change.delta:+,.1f}", change.stage, change.function) for change in shown]
+    rows = [(change.delta, change.stage, printable(change.function)) for change in shown]
     if rest:
-        rows.append((f"{_add_up(rest)[2]:+,.1f}", "", f"in {count(len(rest), 'other function')}"))
-    rows.append((f"{_add_up(changed)[2]:+,.1f}", "", "in all"))
-    numbers, stages = (max(len(row[i]) for row in rows) for i in range(2))
-    room = width - numbers - stages - 4
-    if room < LEAST_NAME:
-        return [f"{number:>{numbers}}  {fit_name(name, width - numbers - 2)}" for number, _, name in rows]
-    return [f"{number:>{numbers}}  {stage:<{stages}}  {fit_name(name, room)}" for number, stage, name in rows]
+        rows.append((_add_up(rest)[2], "", f"in {count(len(rest), 'other function')}"))
+    rows.append((_add_up(changed)[2], "", "in all"))
+    texts = [TextRow({"change": f"{delta:+,.1f}", "stage": stage, FUNCTION: name}) for delta, stage, name in rows]
+    return _lay_out((TextColumn("change"), TextColumn("stage", left=True)), texts, width).lines()
 
 
 def fit_name(name: str, width: int) -> str:
@@ -401,8 +402,3 @@ def _add_up(changes: Sequence[FunctionChange | StageChange]) -> tuple[float, flo
     """Instructions of base, of head, and how many more that is."""
     base, head = sum(change.base for change in changes), sum(change.head for change in changes)
     return base, head, head - base
-
-
-def _list_cells(numbers: tuple[float, float, float]) -> tuple[str, ...]:
-    base, head, delta = numbers
-    return f"{base:,.1f}", f"{head:,.1f}", f"{delta:+,.1f}"

@@ -9,7 +9,7 @@ from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Fault, Metric, Plan
 from torchmark.model.run import CaseSummary
 from torchmark.report.text.names import Variants, name_case, name_target
-from torchmark.report.text.terminal import count, cut, cut_middle, format_lines, measure, one_line, printable
+from torchmark.report.text.terminal import count, cut, format_lines, measure, one_line, printable, wrap
 
 
 def describe_failure(failure: Failure) -> str:
@@ -89,19 +89,17 @@ def list_failures(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> l
     lines = [f"{count(len(failed), 'case')} failed:"]
     for summary in failed:
         where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
-        lines.append(join_reason(variants.name(summary.case) + where, describe_failures(summary, plan), width))
+        texts = join_reason(variants.name(summary.case) + where, describe_failures(summary, plan), width - 2)
+        lines += ["  " + text for text in texts]
     return lines
 
 
-def join_reason(name: str, reason: str, width: int) -> str:
-    """Both on a line; the name has what the reason leaves, and half of it at least."""
-    return cut(f"  {shorten_name(name, reason, width)}: {reason}", width)
-
-
-def shorten_name(name: str, reason: str, width: int) -> str:
-    """What is to be seen of the name there."""
-    room = max(width - len("  : ") - measure(reason), (width - len("  : ")) // 2)
-    return cut_middle(name, room)
+def join_reason(name: str, reason: str, width: int) -> list[str]:
+    """Both on a line, of which the name takes half at most; a longer name stands above its reason, whole."""
+    line = f"{name}: {reason}"
+    if measure(name) <= width // 2 or measure(line) <= width:
+        return [cut(line, width)]
+    return [*wrap(f"{name}:", width), cut(f"  {reason}", width)]
 
 
 def describe_failures(summary: CaseSummary, plan: Plan) -> str:

@@ -13,7 +13,7 @@ from torchmark.model.history import Difference, Ground, History, Point, Shift, S
 from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
 from torchmark.report.text.names import name_case, name_target
-from torchmark.report.text.terminal import count, cut, printable, wrap
+from torchmark.report.text.terminal import LEAST_WIDTH, count, cut, printable, wrap
 from torchmark.stats.changes import LEAST_SHIFT
 from torchmark.stats.distribution import quantile
 
@@ -156,7 +156,6 @@ def format_command(history: History, shift: Shift, interpreters: Collection[str]
     return shlex.join(word for word in words if word)
 
 
-LEAST_WIDTH = 40
 # What is not called a change takes up at most a quarter of a line's height.
 FLAT = 4
 # More cases than this are not shown one by one unless something changed in them.

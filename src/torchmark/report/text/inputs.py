@@ -11,7 +11,8 @@ from torchmark.analysis.input_comparisons import NOTABLE, InputComparison, Input
 from torchmark.model.inputs import Condition, FuzzedInput, Relation, Rule, RuleSearch
 from torchmark.report.progress import Tried, draw_bar, format_rate
 from torchmark.report.text.failures import sort_of, summarise_failure
-from torchmark.report.text.terminal import count, cut, measure, one_line, pad, wrap
+from torchmark.report.text.table import TextColumn, TextRow, TextTable
+from torchmark.report.text.terminal import count, cut, measure, one_line, wrap
 from torchmark.report.text.units import format_duration, format_ratio, format_time
 
 
@@ -107,10 +108,6 @@ LEAST_INPUT_WIDTH = 16
 LONGEST_NAME = 48
 
 
-# Which column gives way where there is little room.
-INTERVAL = 1
-
-
 def name_statement(position: int) -> str:
     """A letter for a statement, for tables in which there is no room for all of it.
 
@@ -144,18 +141,21 @@ def render_comparison_on_inputs(
     entries = comparison.entries
     shown = [*entries[:top], *entries[max(top, len(entries) - top) :]]
     hidden = len(entries) - len(shown)
-    rows = [_titles(comparison, letters), *(_cells(entry, per_element=comparison.base is None) for entry in shown)]
-    widths = _widths(rows)
-    if sum(widths[:-1]) + 2 * len(widths[:-1]) + LEAST_INPUT_WIDTH > width:
-        rows = [row[:INTERVAL] + row[INTERVAL + 1 :] for row in rows]
-        widths = _widths(rows)
-    titles, low, high = rows[0], rows[1 : top + 1], rows[top + 1 :]
-    lines = [_line(titles, widths, width)]
-    lines += [_line(row, widths, width) for row in low]
+    rows = [_fill(comparison, entry) for entry in shown]
     if hidden:
-        lines.append(pad("...", widths[0], right=True) + f"  {count(hidden, 'input')} between these")
-    lines += [_line(row, widths, width) for row in high]
-    return [*lines, "", *wrap(describe_ratios(comparison, letters), width)]
+        rows.insert(top, TextRow({"ratio": "..."}, instead=[f"{count(hidden, 'input')} between these"]))
+    table = TextTable(_list_columns(comparison, letters), rows, width, gives_way=("input", "interval"))
+    return [*table.lines(), "", *wrap(describe_ratios(comparison, letters), width)]
+
+
+def _list_columns(comparison: InputComparison, letters: tuple[str, str]) -> list[TextColumn]:
+    a, b = letters
+    alone = comparison.base is None
+    ratio = TextColumn("ratio", "ns/element" if alone else f"{b}/{a}")
+    times = [TextColumn("time")] if alone else [TextColumn("base", a), TextColumn("time", b)]
+    # Its number tells an input from others also where the rest is cut.
+    text = TextColumn("input", left=True, least=LEAST_INPUT_WIDTH)
+    return [ratio, TextColumn("interval", "95 % interval"), *times, text]
 
 
 def describe_ratios(comparison: InputComparison, letters: tuple[str, str]) -> str:
@@ -179,29 +179,18 @@ def describe_ratios(comparison: InputComparison, letters: tuple[str, str]) -> st
     )
 
 
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-
-def _titles(comparison: InputComparison, letters: tuple[str, str]) -> list[str]:
-    a, b = letters
-    if comparison.base is None:
-        return ["ns/element", "95 % interval", "time", "input"]
-    return [f"{b}/{a}", "95 % interval", a, b, "input"]
-
-
-def _cells(entry: InputRatio, *, per_element: bool) -> list[str]:
+def _fill(comparison: InputComparison, entry: InputRatio) -> TextRow:
     low, high = entry.ratio.low, entry.ratio.high
-    interval = "" if low is None or high is None else f"{format_ratio(math.exp(low))} to {format_ratio(math.exp(high))}"
-    times = [format_time(entry.other_s)] if per_element else [format_time(entry.base_s), format_time(entry.other_s)]
-    ratio = format_ratio(math.exp(entry.ratio.log_ratio))
-    return [ratio, interval, *times, f"#{entry.input.index}  {describe_input(entry.input)}"]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
-    *numbers, text = cells
-    line = "  ".join(pad(cell, w, right=True) for cell, w in zip(numbers, widths, strict=False))
-    return f"{line}  {cut(text, max(width - len(line) - 2, LEAST_INPUT_WIDTH))}".rstrip()
+    cells = {
+        "ratio": format_ratio(math.exp(entry.ratio.log_ratio)),
+        "time": format_time(entry.other_s),
+        "input": f"#{entry.input.index}  {describe_input(entry.input)}",
+    }
+    if low is not None and high is not None:
+        cells["interval"] = f"{format_ratio(math.exp(low))} to {format_ratio(math.exp(high))}"
+    if comparison.base is not None:
+        cells["base"] = format_time(entry.base_s)
+    return TextRow(cells)
 
 
 # Effects nearer to zero are called equal speed: half of the 3 % that the sides of a rule differ by, so that at most one

@@ -9,10 +9,24 @@ from collections.abc import Iterable, Sequence
 
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Side, TimeEvidence, Verdict
 from torchmark.report.caveats import Face, explain_doubts, find_comparison_marks, find_shared
-from torchmark.report.text.failures import format_failure, join_reason, shorten_name
+from torchmark.report.text.failures import format_failure, join_reason
 from torchmark.report.text.names import Variants, name_case
 from torchmark.report.text.run_table import MISSING
-from torchmark.report.text.terminal import count, cut, cut_middle, measure, pad, printable, wrap
+from torchmark.report.text.table import TextColumn, TextRow, TextTable
+from torchmark.report.text.terminal import (
+    BOLD,
+    DIM,
+    GREEN,
+    LEAST_WIDTH,
+    RED,
+    YELLOW,
+    count,
+    cut,
+    measure,
+    pad,
+    printable,
+    wrap,
+)
 from torchmark.report.text.units import (
     explain_level,
     find_bound,
@@ -131,11 +145,10 @@ NAME_SHARE = 1 / 3
 DISPENSABLE = ("why", "tensors", "mallocs", "per run", "%", "±", "instr.")
 # Columns that stand close to the one before, which they qualify.
 QUALIFYING = ("±", "%", "tensors", MARKS)
-GAP = "  "
+VERDICT, CASE = "verdict", "case"
 # More cases that are the same than this are told in one line: they are what nobody has to look at.
 MOST_SAME = 20
 
-BOLD, DIM, RED, GREEN, YELLOW, END = "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[0m"
 STYLES = {
     Verdict.SLOWER: RED,
     Verdict.FASTER: GREEN,
@@ -145,37 +158,6 @@ STYLES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class _JudgementLayout:
-    verdict: int
-    name: int
-    columns: dict[str, int]
-    left_out: tuple[str, ...]
-
-
-def _lay_out(rows: Sequence[JudgementRow], verdicts: int, width: int) -> _JudgementLayout:
-    """How wide columns are. What nobody has anything to say in is left out, and what there is no room for."""
-    sizes = {column: max(len(column), *(measure(row.cells[column]) for row in rows)) for column in find_columns(rows)}
-    longest = max((measure(row.name) for row in rows), default=LEAST_NAME)
-    taken = verdicts + len(GAP)
-    least = min(max(LEAST_NAME, int(width * NAME_SHARE)), longest)
-    left_out = []
-    for column in DISPENSABLE:
-        if column in sizes and len(sizes.keys() - {MARKS}) > 1 and width - taken - _add_up(sizes) < least:
-            del sizes[column]
-            left_out.append(column)
-    room = max(min(longest, width - taken - _add_up(sizes)), len("case"))
-    return _JudgementLayout(verdicts, room, sizes, tuple(left_out))
-
-
-def _add_up(sizes: dict[str, int]) -> int:
-    return sum(len(_gap(column)) + size for column, size in sizes.items())
-
-
-def _gap(column: str) -> str:
-    return " " if column in QUALIFYING else GAP
-
-
 def render_table(
     judgements: Sequence[CaseJudgement], width: int, *, colour: bool, all_cases: bool
 ) -> tuple[list[str], tuple[str, ...]]:
@@ -183,68 +165,34 @@ def render_table(
     ordered = order_judgements(judgements)
     same = [judgement for judgement in ordered if judgement.verdict is Verdict.SAME]
     folded = same if len(same) > MOST_SAME and not all_cases else []
-    shown = ordered[: len(ordered) - len(folded)]
-    verdicts = max(len(judgement.verdict.value) for judgement in judgements)
-    rows = make_rows(shown, judgements)
-    layout = _lay_out([row for row in rows if row.judgement.verdict is not Verdict.FAILED], verdicts, width)
-    heads = _join("", "case", {column: column for column in layout.columns}, layout)
-    lines = [_paint(cut(heads, width), BOLD, colour)]
-    names = [_cut_name(row, layout, width) for row in rows]
-    shared = Counter(names)
-    for row, name in zip(rows, names, strict=True):
-        # What is left of it, is left of another one, too.
-        apart = shared[name] > 1 and name != row.name
-        first, *below = _render_apart(row, layout, width) if apart else [_render_row(row, layout, width)]
-        lines += [_paint_verdict(first, row.judgement.verdict, colour), *below]
+    room = width - max(len(judgement.verdict.value) for judgement in judgements) - 2
+    made = make_rows(ordered[: len(ordered) - len(folded)], judgements)
+    rows = [_make_text_row(row, room) for row in made]
     if folded:
-        line = cut(pad(Verdict.SAME.value, verdicts) + GAP + describe_same(folded), width)
-        lines.append(_paint_verdict(line, Verdict.SAME, colour))
-    return lines, layout.left_out
+        words = [cut(describe_same(folded), room)]
+        rows.append(TextRow({VERDICT: Verdict.SAME.value}, instead=words, style=STYLES[Verdict.SAME]))
+    keys = find_columns([row for row in made if row.judgement.verdict is not Verdict.FAILED])
+    columns = [
+        TextColumn(VERDICT, "", left=True),
+        TextColumn(CASE, left=True, least=max(LEAST_NAME, int(width * NAME_SHARE))),
+        *(TextColumn(key, gap=1 if key in QUALIFYING else 2, left=key in (MARKS, "why")) for key in keys),
+    ]
+    # Without times, instructions are what stays.
+    gives_way = DISPENSABLE if "time" in keys else DISPENSABLE[:-1]
+    table = TextTable(columns, rows, width, name=CASE, gives_way=gives_way, colour=colour)
+    return table.lines(), table.left_out
 
 
-def _cut_name(row: JudgementRow, layout: _JudgementLayout, width: int) -> str:
-    """What there is room for."""
-    if row.judgement.verdict is Verdict.FAILED:
-        return shorten_name(row.name, describe_failed_sides(row.judgement), width - layout.verdict)
-    return cut_middle(row.name, layout.name)
-
-
-def _render_row(row: JudgementRow, layout: _JudgementLayout, width: int) -> str:
+def _make_text_row(row: JudgementRow, room: int) -> TextRow:
+    """The reason of what failed takes the place of the numbers."""
     verdict = row.judgement.verdict
-    if verdict is not Verdict.FAILED:
-        return cut(_join(verdict.value, row.name, row.cells, layout), width)
-    # The reason takes the place of the numbers; the name begins where other names do.
-    reason = join_reason(row.name, describe_failed_sides(row.judgement), width - layout.verdict)
-    return pad(verdict.value, layout.verdict) + reason
+    cells, instead = {VERDICT: verdict.value, CASE: row.name, **row.cells}, []
+    if verdict is Verdict.FAILED:
+        cells = {VERDICT: verdict.value}
+        instead = join_reason(row.name, describe_failed_sides(row.judgement), room)
+    return TextRow(cells, instead=instead, style=STYLES[verdict])
 
 
-def _render_apart(row: JudgementRow, layout: _JudgementLayout, width: int) -> list[str]:
-    """The whole name, and below it the rest, if there is any."""
-    verdict, indent = row.judgement.verdict, " " * layout.verdict + GAP
-    lines = [indent + text for text in wrap(row.name, width - len(indent)) or [""]]
-    lines[0] = verdict.value + lines[0][len(verdict.value) :]
-    rest = (
-        indent + describe_failed_sides(row.judgement) if verdict is Verdict.FAILED else _join("", "", row.cells, layout)
-    )
-    return [*lines, cut(rest, width)] if rest else lines
-
-
-def _join(verdict: str, name: str, cells: dict[str, str], layout: _JudgementLayout) -> str:
-    texts = [pad(verdict, layout.verdict), GAP, pad(cut_middle(name, layout.name), layout.name)]
-    for column, size in layout.columns.items():
-        texts.append(_gap(column) + pad(cells[column], size, right=column not in (MARKS, "why")))
-    return "".join(texts).rstrip()
-
-
-def _paint(text: str, style: str, colour: bool) -> str:
-    return f"{style}{text}{END}" if colour else text
-
-
-def _paint_verdict(line: str, verdict: Verdict, colour: bool) -> str:
-    return _paint(verdict.value, STYLES[verdict], colour) + line[len(verdict.value) :]
-
-
-LEAST_WIDTH = 40
 # In the order in which they are counted, with the word for the most extreme of them where there is one.
 _EXTREMES = {Verdict.SLOWER: "worst", Verdict.FASTER: "best", Verdict.SAME: "", Verdict.UNDECIDED: ""}
 

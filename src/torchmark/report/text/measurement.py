@@ -21,7 +21,8 @@ from torchmark.analysis.summarise import (
 from torchmark.model.caveats import Variation
 from torchmark.model.task import Interval, Summary, TaskSpec
 from torchmark.report.caveats import describe_advice, describe_fact
-from torchmark.report.text.terminal import count, cut_middle, measure, one_line, pad, wrap
+from torchmark.report.text.table import INDENT, TextColumn, TextRow, TextTable
+from torchmark.report.text.terminal import count, cut_middle, one_line, wrap
 from torchmark.report.text.units import choose_scale, format_edges, format_range, format_ratio, format_time
 from torchmark.stats.intervals import PairedRatio
 
@@ -67,10 +68,10 @@ def _sizes(spec: TaskSpec, samples: int, number_per_run: int) -> str:
     return f"{count(samples, 'measurement')}, {runs}, {count(spec.num_threads, 'thread')}"
 
 
-LEAST_NAME_WIDTH = 16
-INDENT = "  "
-GAP = "  "
-TITLES = ("median", "95 % interval", "ratio", "95 % interval")
+LEAST_NAME = 16
+# In a sentence, longer names make it hard to read.
+LONGEST_NAME = 32
+TITLES = {"median": "median", "interval": "95 % interval", "ratio": "ratio", "bounds": "95 % interval"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,31 +85,32 @@ class TimedRow:
 
 def render_standings(heading: str, rows: Sequence[TimedRow], standings: Standings, width: int) -> list[str]:
     """The rows below a heading, in the order they are given, with the ratio to the fastest."""
-    cells = [TITLES, *(_cells(row, ratio) for row, ratio in zip(rows, standings.ratios, strict=True))]
-    widths = [max(map(measure, column)) for column in zip(*cells, strict=True)]
-    room = width - sum(widths) - len(GAP) * len(widths) - len(INDENT)
-    names = [heading, *(INDENT + name for name in name_rows([row.name for row in rows], max(room, LEAST_NAME_WIDTH)))]
-    names[0] = cut_middle(heading, max(room, LEAST_NAME_WIDTH) + len(INDENT))
-    name_width = max(map(measure, names))
-    return [
-        GAP.join(
-            [pad(name, name_width), *(pad(cell, w, right=True) for cell, w in zip(line, widths, strict=True))]
-        ).rstrip()
-        for name, line in zip(names, cells, strict=True)
+    columns = [
+        TextColumn("name", heading, left=True, least=LEAST_NAME),
+        *(TextColumn(key, head) for key, head in TITLES.items()),
     ]
+    texts = [
+        TextRow({"name": INDENT + name, **_fill(row, ratio)})
+        for name, row, ratio in zip(name_rows([row.name for row in rows]), rows, standings.ratios, strict=True)
+    ]
+    return TextTable(columns, texts, width, name="name", gives_way=["interval"]).lines()
 
 
-def name_rows(texts: Sequence[str], width: int) -> list[str]:
-    """Texts on one line each and no wider than this; numbered where two of them would otherwise look the same.
+def name_rows(texts: Sequence[str]) -> list[str]:
+    """Texts on one line each, numbered where two of them would look the same in a sentence.
 
-    >>> name_rows(["x + y", "x"], 20), name_rows(["x\\ny", "x\\nz"], 20)
+    >>> name_rows(["x + y", "x"]), name_rows(["x\\ny", "x\\nz"])
     (['x + y', 'x'], ['[1] x ...', '[2] x ...'])
     """
-    names = [cut_middle(one_line(text), width) for text in texts]
-    if len(set(names)) == len(names):
+    names = list(map(one_line, texts))
+    if len({shorten_name(name) for name in names}) == len(names):
         return names
-    numbers = [f"[{number}] " for number in range(1, len(texts) + 1)]
-    return [n + cut_middle(one_line(text), max(width - len(n), 1)) for n, text in zip(numbers, texts, strict=True)]
+    return [f"[{number}] {name}" for number, name in enumerate(names, 1)]
+
+
+def shorten_name(name: str) -> str:
+    """A name for a sentence; the numbers of those that are numbered stay."""
+    return cut_middle(name, LONGEST_NAME)
 
 
 def conclude(names: Sequence[str], standings: Standings) -> str:
@@ -144,20 +146,19 @@ def _describe_reason(ratios: Sequence[PairedRatio]) -> str:
     return f"{between}, and a difference below {share} can come from the layout of memory" if excluded else between
 
 
-def _cells(row: TimedRow, ratio: PairedRatio) -> tuple[str, str, str, str]:
-    interval = "" if row.interval is None else format_range(row.interval.low, row.interval.high)
-    low_high = "" if ratio.low is None or not (ratio.low or ratio.high) else " to ".join(_bounds(ratio))
-    return format_time(row.median_s), interval, format_ratio(math.exp(ratio.log_ratio)), low_high
+def _fill(row: TimedRow, ratio: PairedRatio) -> dict[str, str]:
+    return {
+        "median": format_time(row.median_s),
+        "interval": "" if row.interval is None else format_range(row.interval.low, row.interval.high),
+        "ratio": format_ratio(math.exp(ratio.log_ratio)),
+        "bounds": "" if ratio.low is None or not (ratio.low or ratio.high) else " to ".join(_bounds(ratio)),
+    }
 
 
 def _bounds(ratio: PairedRatio) -> tuple[str, str]:
     assert ratio.low is not None
     assert ratio.high is not None
     return format_ratio(math.exp(ratio.low)), format_ratio(math.exp(ratio.high))
-
-
-# Longer names make a sentence hard to read.
-LONGEST_NAME = 32
 
 
 def describe_groups(
@@ -209,7 +210,7 @@ def _describe_group(group: StatementGroup, width: int, python: str | None, langu
     lines = render_standings(heading, rows, standings, width)
     if len(rows) == 1:
         return lines
-    lines += wrap(f"{_describe_method(group)} {conclude(name_rows(names, LONGEST_NAME), standings)}", width)
+    lines += wrap(f"{_describe_method(group)} {conclude([*map(shorten_name, name_rows(names))], standings)}", width)
     if standings.rivals:
         rivals = [specs[i] for i in range(len(specs)) if i == standings.fastest or i in standings.rivals]
         lines.append(_describe_choice(rivals, python, language))

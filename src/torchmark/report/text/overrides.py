@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from torchmark.analysis.overrides import CLASSIC, PLAIN, Expectation, Extreme, OverrideFinding, OverrideRow
 from torchmark.analysis.verdict.explain import (
@@ -25,12 +24,11 @@ from torchmark.model.run import Run, RunInfo
 from torchmark.report.caveats import explain_environments, explain_marks, find_marks
 from torchmark.report.text.failures import list_failures
 from torchmark.report.text.run_summary import describe_run, render_footer
-from torchmark.report.text.run_table import FAILED, MISSING
-from torchmark.report.text.terminal import count, cut, measure, pad, printable, wrap
+from torchmark.report.text.run_table import FAILED, MISSING, find_margin
+from torchmark.report.text.table import INDENT, TextColumn, TextRow, TextTable
+from torchmark.report.text.terminal import count, printable, wrap
 from torchmark.report.text.units import format_share_cell, format_time
 
-INDENT = "  "
-BOLD, END = "\033[1m", "\033[0m"
 # Names have at least this much room; what is longer stands on a line of its own.
 LEAST_NAME = 22
 MICROSECOND = 1e-6
@@ -52,22 +50,37 @@ SHORT_STAGES = {
     OTHER: "other",
 }
 REST = "rest"
+NAME, MARKS = "name", "marks"
 # Less than half an instruction is shown as none.
 VISIBLE = 0.5
-
-Cells = Mapping[str, str]
 
 
 def render_costs(rows: Sequence[OverrideRow], width: int, *, colour: bool = False) -> list[str]:
     """Times in microseconds and instructions of a call, and how many of each it has more than with plain Tensors."""
     shown = [row for row in rows if row.summary.wall or row.summary.count or not row.summary.failures]
-    heads = [head for head in HEADS if any(_fill(row)[head] for row in shown)]
-    marks = max((len(find_marks(row.summary)) for row in shown), default=0)
-    width -= marks + 1 if marks else 0
-    for head in DISPENSABLE:
-        if head in heads and _room(shown, heads, _fill, width) < LEAST_NAME:
-            heads.remove(head)
-    return list(_CallTable(shown, heads, _fill, width, colour).lines(lambda row: " " + find_marks(row.summary)))
+    cells = [{**_fill(row), MARKS: find_marks(row.summary)} for row in shown]
+    heads = [head for head in HEADS if any(one[head] for one in cells)]
+    marks = [TextColumn(MARKS, "", gap=1, left=True)] if any(one[MARKS] for one in cells) else []
+    return _lay_out(shown, cells, heads, width, marks=marks, colour=colour).lines() if shown else []
+
+
+def _lay_out(
+    rows: Sequence[OverrideRow],
+    cells: Sequence[Mapping[str, str]],
+    heads: Sequence[str],
+    width: int,
+    *,
+    marks: Sequence[TextColumn] = (),
+    colour: bool,
+) -> TextTable:
+    """Rows by call: a heading with the statement, and below it a line a type."""
+    name = TextColumn(NAME, "", left=True, least=LEAST_NAME, wide=LEAST_NAME)
+    columns = [name, *(TextColumn(head, gap=1) for head in heads), *marks]
+    texts = [
+        TextRow({NAME: INDENT + printable(row.operands), **one}, heading=f"{row.call}: {format_stmt(row)}")
+        for row, one in zip(rows, cells, strict=True)
+    ]
+    return TextTable(columns, texts, width, name=NAME, gives_way=DISPENSABLE, colour=colour)
 
 
 def _fill(row: OverrideRow) -> dict[str, str]:
@@ -80,9 +93,7 @@ def _fill(row: OverrideRow) -> dict[str, str]:
         times = wall.times
         cells["min"], cells["median"] = format_us(times.minimum), format_us(times.median)
         cells["std"] = "" if times.std is None else format_us(times.std)
-        if wall.interval is not None and times.median > 0:
-            farther = max(wall.interval.high - times.median, times.median - wall.interval.low)
-            cells["±"] = format_share_cell(farther / times.median)
+        cells["±"] = "" if (margin := find_margin(wall)) is None else format_share_cell(margin)
     if summary.count is not None:
         cells["instr"] = f"{summary.count.instructions:,.0f}"
     if overhead is not None:
@@ -119,79 +130,27 @@ def render_stages(rows: Sequence[OverrideRow], width: int, *, colour: bool = Fal
     weights = {stage: sum(abs(_deltas(row)[stage]) for row in shown) for stage in STAGES}
     stages = [stage for stage in STAGES if weights[stage] >= VISIBLE]
     merged: list[str] = []
-
-    def fill(row: OverrideRow) -> dict[str, str]:
-        deltas = _deltas(row)
-        cells = {SHORT_STAGES[stage]: format_more(deltas[stage]) for stage in stages}
-        return {**cells, REST: format_more(sum(deltas[stage] for stage in merged))}
-
-    def heads() -> list[str]:
-        return [*(SHORT_STAGES[stage] for stage in stages), *([REST] if merged else [])]
-
-    while len(stages) > 1 and _room(shown, heads(), fill, width) < LEAST_NAME:
+    while True:
+        cells = [_fill_stages(row, stages, merged) for row in shown]
+        table = _lay_out(shown, cells, list(cells[0]) if cells else [], width, colour=colour)
+        if len(stages) < 2 or not table.is_cramped:
+            return table.lines() if shown else []
         # Two at least, or the column could have kept its name.
         for _ in range(1 if merged else 2):
             stages.remove(least := min(stages, key=lambda stage: weights[stage]))
             merged.append(least)
-    return list(_CallTable(shown, heads(), fill, width, colour).lines())
+
+
+def _fill_stages(row: OverrideRow, stages: Sequence[str], merged: Sequence[str]) -> dict[str, str]:
+    deltas = _deltas(row)
+    cells = {SHORT_STAGES[stage]: format_more(deltas[stage]) for stage in stages}
+    return {**cells, REST: format_more(sum(deltas[stage] for stage in merged))} if merged else cells
 
 
 def _deltas(row: OverrideRow) -> dict[str, float]:
     assert row.overhead is not None
     assert row.overhead.explanation is not None
     return {stage.stage: stage.delta for stage in row.overhead.explanation.stages}
-
-
-def _room(rows: Sequence[OverrideRow], heads: Sequence[str], fill: Callable[[OverrideRow], Cells], width: int) -> int:
-    """What columns leave for names."""
-    return width - sum(_size(rows, head, fill) + 1 for head in heads)
-
-
-def _size(rows: Sequence[OverrideRow], head: str, fill: Callable[[OverrideRow], Cells]) -> int:
-    return max(len(head), *(measure(fill(row)[head]) for row in rows), 0)
-
-
-class _CallTable:
-    """Rows by call: a heading with the statement, and below it a line a type."""
-
-    def __init__(
-        self,
-        rows: Sequence[OverrideRow],
-        heads: Sequence[str],
-        fill: Callable[[OverrideRow], Cells],
-        width: int,
-        colour: bool,
-    ) -> None:
-        self._rows, self._fill, self._width, self._colour = rows, fill, width, colour
-        self._sizes = {head: _size(rows, head, fill) for head in heads}
-        names = max((measure(INDENT + _name(row)) for row in rows), default=0)
-        self._room = min(max(_room(rows, heads, fill, width), 1), max(names, LEAST_NAME))
-
-    def lines(self, mark: Callable[[OverrideRow], str] = lambda row: "") -> Iterator[str]:
-        """All of it; `mark` stands behind a line."""
-        if not self._rows:
-            return
-        yield self._paint(self._join("", {head: head for head in self._sizes}))
-        for _, group in itertools.groupby(self._rows, key=lambda row: row.call):
-            of_call = list(group)
-            yield self._paint(cut(f"{of_call[0].call}: {format_stmt(of_call[0])}", self._width))
-            for row in of_call:
-                name = INDENT + _name(row)
-                if measure(name) > self._room:
-                    yield cut(name, self._width)
-                    name = ""
-                yield (self._join(name, self._fill(row)) + mark(row)).rstrip()
-
-    def _join(self, name: str, cells: Cells) -> str:
-        numbers = "".join(" " + pad(cells[head], size, right=True) for head, size in self._sizes.items())
-        return pad(name, self._room) + numbers
-
-    def _paint(self, text: str) -> str:
-        return f"{BOLD}{text}{END}" if self._colour else text
-
-
-def _name(row: OverrideRow) -> str:
-    return printable(row.operands)
 
 
 def format_stmt(row: OverrideRow) -> str:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from torchmark.analysis.estimate import Estimate
 from torchmark.model.plan import AutogradMode, Case, Metric, Plan
 from torchmark.report.text.names import AS_WRITTEN, name_target
-from torchmark.report.text.terminal import count, measure, pad, printable, wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, LEAST_WIDTH, count, measure, pad, printable, wrap
 from torchmark.report.text.units import format_duration, format_time
 
-DEFAULT_WIDTH = 80
-# Narrower than this nothing reads well; such a terminal breaks lines by itself.
-LEAST_WIDTH = 20
+# The tree of cases is laid out on narrower terminals than tables are.
+LEAST_TREE_WIDTH = 20
 INDENT = 2
 GAP = "  "
 SEPARATOR = " · "
@@ -35,7 +34,7 @@ def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
       relu  Eager: Python, C++
       gelu  Eager: Python, C++
     """
-    width = max(width, LEAST_WIDTH)
+    width = max(width, LEAST_TREE_WIDTH)
     suites: dict[str, _Node] = {}
     for case in cases:
         suites.setdefault(case.suite, _Node()).add(case.label, case)
@@ -184,7 +183,7 @@ def summarise_cases(cases: Sequence[Case], of: int | None = None, width: int = D
     1 of 5 cases: 1 Python; 1 Eager
     Tags: 1 quick
     """
-    width = max(width, LEAST_WIDTH)
+    width = max(width, LEAST_TREE_WIDTH)
     number = count(len(cases), "case") if of is None or of == len(cases) else f"{len(cases)} of {count(of, 'case')}"
     labels = [case.autolabels.as_dict for case in cases]
     kinds = [_tally(label["language"] for label in labels)]
@@ -204,12 +203,9 @@ def _tally(texts: Iterable[str]) -> str:
     return ", ".join(f"{n} {text or AS_WRITTEN}" for text, n in Counter(texts).items())
 
 
-LEAST_PLAN_WIDTH = 40
-
-
 def render_plan(plan: Plan, expected: Estimate, cores: int, width: int, *, of: int | None = None) -> str:
     """The cases, how each is measured, where, and how long that will take. `of` is how many there were to select."""
-    width = max(width, LEAST_PLAN_WIDTH)
+    width = max(width, LEAST_WIDTH)
     lines = summarise_cases(plan.cases, of, width).split("\n")
     for text in (*_describe_sampling(plan), _describe_places(plan, cores), _describe_estimate(expected)):
         lines += wrap(text, width, 2)

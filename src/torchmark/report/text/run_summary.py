@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from torchmark.analysis.results import list_kinds, list_nodes
 from torchmark.model.environment import Environment
 from torchmark.model.plan import Metric, Node, NodeKind, Plan, Target
 from torchmark.model.run import SHARD, CaseSummary, Host, Run, RunEntry, RunInfo, Source
 from torchmark.report.text.names import name_case, name_target
-from torchmark.report.text.terminal import ELLIPSIS, count, cut, measure, pad, printable, wrap
+from torchmark.report.text.table import TextColumn, TextRow, TextTable
+from torchmark.report.text.terminal import DEFAULT_WIDTH, ELLIPSIS, count, printable, wrap
 
 # As many names as a person reads; of more, the first few show how they are called.
 MOST_NAMES = 8
@@ -262,14 +263,12 @@ def format_sources(sources: tuple[Source, ...]) -> str:
     )
 
 
-DEFAULT_WIDTH = 80
 # The shortest beginning of an id that is shown, and what names and versions are not cut below.
 SHORTEST_ID = 8
 SHORTEST_TEXT = 6
 
 _HEADINGS = ("run", "name", "when", "cases", "results", "failed", "torch", "state")
 _NUMBERS = {"cases", "results", "failed"}
-_GAP = "  "
 
 
 def describe_state(entry: RunEntry) -> str:
@@ -285,24 +284,15 @@ def describe_state(entry: RunEntry) -> str:
 def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
     """A row for each run. Where there is little room, the number of cases gives way, then versions and names are cut.
 
-    Names last: they are what runs are asked for by.
+    Names last: they are what runs are asked for by. The beginning of its id tells a run from all others.
     """
     length = _find_id_length([entry.info.id for entry in entries])
-    rows = (_make_row(entry, length) for entry in entries)
-    columns = {column[0]: column for column in zip(_HEADINGS, *rows, strict=True)}
-    if _exceed(columns, width):
-        del columns["cases"]
-    for heading in ("torch", "name"):
-        longest = max(_measure(columns[heading]) - _exceed(columns, width), SHORTEST_TEXT)
-        columns[heading] = tuple(cut(text, longest) for text in columns[heading])
-    lines = zip(*(_pad(column) for column in columns.values()), strict=True)
-    return "\n".join(_GAP.join(line).rstrip() for line in lines)
-
-
-def _exceed(columns: Mapping[str, Sequence[str]], width: int) -> int:
-    """By how much a table is too wide."""
-    taken = sum(_measure(column) for column in columns.values()) + len(_GAP) * (len(columns) - 1)
-    return max(taken - width, 0)
+    rows = [TextRow(dict(zip(_HEADINGS, _make_row(entry, length), strict=True))) for entry in entries]
+    columns = [
+        TextColumn(head, left=head not in _NUMBERS, least=SHORTEST_TEXT if head in ("torch", "name") else None)
+        for head in _HEADINGS
+    ]
+    return "\n".join(TextTable(columns, rows, width, gives_way=("cases", "torch", "name")).lines())
 
 
 def _make_row(entry: RunEntry, id_length: int) -> tuple[str, ...]:
@@ -341,12 +331,3 @@ def _format_moment(moment: float) -> str:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
     except (OverflowError, ValueError, OSError):  # no clock has ever shown that
         return "?"
-
-
-def _measure(column: Sequence[str]) -> int:
-    return max(map(measure, column))
-
-
-def _pad(column: Sequence[str]) -> list[str]:
-    width = _measure(column)
-    return [pad(text, width, right=column[0] in _NUMBERS) for text in column]

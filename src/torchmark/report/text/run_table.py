@@ -15,7 +15,8 @@ from torchmark.report.caveats import explain_environments, explain_marks, find_m
 from torchmark.report.text.failures import join_reason, list_failures
 from torchmark.report.text.names import Variants, explain_short_words, name_target
 from torchmark.report.text.run_summary import render_footer
-from torchmark.report.text.terminal import count, cut, cut_middle, measure, one_line, pad, printable, wrap
+from torchmark.report.text.table import INDENT, TextColumn, TextRow, TextTable
+from torchmark.report.text.terminal import BOLD, LEAST_WIDTH, RED, count, measure, one_line, paint, printable, wrap
 from torchmark.report.text.units import format_allocations, format_share_cell, format_time, format_time_cell
 from torchmark.stats.distribution import quantile
 
@@ -33,20 +34,17 @@ def render_compile_costs(summaries: Sequence[CaseSummary], width: int) -> list[s
     if not compiled:
         return []
     names = _name(compiled, several=len({summary.target for summary in summaries}) > 1)
-    cells = [_fill(costs) for _, costs in compiled]
     heads = HEADS if width - sum(map(len, HEADS)) - 2 * len(HEADS) >= LEAST_COMPILE_NAME else SHORT_HEADS
-    sizes = [max(len(head), *map(len, column)) for head, column in zip(heads, zip(*cells, strict=True), strict=True)]
-    while sizes and width - sum(sizes) - 2 * len(sizes) < LEAST_COMPILE_NAME // 2:
-        sizes.pop()
-    room = width - sum(sizes) - 2 * len(sizes)
-    size = min(room, max(len(TITLE), *map(measure, names)))
-    lines = [_join_compile_cells(TITLE, heads, sizes, size)]
-    lines += [
-        _join_compile_cells(cut_middle(name, size), row, sizes, size) for name, row in zip(names, cells, strict=True)
+    rows = [
+        TextRow({TITLE: name, **dict(zip(heads, _fill(costs), strict=True))})
+        for name, (_, costs) in zip(names, compiled, strict=True)
     ]
-    lines += [join_reason(names[i], text, width) for i, text in _describe_breaks([costs for _, costs in compiled])]
+    columns = TextColumn(TITLE, left=True, least=LEAST_COMPILE_NAME // 2), *map(TextColumn, heads)
+    lines = TextTable(columns, rows, width, name=TITLE, gives_way=reversed(heads)).lines()
+    for i, text in _describe_breaks([costs for _, costs in compiled]):
+        lines += [INDENT + line for line in join_reason(names[i], text, width - len(INDENT))]
     text = "Besides the steady time above: guards and the way in and out of each call; compiling with an empty cache, "
-    return [*(cut(line, width) for line in lines), *wrap(f"{text}and in another process with a filled one.", width)]
+    return [*lines, *wrap(f"{text}and in another process with a filled one.", width)]
 
 
 def _name(compiled: Sequence[tuple[CaseSummary, CompileCosts]], *, several: bool) -> list[str]:
@@ -78,10 +76,6 @@ def _describe_breaks(all_costs: Sequence[CompileCosts]) -> list[tuple[int, str]]
         if texts:
             told.append((i, "; ".join(texts)))
     return told[:MOST_BREAKS]
-
-
-def _join_compile_cells(name: str, cells: Sequence[str], sizes: Sequence[int], size: int) -> str:
-    return pad(name, size) + "".join("  " + pad(cell, n, right=True) for cell, n in zip(cells, sizes, strict=False))
 
 
 def describe_compile_costs(costs: CompileCosts) -> str:
@@ -124,7 +118,7 @@ def _describe_graphs(costs: CompileCosts) -> str:
 
 FAILED = "failed"
 MISSING = "-"
-INDENT = "  "
+NAME, MARKS = "name", "marks"
 
 T = TypeVar("T", bound=Hashable)
 
@@ -178,17 +172,7 @@ class ResultRow:
     """Empty where it is that of the row above."""
     words: tuple[str, ...]
     short_words: tuple[str, ...]
-    cells: dict[str, str]
-    marks: str
-    stmt: str
-
-    def variant(self, *, short: bool) -> str:
-        """How the case differs from others of its label."""
-        return " ".join(self.short_words if short else self.words)
-
-    def room(self, *, short: bool) -> int:
-        """Columns that the name takes on a single line."""
-        return measure(" ".join(filter(None, (INDENT + self.leaf, self.variant(short=short)))))
+    summary: CaseSummary
 
 
 def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target]) -> list[ResultRow]:
@@ -230,9 +214,7 @@ def _make_row(summary: CaseSummary, variants: Variants, *, anew: bool) -> Result
         leaf=variants.leaf(case) if anew else "",
         words=variants.words(case),
         short_words=variants.words(case, short=True),
-        cells=fill_cells(summary),
-        marks=find_marks(summary),
-        stmt=printable(one_line(case.args.stmt.strip())),
+        summary=summary,
     )
 
 
@@ -248,30 +230,14 @@ def _make_block_row(summary: CaseSummary, variants: Variants, *, first: bool, an
     )
 
 
-def place_name(row: ResultRow, room: int, width: int, *, short: bool) -> tuple[list[str], str]:
-    """Lines for what does not fit beside the rest, and what stands before the numbers, exactly as wide as the room."""
-    indent, variant = INDENT if row.heading else "", row.variant(short=short)
-    lines = [cut(indent + row.above, width)] if row.above else []
-    if row.leaf and measure(indent + " ".join(filter(None, (row.leaf, variant)))) <= room:
-        # The variant stands at the right, next to the numbers.
-        return lines, pad(indent + row.leaf, room - measure(variant)) + variant
-    if row.leaf:
-        lines.append(cut(indent + row.leaf, width))
-    return lines, pad(cut_middle(variant, room), room, right=True)
-
-
-LEAST_WIDTH = 40
 # Names have at least this much room; columns of numbers give way.
 LEAST_NAME = 16
 # In which order they do.
 DISPENSABLE = ("tensors", "mallocs", "spread", "±")
 # Statements are shown where there is so much room for them.
 LEAST_STATEMENT = 20
-GAP = "  "
 # The heads of the columns are told again below a table that is higher than most terminals.
 TALL = 40
-
-BOLD, RED, END = "\033[1m", "\033[31m", "\033[0m"
 
 
 def render_results(
@@ -296,95 +262,58 @@ def render_results(
     parts.append(render_compile_costs(shown, width))
     if any(summary.failures for summary in summaries):
         heading, *failures = list_failures(summaries, plan, width)
-        parts.append([_paint(heading, RED + BOLD, colour), *failures])
+        parts.append([paint(heading, RED + BOLD, colour), *failures])
     parts.append(render_footer(summaries, plan, width, run, store))
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-@dataclasses.dataclass(frozen=True)
-class _ResultLayout:
-    columns: dict[str, int]
-    """Widths of the columns of numbers."""
-    marks: int
-    room: int
-    """Of names."""
-    short: bool
-    statement: int
-    """Columns for statements; 0 where there are none."""
-    left_out: tuple[str, ...]
-
-
-def _lay_out(rows: Sequence[ResultRow], plan: Plan, width: int) -> _ResultLayout:
-    wanted = [column for column, metric in COLUMNS.items() if metric in plan.sampling.metrics]
-    # What only qualifies others is left out where there is nothing to say.
-    wanted = [column for column in wanted if column not in QUALIFYING or any(row.cells[column] for row in rows)]
-    sizes = {column: max(len(column), *(measure(row.cells[column]) for row in rows)) for column in wanted}
-    marks = max(len(row.marks) for row in rows)
-    left_out = []
-    for column in DISPENSABLE:
-        if column in sizes and width - _add_up(sizes, marks) < LEAST_NAME:
-            del sizes[column]
-            left_out.append(column)
-    most = max(width - _add_up(sizes, marks), 0)
-    short = max(row.room(short=False) for row in rows) > most
-    room = min(max(row.room(short=short) for row in rows), most)
-    rest = width - room - _add_up(sizes, marks) - len(GAP)
-    return _ResultLayout(
-        columns=sizes,
-        marks=marks,
-        room=room,
-        short=short,
-        statement=rest if rest >= LEAST_STATEMENT else 0,
-        left_out=tuple(left_out),
-    )
-
-
-def _add_up(sizes: dict[str, int], marks: int) -> int:
-    return sum(len(_gap(column)) + size for column, size in sizes.items()) + (marks + 1 if marks else 0)
-
-
-def _gap(column: str) -> str:
-    """What qualifies the number before it is close to it."""
-    return " " if column in (*QUALIFYING, "tensors") else GAP
-
-
 def _render_table(summaries: Sequence[CaseSummary], plan: Plan, width: int, colour: bool) -> list[str]:
     rows = make_rows(summaries, plan.targets)
-    layout = _lay_out(rows, plan, width)
-    head = _join("", {column: column for column in layout.columns}, "", "statement", layout)
-    lines, heading = [_paint(cut(head, width), BOLD, colour)], ""
-    for row in rows:
-        if row.heading != heading:
-            heading = row.heading
-            lines += [_paint(cut(heading, width), BOLD, colour)] if heading else []
-        above, name = place_name(row, layout.room, width, short=layout.short)
-        lines += [*above, cut(_join(name, row.cells, row.marks, row.stmt, layout), width)]
+    table = _lay_out(rows, plan, width, colour, short=False)
+    words: list[str] = []
+    if table.is_tight:
+        table = _lay_out(rows, plan, width, colour, short=True)
+        words = [word for row in rows for word in row.short_words]
+    lines = table.lines()
     if len(lines) > TALL:
         lines.append(lines[0])
-    words = [word for row in rows for word in row.short_words] if layout.short else []
-    lines += _explain_layout(words, layout, width)
-    return lines
-
-
-def _join(name: str, cells: dict[str, str], marks: str, stmt: str, layout: _ResultLayout) -> str:
-    texts = [pad(name, layout.room)]
-    texts += [_gap(column) + pad(cells[column], size, right=True) for column, size in layout.columns.items()]
-    if layout.marks:
-        texts.append(" " + pad(marks, layout.marks))
-    if layout.statement:
-        texts.append(GAP + cut(stmt, layout.statement))
-    return "".join(texts).rstrip()
-
-
-def _paint(text: str, style: str, colour: bool) -> str:
-    return f"{style}{text}{END}" if colour else text
-
-
-def _explain_layout(words: Sequence[str], layout: _ResultLayout, width: int) -> list[str]:
     texts = [explain_short_words(words)]
-    if layout.left_out:
-        texts.append(f"A wider terminal shows {', '.join(reversed(layout.left_out))} too.")
-    return [line for text in texts if text for line in wrap(text, width)]
+    if table.left_out:
+        texts.append(f"A wider terminal shows {', '.join(reversed(table.left_out))} too.")
+    return [*lines, *(line for text in texts for line in wrap(text, width))]
+
+
+def _lay_out(rows: Sequence[ResultRow], plan: Plan, width: int, colour: bool, *, short: bool) -> TextTable:
+    filled = [_fill_row(row, short=short) for row in rows]
+    # What only qualifies others is left out where there is nothing to say.
+    columns = [
+        TextColumn(key, gap=1 if key in (*QUALIFYING, "tensors") else 2)
+        for key, metric in COLUMNS.items()
+        if metric in plan.sampling.metrics and (key not in QUALIFYING or any(row.cells[key] for row in filled))
+    ]
+    if any(row.cells[MARKS] for row in filled):
+        columns.append(TextColumn(MARKS, "", gap=1, left=True))
+    # Names without a heading have as much room as if they were indented below one.
+    wide = max(measure(f"{INDENT}{row.leaf} {one.aside}".rstrip()) for row, one in zip(rows, filled, strict=True))
+    columns.append(TextColumn("statement", left=True, least=LEAST_STATEMENT, spare=True))
+    name = TextColumn(NAME, "", left=True, least=LEAST_NAME, wide=wide)
+    return TextTable([name, *columns], filled, width, name=NAME, gives_way=DISPENSABLE, colour=colour)
+
+
+def _fill_row(row: ResultRow, *, short: bool) -> TextRow:
+    indent, summary = INDENT if row.heading else "", row.summary
+    cells = {
+        NAME: row.leaf and indent + row.leaf,
+        MARKS: find_marks(summary),
+        "statement": printable(one_line(summary.case.args.stmt.strip())),
+        **fill_cells(summary),
+    }
+    return TextRow(
+        cells,
+        heading=row.heading,
+        above=row.above and indent + row.above,
+        aside=" ".join(row.short_words if short else row.words),
+    )
 
 
 def _explain(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> Iterator[str]:

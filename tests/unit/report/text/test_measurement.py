@@ -9,7 +9,14 @@ import pytest
 from torchmark import Measurement, TaskSpec
 from torchmark.analysis.summarise import rank
 from torchmark.model.task import Interval
-from torchmark.report.text.measurement import TimedRow, conclude, name_rows, render_standings
+from torchmark.report.text.measurement import (
+    LONGEST_NAME,
+    TimedRow,
+    conclude,
+    name_rows,
+    render_standings,
+    shorten_name,
+)
 from torchmark.report.text.terminal import measure
 
 EQUAL = [1.0, 1.1, 1.2, 1.3, 1.2, 1.1, 1.0, 1.3]
@@ -32,13 +39,13 @@ def test_a_row_has_three_digits_intervals_and_the_ratio_to_the_fastest() -> None
 def test_a_table_fits_and_no_two_rows_have_the_same_name(texts: list[str]) -> None:
     lines = render_standings("2 threads", [row(text, 999) for text in texts], rank([[1.0] * 8, [99.0] * 8]), 80)
     assert max(map(measure, lines)) <= 80
-    names = name_rows(texts, 30)
+    names = [*map(shorten_name, name_rows(texts))]
     assert len(set(names)) == 2
-    assert max(map(measure, names)) <= 30
+    assert max(map(measure, names)) <= LONGEST_NAME
 
 
 def test_the_same_statement_twice_has_two_names() -> None:
-    assert name_rows(["x", "y", "x"], 20) == ["[1] x", "[2] y", "[3] x"]
+    assert name_rows(["x", "y", "x"]) == ["[1] x", "[2] y", "[3] x"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.made_summaries import make_case
 from torchmark.analysis.estimate import Estimate
 from torchmark.model.plan import AutogradMode, AutoLabels, Case, Metric, Plan, RuntimeMode, Sampling, Target, TimerArgs
 from torchmark.model.task import Language
-from torchmark.report.text.plan import LEAST_WIDTH, render_cases, render_plan, summarise_cases
+from torchmark.report.text.plan import LEAST_TREE_WIDTH, render_cases, render_plan, summarise_cases
 from torchmark.report.text.terminal import measure
 
 EAGER, JIT, BOTH = (RuntimeMode.EAGER,), (RuntimeMode.JIT,), (RuntimeMode.EAGER, RuntimeMode.JIT)
@@ -83,7 +83,7 @@ def test_suites_are_apart_where_there_are_several() -> None:
 
 @given(
     st.lists(st.lists(st.text(max_size=70), min_size=1, max_size=40), min_size=1, max_size=4),
-    st.integers(LEAST_WIDTH, 100),
+    st.integers(LEAST_TREE_WIDTH, 100),
 )
 @example([["000000\u2cef"]], 22)  # a character that takes no column
 @example([["000000\u2cef", "0", "0", "0", "0", "0", "00000000000"]], 22)
