@@ -1,10 +1,11 @@
 # The two commands: `make bench` and `make test`. Both set up everything they need, once.
+# While writing: `make test-fast` runs the tests that need no more than Python and torch, in less than a minute.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: bench test tools bench-tools check format clean
+.PHONY: bench test test-fast tools bench-tools check format clean
 
 # What `make bench` runs: any arguments of `torchmark run`.
 BENCH ?= standard
@@ -24,6 +25,14 @@ bench: $(READY) bench-tools
 # In the order of files: those that take long come first, and many small ones fill what is left.
 test: $(READY) tools
 	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+
+# Neither Valgrind nor a compiler nor a browser.
+FAST := tests/unit tests/test_architecture.py tests/test_public_names.py src
+test-fast: $(READY)
+	@$(BIN)/python -m pytest -n 2 $(FAST)
+
+# Empty is as if it was not set. Tests start hundreds of processes, which would all compile the program anew.
+test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 # What is needed of the system: Valgrind and a compiler for benchmarks; for tests, also another compiler, a second
 # Python with a torch and its headers, and a browser.

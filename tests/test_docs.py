@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.in_process import Program, lend_workers
 
 DOCS = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
 EXAMPLES = [
@@ -25,22 +25,27 @@ LINES = [
 
 
 @pytest.mark.parametrize("code", PYTHON)
-def test_python_examples_run(code: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+def test_python_examples_run(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lend_workers(monkeypatch)
+    exec(compile(code, "example.py", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    assert printed.strip()
     # A case that fails is a result that is printed, too.
-    assert "Traceback" not in done.stdout
-    assert "Error" not in done.stdout
+    assert "Traceback" not in printed
+    assert "Error" not in printed
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_command_lines_run(line: str, tmp_path: Path) -> None:
+def test_command_lines_run(program: Program, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     # The suite of the page itself: the longest example that defines one.
     suite = max((code for _, _, code in EXAMPLES if "BENCHMARKS = {" in code), key=len)
-    (tmp_path / "bench_mine.py").write_text(suite.partition("\nfor ")[0])
+    Path("bench_mine.py").write_text(suite.partition("\nfor ")[0])
     _, *arguments = shlex.split(line, comments=True)
-    done = subprocess.run([sys.executable, "-m", "torchmark", *arguments], capture_output=True, text=True, cwd=tmp_path)
+    done = program(*arguments)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 

@@ -69,6 +69,18 @@ def own_stub(stub_python: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return stub_python
 
 
+@pytest.fixture(scope="session")
+def stub_program(stub_python: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The program in a process of its own, with the stub as its own Python: its workers are up at once."""
+    file = tmp_path_factory.mktemp("program") / "torchmark"
+    file.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.executable = {stub_python!r}\n"
+        "from torchmark.cli.main import main\nsys.exit(main())\n"
+    )
+    file.chmod(0o755)
+    return str(file)
+
+
 @pytest.fixture(params=["counting", "timing"])
 def worker(request: pytest.FixtureRequest) -> Worker:
     """Each kind in turn: what holds for a worker holds for both."""

@@ -21,9 +21,11 @@ QUICK = ["--min-run-time", "0.01"]
 SEVEN_SAMPLES = ["--number", "5"]
 
 
-def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, cwd: Path | None = None, program: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "torchmark", *arguments],
+        [*([program] if program else [sys.executable, "-m", "torchmark"]), *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -238,77 +240,67 @@ def test_a_torch_that_does_not_load_is_told_with_its_reason(tmp_path: Path) -> N
     assert "Traceback" not in done.stderr
 
 
-def shell(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    line = command.replace("torchmark", f"{sys.executable} -m torchmark")
-    return subprocess.run(line, shell=True, capture_output=True, text=True, env={**os.environ, **variables})
+def shell(program: str, command: str) -> subprocess.CompletedProcess[str]:
+    line = command.replace("torchmark", program)
+    return subprocess.run(line, shell=True, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("command", ["torchmark --help", "torchmark time pass pass --number 1", "torchmark doctor"])
-def test_a_reader_that_leaves_early_is_no_error_message(command: str) -> None:
-    done = shell(f"{command} | true")
+def test_a_reader_that_leaves_early_is_no_error_message(stub_program: str, command: str) -> None:
+    done = shell(stub_program, f"{command} | true")
     assert done.stderr == ""
 
 
 @pytest.mark.parametrize("command", ["torchmark --help", "torchmark time pass --number 1", "torchmark doctor"])
-def test_a_full_disk_is_told(command: str) -> None:
-    done = shell(f"{command} > /dev/full")
+def test_a_full_disk_is_told(stub_program: str, command: str) -> None:
+    done = shell(stub_program, f"{command} > /dev/full")
     assert done.returncode == 1
     assert done.stderr == "torchmark: [Errno 28] No space left on device\n"
 
 
 @pytest.mark.parametrize("command", ["torchmark time pass --number 1", "torchmark doctor"])
-def test_json_that_could_not_be_written_is_told(command: str) -> None:
-    done = shell(f"{command} --json /dev/full")
+def test_json_that_could_not_be_written_is_told(stub_program: str, command: str) -> None:
+    done = shell(stub_program, f"{command} --json /dev/full")
     assert done.returncode == 4
     assert done.stderr == "torchmark: Cannot write /dev/full: No space left on device.\n"
 
 
-def test_what_other_programs_print_stays_out_of_the_json() -> None:
-    done = run("time", "os.system('echo hello')", "--setup", "import os", "--number", "1", "--json", "-")
+def test_what_other_programs_print_stays_out_of_the_json(stub_program: str) -> None:
+    arguments = ("--setup", "import os", "--number", "1", "--json", "-")
+    done = run("time", "os.system('echo hello')", *arguments, program=stub_program)
     assert json.loads(done.stdout)["measurements"]
     assert "\nhello\n" not in done.stdout
 
 
-def test_standard_output_by_its_other_name_is_standard_output() -> None:
-    done = shell("torchmark time pass --number 1 --json /dev/stdout | cat")
+def test_standard_output_by_its_other_name_is_standard_output(stub_program: str) -> None:
+    done = shell(stub_program, "torchmark time pass --number 1 --json /dev/stdout | cat")
     assert json.loads(done.stdout)["measurements"]
 
 
-def test_a_terminal_that_lacks_characters_shows_the_others() -> None:
-    done = run("time", "s = 'é'", "pass", "--number", "1", PYTHONIOENCODING="ascii")
+def test_a_terminal_that_lacks_characters_shows_the_others(stub_program: str) -> None:
+    done = run("time", "s = 'é'", "pass", "--number", "1", program=stub_program, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert "s = '?'" in done.stdout
 
 
-def test_a_text_that_is_no_text_is_the_users_error() -> None:
-    done = subprocess.run([sys.executable, "-m", "torchmark", "time", b'x = "\xff"'], capture_output=True, text=True)
+def test_a_text_that_is_no_text_is_the_users_error(stub_program: str) -> None:
+    done = subprocess.run([stub_program, "time", b'x = "\xff"'], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("SyntaxError: <stmt> cannot be compiled")
 
 
-def test_a_slow_setup_does_not_run_without_end(tmp_path: Path) -> None:
+def test_a_slow_setup_does_not_run_without_end(stub_program: str, tmp_path: Path) -> None:
     # Each of the five empty blocks and of the search would otherwise run it once more.
     setup = "import time; open('log', 'a').write('x'); time.sleep(0.1)"
-    done = run("time", "pass", "--setup", setup, "--min-run-time", "0.000001", cwd=tmp_path)
+    done = run("time", "pass", "--setup", setup, "--min-run-time", "0.000001", program=stub_program, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len((tmp_path / "log").read_text()) <= 4
 
 
-def test_an_interrupt_keeps_what_was_timed(tmp_path: Path) -> None:
+def test_an_interrupt_keeps_what_was_timed(stub_program: str, tmp_path: Path) -> None:
     flag, file = tmp_path / "second", tmp_path / "out.json"
     second = f"open({str(flag)!r}, 'w').close(); time.sleep(60)"
-    command = [
-        sys.executable,
-        "-m",
-        "torchmark",
-        "time",
-        "x = 1",
-        second,
-        "--setup",
-        "import time",
-        "--json",
-        str(file),
-    ]
+    command = [stub_program, "time", "x = 1", second, "--setup", "import time", "--json", str(file)]
     # Whoever runs these tests may ignore interrupts, which would be handed down.
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:

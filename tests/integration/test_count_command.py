@@ -17,13 +17,10 @@ from tests.in_process import Program
 SETUP = "x = torch.ones(4, 4); w = torch.ones(4, 4)"
 
 
-def run(*arguments: str, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(stub_program: str, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, where what matters is what is around it."""
     return subprocess.run(
-        [sys.executable, "-m", "torchmark", "count", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **environ},
+        [stub_program, "count", *arguments], capture_output=True, text=True, env={**os.environ, **environ}
     )
 
 
@@ -32,12 +29,15 @@ def heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others_nothing(tmp_path: Path) -> None:
+def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others_nothing(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "lies_here.py").write_text("def f(x): return x + 1")
     file = tmp_path / "counts.json"
-    done = run(
-        "x * w", "lies_here.f(x)", "1 / 0", "time.sleep(1000)", "--setup", f"import lies_here, time; {SETUP}",
-        "--timeout", "8", "--json", str(file), "--set-env", "MY_SWITCH=on", cwd=tmp_path,
+    done = program(
+        "count", "x * w", "lies_here.f(x)", "1 / 0", "time.sleep(1000)",
+        "--setup", f"import lies_here, time; {SETUP}", "--timeout", "8", "--json", str(file),
     )  # fmt: skip
     assert done.returncode == 1
     head, first, second, blank, *_ = done.stdout.splitlines()
@@ -53,10 +53,17 @@ def test_statements_are_counted_side_by_side_and_one_that_fails_costs_the_others
     data = json.loads(file.read_text())
     assert (data["schema"], data["schema_version"]) == ("torchmark.count", 1)
     assert [count["task_spec"]["stmt"] for count in data["counts"]] == ["x * w", "lies_here.f(x)"]
-    assert data["counts"][0]["environment"]["variables"]["MY_SWITCH"] == "on"
     assert data["counts"][0]["tensor_allocations"] == 100
     assert [failure["kind"] for failure in data["failures"]] == ["raised", "timed_out"]
     assert data["difference"] == []
+
+
+def test_variables_are_set_for_what_is_counted_and_kept_with_it(stub_program: str) -> None:
+    setup = "import os; assert os.environ['MY_SWITCH'] == 'on'"
+    done = run(stub_program, "pass", "--setup", setup, "--layouts", "1", "--set-env", "MY_SWITCH=on", "--json", "-")
+    assert done.returncode == 0, done.stderr
+    (count,) = json.loads(done.stdout)["counts"]
+    assert count["environment"]["variables"]["MY_SWITCH"] == "on"
 
 
 def test_a_difference_is_shown_by_function(program: Program) -> None:
@@ -113,44 +120,44 @@ def only(folder: Path, *programs: str) -> str:
     return str(folder)
 
 
-def test_without_valgrind_one_sentence_says_what_to_install(tmp_path: Path) -> None:
-    done = run("pass", PATH=only(tmp_path))
+def test_without_valgrind_one_sentence_says_what_to_install(stub_program: str, tmp_path: Path) -> None:
+    done = run(stub_program, "pass", PATH=only(tmp_path))
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("torchmark: Missing: valgrind. Install it")
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_without_a_compiler_one_sentence_says_what_to_install(tmp_path: Path) -> None:
+def test_without_a_compiler_one_sentence_says_what_to_install(stub_program: str, tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
-    done = run("pass", PATH=only(folder, "valgrind"), TORCHMARK_CACHE=str(tmp_path / "cache"))
+    done = run(stub_program, "pass", PATH=only(folder, "valgrind"), TORCHMARK_CACHE=str(tmp_path / "cache"))
     assert (done.returncode, done.stdout) == (3, "")
     assert "There is no C compiler" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_valgrind_that_cannot_run_this_is_told_in_its_own_words(tmp_path: Path) -> None:
+def test_a_valgrind_that_cannot_run_this_is_told_in_its_own_words(stub_program: str, tmp_path: Path) -> None:
     fake = tmp_path / "valgrind"
     fake.write_text("#!/bin/sh\necho 'valgrind: failed to start tool' >&2\nexit 1\n")
     fake.chmod(0o755)
-    done = run("pass", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    done = run(stub_program, "pass", PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert done.returncode == 3
     assert "Valgrind cannot run" in done.stderr
     assert "valgrind: failed to start tool" in done.stderr
 
 
-def test_a_valgrind_that_does_not_watch_is_noticed(tmp_path: Path) -> None:
+def test_a_valgrind_that_does_not_watch_is_noticed(stub_program: str, tmp_path: Path) -> None:
     fake = tmp_path / "valgrind"
     fake.write_text('#!/bin/sh\nwhile true; do case "$1" in -*) shift;; *) break;; esac; done\nexec "$@"\n')
     fake.chmod(0o755)
-    done = run("pass", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    done = run(stub_program, "pass", PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert done.returncode == 1
     assert "does not run under Valgrind" in done.stderr
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_told(stub_program: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = run("pass", TORCHMARK_CACHE=str(tmp_path / "file" / "cache"))
+    done = run(stub_program, "pass", TORCHMARK_CACHE=str(tmp_path / "file" / "cache"))
     assert done.returncode == 3
     assert "TORCHMARK_CACHE" in done.stderr
 
@@ -185,14 +192,16 @@ if "vgpreload" in open("/proc/self/maps").read():
     [("count", "nope", "x +"), ("flame", "nope", "-o", "graph.svg"), ("ab", "nope", "1", "-q")],
     ids=lambda arguments: arguments[0],
 )
-def test_code_that_fails_at_once_is_reported_before_valgrind_starts(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_code_that_fails_at_once_is_reported_before_valgrind_starts(
+    stub_program: str, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
     started = tmp_path / "started"
     fake = tmp_path / "bin" / "valgrind"
     fake.parent.mkdir()
     fake.write_text(f"#!/bin/sh\necho \"$@\" >> '{started}'\nexit 1\n")
     fake.chmod(0o755)
     done = subprocess.run(
-        [sys.executable, "-m", "torchmark", *arguments],
+        [stub_program, *arguments],
         capture_output=True,
         text=True,
         cwd=tmp_path,
