@@ -219,10 +219,21 @@ def check_moment(seconds: float, name: str) -> None:
 def _read_tuple(kinds: tuple[Any, ...], data: object, name: str) -> tuple[Any, ...]:
     items = check_kind(data, name, list)
     if kinds[-1] is Ellipsis:
+        if _are_plain_numbers(items, kinds[0]):
+            return tuple(items)
         return tuple(_read(kinds[0], item, f"{name}[{i}]") for i, item in enumerate(items))
     if len(items) != len(kinds):
         raise StoreError(f"The field {name!r} has {len(items)} values; expected {len(kinds)}.")
     return tuple(_read(kind, item, f"{name}[{i}]") for i, (kind, item) in enumerate(zip(kinds, items, strict=True)))
+
+
+def _are_plain_numbers(items: list[Any], kind: Any) -> bool:
+    """Whether all are numbers of this kind and within bounds. Asked of all at once, as samples come by the thousand."""
+    if kind not in (int, float) or set(map(type, items)) != {kind}:
+        return False
+    most = MOST if kind is int else MOST_SECONDS
+    # A sum shows what is no number; comparing does not.
+    return -most <= min(items) and max(items) <= most and math.isfinite(sum(items))
 
 
 def _read_fields(kind: Any, data: object, name: str) -> Any:
