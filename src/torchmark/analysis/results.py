@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from torchmark.analysis.summarise import doubt_count, find_caveats_of_rounds, find_median_interval, spread, summarise
@@ -62,16 +63,17 @@ def find_cpu(outcome: Outcome, host: Host | None) -> str | None:
 
 def find_kind(outcome: Outcome, host: Host | None) -> Kind:
     """What of its place an outcome depends on. What is not known is a value of its own."""
-    kind = {"cpu": find_cpu(outcome, host)} if outcome.order.metric is Metric.WALL else {}
-    if outcome.environment is not None:
-        kind |= _describe(outcome.environment, outcome.order.metric)
-    return tuple((what, kind.get(what)) for what in _WORDS[outcome.order.metric])
+    return _find_kind(outcome.environment, find_cpu(outcome, host), outcome.order.metric)
 
 
-def _describe(environment: Environment, metric: Metric) -> dict[str, str | None]:
-    known = {what: getattr(environment, field) for what, field in _FIELDS.items() if what in _WORDS[metric]}
-    lines = (environment.torch_build or "").splitlines()
-    return known | {"torch_build": "\n".join(line for line in lines if _CAPABILITY_LINE not in line) or None}
+@functools.lru_cache
+def _find_kind(environment: Environment | None, cpu: str | None, metric: Metric) -> Kind:
+    known: dict[str, str | None] = {"cpu": cpu}
+    if environment is not None:
+        known |= {what: getattr(environment, field) for what, field in _FIELDS.items()}
+        lines = (environment.torch_build or "").splitlines()
+        known["torch_build"] = "\n".join(line for line in lines if _CAPABILITY_LINE not in line) or None
+    return tuple((what, known.get(what)) for what in _WORDS[metric])
 
 
 def choose_rounds(outcomes: Iterable[Outcome], host: Host | None = None) -> Chosen:

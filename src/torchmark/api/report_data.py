@@ -323,7 +323,7 @@ def _add_functions(
 
 
 def _load_tallies(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, Tally]:
-    run = store.load(side.info.id, profiles=True, select=lambda case: identify(case) in keys)
+    run = store.load(side.info.id, profiles=True, names=keys)
     return {key: counted.tally for key, counted in choose_counts(run, side.target).items()}
 
 

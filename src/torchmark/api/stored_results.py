@@ -119,7 +119,7 @@ def find_side(store: Store, reference: str) -> StoredSide:
 
 
 def _read_targets(store: Store, info: RunInfo) -> tuple[Target, ...]:
-    return store.load(info.id, select=lambda case: False).plan.targets
+    return store.load(info.id, names=()).plan.targets
 
 
 def choose_target(targets: Sequence[Target], env: str | None, run: str, how: str = "{run}:{env}") -> Target:
@@ -279,7 +279,7 @@ def load_functions(
 
 
 def _load_counts(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, CountedCase]:
-    run = store.load(side.info.id, profiles=True, select=lambda case: identify(case) in keys)
+    run = store.load(side.info.id, profiles=True, names=keys)
     return choose_counts(run, side.target)
 
 
@@ -306,7 +306,7 @@ def load_run_functions(store: Store, run: Run, case: Case) -> list[FunctionTable
 
     Of several rounds it is the one in the middle, which is what the table shows.
     """
-    loaded = store.load(run.info.id, profiles=True, select=lambda other: other == case)
+    loaded = store.load(run.info.id, profiles=True, names=[identify(case)])
     alike = {target: _list_counts(loaded, target) for target in run.plan.targets}
     tallies = {target: found[middle([one.total for one in found])] for target, found in alike.items() if found}
     several = len(run.plan.targets) > 1

@@ -5,6 +5,7 @@ All that comes in is checked: types, bounds, fields that are unknown or missing,
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -176,6 +177,12 @@ def _format(value: object) -> str:
 
 def _read_items(kinds: tuple[Any, ...], data: object, rules: Rules) -> list[Any]:
     given = data if isinstance(data, tuple) else _read_simple(list, data)
+    if _are_numbers(kinds, given):
+        # What is wrong with one of them is found below, with its place.
+        with contextlib.suppress(PlainError):
+            for extreme in (min(given), max(given)):
+                _read(kinds[0], extreme, rules)
+            return list(given)
     # A list, a set, or a tuple of any length.
     if len(kinds) == 1 or kinds[-1] is Ellipsis:
         kinds = (kinds[0],) * len(given)
@@ -189,6 +196,16 @@ def _read_items(kinds: tuple[Any, ...], data: object, rules: Rules) -> list[Any]
         error.place = f"[{len(items)}]{error.place}"
         raise
     return items
+
+
+def _are_numbers(kinds: tuple[Any, ...], given: Sequence[Any]) -> bool:
+    """Whether these are any number of finite numbers, which come by the thousand: looking at the extremes is enough.
+
+    The rule of a type of numbers is a bound on them. A sum shows what is not a number; comparing does not.
+    """
+    kind = kinds[0]
+    is_alike = kinds[1:] in ((), (Ellipsis,)) and kind in (int, float) and set(map(type, given)) == {kind}
+    return is_alike and bool(abs(sum(given)) <= sys.float_info.max)
 
 
 def _read_fields(kind: Any, data: object, rules: Rules) -> Any:

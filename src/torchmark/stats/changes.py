@@ -39,13 +39,20 @@ def split_chances(values: Sequence[float]) -> list[SplitChance]:
 def _judge_split(before: int, after: int, rank_sum: float) -> SplitChance:
     if not before or not after:
         return SplitChance(1.0, False)
-    pairs = before * after
+    against = math.ceil(_count_against(before, after, rank_sum))
+    return SplitChance(_find_p_value(before, after, against), against == 0)
+
+
+def _count_against(before: int, after: int, rank_sum: float) -> float:
+    """Pairs, one point of each side, that are not in the order in which most are; equal ones are halves."""
     wins = rank_sum - before * (before + 1) / 2
-    # Pairs, one point of each side, that are not in the order in which most are.
-    against = math.ceil(min(wins, pairs - wins))
+    return min(wins, before * after - wins)
+
+
+def _find_p_value(before: int, after: int, against: int) -> float:
     small, large = sorted((before, after))
     tail = exact_tail(small, large, against) if small <= EXACT_SIDE else normal_tail(small, large, against)
-    return SplitChance(min(2 * tail, 1.0), against == 0)
+    return min(2 * tail, 1.0)
 
 
 def normal_tail(small: int, large: int, against: int) -> float:
@@ -176,18 +183,39 @@ def _find_split(values: Sequence[float]) -> int | None:
     tests = sum(len(_list_places(end - start)) for start, end in stretches)
     for start, end in reversed(stretches):
         part = values[start:end]
-        chances = split_chances(part)
+        sums = [0.0, *itertools.accumulate(rank(part))]
         # Of the whole it is enough that the sides do not overlap, however few points there are.
-        whole = len(part) == len(values)
+        least = 0 if len(part) == len(values) else -1
         found = [
             place
-            for place in _list_places(len(part))
-            if (chances[place].p_value * tests <= ALPHA_RANKS or (whole and chances[place].apart))
+            for place, most in zip(_list_places(len(part)), _list_most_against(len(part), tests), strict=True)
+            if _count_against(place, len(part) - place, sums[place]) <= max(most, least)
             and _compare_means(part, place, tests).p_value < ALPHA
         ]
         if found:
             return start + _place_best(part, found)
     return None
+
+
+@functools.lru_cache(maxsize=1000)
+def _list_most_against(n: int, tests: int) -> tuple[int, ...]:
+    """For each place in so many points, how many pairs may be against the order there; -1 where none suffices.
+
+    Searching a long history asks this a hundred thousand times, and a p value for each would take most of its time.
+    """
+    return tuple(_find_most_against(place, n - place, ALPHA_RANKS / tests) for place in _list_places(n))
+
+
+def _find_most_against(before: int, after: int, p_value: float) -> int:
+    """The most pairs against the order with at most this p value, which grows with them."""
+    low, step = -1, 1
+    while _find_p_value(before, after, low + step) <= p_value:
+        low, step = low + step, 2 * step
+    while step > 1:
+        step = (step + 1) // 2
+        if _find_p_value(before, after, low + step) <= p_value:
+            low += step
+    return low
 
 
 def _list_places(n: int) -> range:

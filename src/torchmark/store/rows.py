@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from torchmark.errors import StoreError, UsageError
@@ -80,7 +81,7 @@ def put_plan(database: Database, run: int, plan: Plan) -> dict[Case, int]:
     return subjects
 
 
-def _places(values: list[str]) -> str:
+def _places(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
@@ -272,15 +273,25 @@ def _read_environment(text: object) -> Environment:
     return from_plain(Environment, parse(text, "environment"), "environment")
 
 
-def read_run(database: Database, run_id: str, *, profiles: bool, select: Callable[[Case], bool] | None) -> Run:
+def read_run(
+    database: Database,
+    run_id: str,
+    *,
+    profiles: bool,
+    select: Callable[[Case], bool] | None,
+    names: Collection[tuple[str, str]] | None = None,
+) -> Run:
+    """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
-    cases = {subject: case for subject, case in _read_cases(database, run) if select is None or select(case)}
+    found = _read_cases(database, run, names)
+    cases = {subject: case for subject, case in found if select is None or select(case)}
     plan = _make_plan(database, run, cases.values())
     activities = database.rows("SELECT body FROM activities WHERE run = ? ORDER BY number", run)
+    outcomes = _StoredOutcomes(database, plan, cases, profiles=profiles)
     return Run(
         info,
         plan,
-        tuple(_StoredOutcomes(database, plan, cases, profiles=profiles).read(run)),
+        tuple(outcomes.read(run, only=None if names is None else tuple(cases))),
         tuple(from_plain(Activity, parse(text, "activity"), "activity") for (text,) in activities),
     )
 
@@ -294,22 +305,38 @@ def _make_plan(database: Database, run: int, cases: Iterable[Case]) -> Plan:
     return Plan(tuple(cases), _read_targets(database, run), read_sampling(database, run))
 
 
-def _read_cases(database: Database, run: int) -> Iterator[tuple[int, Case]]:
+def _read_cases(
+    database: Database, run: int, names: Collection[tuple[str, str]] | None = None
+) -> Iterator[tuple[int, Case]]:
+    written = None if names is None else [dump(list(name)) for name in names]
     rows = database.rows(
         "SELECT subject, subjects.name, definition, definitions.body, tags FROM cases "
         "JOIN subjects ON subjects.number = subject "
-        "JOIN definitions ON definitions.hash = definition WHERE run = ? AND position IS NOT NULL ORDER BY position",
+        "JOIN definitions ON definitions.hash = definition WHERE run = ? AND position IS NOT NULL "
+        f"{_only('subjects.name', written)} ORDER BY position",
         run,
+        *(written or ()),
     )
     for row in rows:
-        subject, name, definition, text, tags = check_row(row, int, str, str, str, str)
-        if not text.isascii() or hash_text(text) != definition:
-            raise StoreError("It is damaged: a definition has another content than it had.")
-        suite, key = from_plain(tuple[str, str], parse(name, "name"), "name")
-        case = read_case(parse(text, "definition"), suite, from_plain(tuple[str, ...], parse(tags, "tags"), "tags"))
-        if case.key != key:
-            raise StoreError(f"It is damaged: the case {key:.80} is defined as {case.key:.80}.")
-        yield subject, case
+        subject, *texts = check_row(row, int, str, str, str, str)
+        yield subject, _read_case(*texts)
+
+
+def _only(column: str, values: Sequence[object] | None) -> str:
+    """The condition that a column has one of these values; none for None."""
+    return "" if values is None else f"AND {column} IN ({_places(values)})"
+
+
+# Of many runs most have the same cases.
+@functools.lru_cache(maxsize=20_000)
+def _read_case(name: str, definition: str, text: str, tags: str) -> Case:
+    if not text.isascii() or hash_text(text) != definition:
+        raise StoreError("It is damaged: a definition has another content than it had.")
+    suite, key = from_plain(tuple[str, str], parse(name, "name"), "name")
+    case = read_case(parse(text, "definition"), suite, from_plain(tuple[str, ...], parse(tags, "tags"), "tags"))
+    if case.key != key:
+        raise StoreError(f"It is damaged: the case {key:.80} is defined as {case.key:.80}.")
+    return case
 
 
 class _StoredOutcomes:
@@ -318,14 +345,18 @@ class _StoredOutcomes:
     def __init__(self, database: Database, plan: Plan, cases: dict[int, Case], *, profiles: bool) -> None:
         self._database, self._plan, self._cases, self._profiles = database, plan, cases, profiles
         self._environments: dict[int, Environment] = {}
+        self._places: dict[tuple[str, str, int], tuple[Target, Metric]] = {}
         self._parts: dict[tuple[str, str], Any] = {}
 
-    def read(self, run: int) -> Iterator[Outcome]:
+    def read(self, run: int, only: Sequence[int] | None) -> Iterator[Outcome]:
+        """Those of the plan, in the order in which they came; `only` are the numbers of few cases."""
         rows = self._database.rows(
             "SELECT number, subject, target, metric, round, began, ended, environment, body FROM outcomes "
-            "WHERE run = ? AND planned = 1 ORDER BY number",
+            f"WHERE run = ? AND planned = 1 {_only('subject', only)} ORDER BY number",
             run,
+            *(only or ()),
         )
+        parts = self._list_parts(run, only)
         for row in rows:
             number, subject, target, metric, of_round, began, ended, environment, body = check_row(
                 row, int, int, str, str, int, _NUMBER, _NUMBER, (int, type(None)), str
@@ -335,13 +366,17 @@ class _StoredOutcomes:
             order = self._read_order(subject, target, metric, of_round)
             found = from_plain(OutcomeBody, parse(body, "outcome"), "outcome")
             where = self._find_environment(environment)
-            yield join_outcome(found, order, self._read_parts(number), (began, ended), where)
+            large = {role: self._find_part(role, blob) for role, blob in parts.get(number, ())}
+            yield join_outcome(found, order, large, (began, ended), where)
 
     def _read_order(self, subject: int, target_text: str, metric_text: str, number: int) -> Order:
-        target = from_plain(Target, parse(target_text, "target"), "target")
-        metric = from_plain(Metric, metric_text, "metric")
-        check_order(self._plan, target, metric, number)
-        return Order(self._cases[subject], target, metric, number)
+        place = target_text, metric_text, number
+        if place not in self._places:
+            target = from_plain(Target, parse(target_text, "target"), "target")
+            metric = from_plain(Metric, metric_text, "metric")
+            check_order(self._plan, target, metric, number)
+            self._places[place] = target, metric
+        return Order(self._cases[subject], *self._places[place], number)
 
     def _find_environment(self, number: int | None) -> Environment | None:
         if number is None:
@@ -353,13 +388,20 @@ class _StoredOutcomes:
             self._environments[number] = _read_environment(rows[0][0])
         return self._environments[number]
 
-    def _read_parts(self, outcome: int) -> dict[str, Any]:
-        rows = self._database.rows("SELECT role, blob FROM parts WHERE outcome = ?", outcome)
-        return {
-            role: self._find_part(role, blob)
-            for role, blob in (check_row(row, str, str) for row in rows)
-            if self._profiles or role in LIGHT_ROLES
-        }
+    def _list_parts(self, run: int, only: Sequence[int] | None) -> dict[int, list[tuple[str, str]]]:
+        """The roles and hashes of the large parts of each outcome, as far as they are to be read."""
+        rows = self._database.rows(
+            "SELECT outcome, role, blob FROM parts JOIN outcomes ON outcomes.number = outcome "
+            f"WHERE run = ? AND planned = 1 {_only('subject', only)}",
+            run,
+            *(only or ()),
+        )
+        found: dict[int, list[tuple[str, str]]] = {}
+        for row in rows:
+            outcome, role, blob = check_row(row, int, str, str)
+            if self._profiles or role in LIGHT_ROLES:
+                found.setdefault(outcome, []).append((role, blob))
+        return found
 
     def _find_part(self, role: str, blob: str) -> Any:
         if (role, blob) not in self._parts:
