@@ -227,8 +227,7 @@
           button.textContent = open ? label.replace("Flame", "Hide flame") : label;
           if (!open || drawn) return;
           drawn = true;
-          const flames = this.readFlames();
-          window.torchmarkFlame(place, flames.names, flames.graphs[first + i]);
+          this.readFlames().then((flames) => window.torchmarkFlame(place, flames.names, flames.graphs[first + i]));
         });
         section.append(button, place);
       });

@@ -1,521 +1,376 @@
-/* Flame graphs that can be looked into. `torchmarkFlame(element, names, graph)` draws one into an element; in an SVG on
-   its own, `torchmarkFlameAlone(names, graph)` takes the place of the still picture. What both are given is made by
-   flame_packing.py. Names come from anywhere: they only ever become text, never markup. */
+/* Flame graphs that can be looked into. Python draws a graph (picture.py); this script zooms, searches and tells details
+   by changing what was drawn. A frame that was too narrow to be drawn is a copy of the outermost one. The data are plain
+   columns of numbers, callers first (page.py). Names come from anywhere: they only ever become text, never markup. */
 (function () {
   "use strict";
 
-  const XHTML = "http://www.w3.org/1999/xhtml";
   const SVG = "http://www.w3.org/2000/svg";
-  const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  const MANY = 3;
-  const SHADES = 2;
-  // Narrower frames are not drawn: they are about a pixel, and there can be many.
+  const XHTML = "http://www.w3.org/1999/xhtml";
+  // The same as in picture.py: what share of all a frame has to be, and pixels of rows, letters, paddings and gaps.
   const LEAST_WIDTH = 0.001;
-  const LEAST_CHANGE = 0.01;
-  const STEPS = 5;
-  // In pixels: between a label and the sides of its frame, and with how much room it starts to tell something.
-  const PADDING = 7;
-  const LEAST_ROOM = 18;
-  // A frame that is not wider has neither padding nor border.
-  const SLIM = 6;
-  // Names of operators have brackets that are none.
-  const TOKEN = /\boperator(?:\(\)|<=>|<<=?|>>=?|->\*?|[<>]=?)(?: (?=<))?|\(anonymous namespace\)|->|::|\w+|[^]/g;
+  const ROW = 17;
+  const LETTER = 6.62;
+  const PADDING = 3;
+  const GAP = 1;
+  // With less room than this for letters, a label says nothing.
+  const LEAST_ROOM = 3;
+  // Rows that a finger can hit.
+  const FINGER_ROW = 26;
 
   // ---- Reading a graph.
 
-  function readNumbers(text) {
-    const numbers = [];
-    let number = 0;
-    let weight = 1;
-    for (const letter of text) {
-      const digit = DIGITS.indexOf(letter);
-      number += (digit % 32) * weight;
-      weight *= 32;
-      if (digit < 32) {
-        numbers.push(number);
-        number = 0;
-        weight = 1;
-      }
+  function readFrames(names, graph) {
+    const both = Boolean(graph.styles);
+    const path = [];
+    const frames = graph.depth.map((depth, number) => {
+      const [label, colour, origin, shorter, full] = names[graph.name[number]];
+      const style = both ? graph.styles[graph.style[number]] : `tmf-c${colour}`;
+      const [own, rest] = [graph.own[number], graph.rest[number]];
+      const [baseOwn, baseRest] = both ? [own - graph.ownChange[number], rest - graph.restChange[number]] : [0, 0];
+      const span = Math.max(own, baseOwn) + Math.max(rest, baseRest);
+      const parent = path[depth - 1] || null;
+      path[depth] = {
+        number, depth, parent, style, origin, texts: [label, ...shorter], name: full || label,
+        own, baseOwn, value: own + rest, base: baseOwn + baseRest, span, start: 0,
+      };
+      return path[depth];
+    });
+    for (let i = frames.length - 1; i > 0; i--) {
+      for (const sum of ["value", "base", "span"]) frames[i].parent[sum] += frames[i][sum];
     }
-    return numbers;
+    for (const frame of frames) {
+      // Where the next frame below this one begins.
+      frame.filled = frame.start = frame.parent ? frame.parent.filled : 0;
+      if (frame.parent) frame.parent.filled += frame.span;
+    }
+    return frames;
   }
 
-  function readNode(next, graph, node) {
-    const amount = (number) => {
-      if (graph.runs === 1) return number;
-      return number % 2 ? (number - 1) / 2 : (number / 2) * graph.runs;
-    };
-    const pair = () => {
-      const head = amount(next());
-      if (!graph.both) return [head, 0];
-      const change = next();
-      const size = amount(Math.floor(change / 2));
-      return [head, head - (change % 2 ? -size : size)];
-    };
-    const first = next();
-    const calls = Math.floor(first / 2) % (MANY + 1);
-    node.place = Math.floor(first / 2 / (MANY + 1));
-    node.awaited = calls < MANY ? calls : MANY + next();
-    [node.own, node.baseOwn] = pair();
-    const rest = first % 2 ? pair() : [0, 0];
-    node.value = node.own + rest[0];
-    node.base = node.baseOwn + rest[1];
-    node.span = Math.max(node.own, node.baseOwn) + Math.max(rest[0], rest[1]);
-    return node;
-  }
-
-  /* All frames, callers first. A frame's `span` is its width: where two sides are drawn, what is spent in each frame
-     itself is as wide as on the larger side, so that nothing of either is hidden and widths still add up. */
-  function readTree(names, graph) {
-    const numbers = readNumbers(graph.tree);
-    const nodes = [];
-    const below = new Map();
-    const listBelow = (number) => {
-      if (!below.has(number)) below.set(number, readNumbers(names[number][3]));
-      return below.get(number);
-    };
-    let at = 0;
-    let parent = null;
-    while (at < numbers.length) {
-      const node = readNode(() => numbers[at++], graph, { parent, kids: [], depth: parent ? parent.depth + 1 : 0 });
-      node.number = parent ? listBelow(parent.number)[node.place] : node.place;
-      node.entry = names[node.number];
-      nodes.push(node);
-      if (parent) parent.kids.push(node);
-      parent = node;
-      while (parent && parent.kids.length === parent.awaited) parent = parent.parent;
-    }
-    for (let i = nodes.length - 1; i > 0; i--) {
-      const node = nodes[i];
-      node.parent.value += node.value;
-      node.parent.base += node.base;
-      node.parent.span += node.span;
-    }
-    for (const node of nodes) {
-      let x = node.start = node.start || 0;
-      for (const kid of node.kids) {
-        kid.start = x;
-        x += kid.span;
-      }
-    }
-    return nodes;
-  }
-
-  // ---- Texts. The same as in flame_numbers.py, to the letter.
-
-  const group = (whole) => String(whole).replace(/\B(?=(\d{3})+$)/g, ",");
-
-  function showValue(value, runs) {
-    const tenths = Math.floor((20 * value + runs) / (2 * runs));
-    const whole = group(Math.floor(tenths / 10));
-    return tenths % 10 ? `${whole}.${tenths % 10}` : whole;
-  }
+  // ---- Numbers.
 
   const sign = (change) => (change < 0 ? "−" : "+");
 
-  function showPercent(part, whole) {
+  function formatPercent(part, whole) {
     const percent = whole ? (100 * part) / whole : 0;
     if (percent === 0) return "0%";
     if (percent < 0.005) return "<0.01%";
-    const decimals = percent >= 9.95 ? 0 : percent >= 0.095 ? 1 : 2;
-    const scale = 10 ** decimals;
-    return `${(Math.floor(percent * scale + 0.5) / scale).toFixed(decimals)}%`;
+    return `${percent.toFixed(percent >= 9.95 ? 0 : percent >= 0.095 ? 1 : 2)}%`;
   }
 
-  function showRelation(base, head) {
-    if (!base) return "new";
-    if (!head) return "gone";
-    return sign(head - base) + showPercent(Math.abs(head - base), base);
+  class Numbers {
+    constructor(graph, root) {
+      this.graph = graph;
+      this.both = Boolean(graph.styles);
+      this.root = root;
+    }
+
+    format(value) {
+      return (value / this.graph.runs).toLocaleString("en-US", { maximumFractionDigits: 1 });
+    }
+
+    formatChange(change) {
+      return sign(change) + this.format(Math.abs(change));
+    }
+
+    formatSides(base, head) {
+      if (!this.both) return this.format(head);
+      if (base === head) return `${this.format(head)} (no change)`;
+      const share = sign(head - base) + formatPercent(Math.abs(head - base), base);
+      const relation = !base ? "new" : !head ? "gone" : share;
+      return `${this.format(base)} → ${this.format(head)} (${this.formatChange(head - base)}, ${relation})`;
+    }
+
+    formatShares(base, head) {
+      const share = formatPercent(head, this.root.value);
+      return this.both ? `${formatPercent(base, this.root.base)} → ${share}` : share;
+    }
+
+    /* What is told of a frame: the lines of the graph, without those that have an empty text. */
+    tell(frame) {
+      const texts = {
+        name: frame.name, origin: frame.origin, value: this.formatSides(frame.base, frame.value),
+        own: this.formatSides(frame.baseOwn, frame.own), share: this.formatShares(frame.base, frame.value),
+        own_share: this.formatShares(frame.baseOwn, frame.own),
+        part: frame.depth > 1 ? formatPercent(frame.value, frame.parent.value) : "",
+      };
+      const lines = this.graph.lines.map((line) => line.replace(/\{(\w+)\}/g, (_, key) => texts[key] || "\0"));
+      return lines.filter((line) => !line.includes("\0")).join("\n");
+    }
   }
 
-  function tellChange(base, head, runs) {
-    if (base === head) return `${showValue(head, runs)} (no change)`;
-    const change = `${sign(head - base)}${showValue(Math.abs(head - base), runs)}, ${showRelation(base, head)}`;
-    return `${showValue(base, runs)} → ${showValue(head, runs)} (${change})`;
+  // ---- Labels.
+
+  // Letters of the East and pictures are twice as wide.
+  const measure = (text) => Array.from(text).reduce((sum, letter) => sum + (letter < "\u2e80" ? 1 : 2), 0);
+
+  function cut(text, room) {
+    const letters = Array.from(text);
+    while (measure(letters.join("")) >= room) letters.pop();
+    return `${letters.join("")}…`;
   }
 
-  const fullName = (entry) => entry[4] || entry[0];
+  /* As much of a label as so many letters tell, after a mark that is as much of it: the same as `fit_label`. */
+  function fitLabel(mark, texts, room) {
+    const left = room - measure(mark);
+    const fitting = texts.find((text) => measure(text) <= left);
+    if (fitting !== undefined) return mark + fitting;
+    if (left >= LEAST_ROOM) return mark + cut(texts[texts.length - 1], left);
+    if (measure(mark.trim()) <= room) return mark.trim();
+    return room < LEAST_ROOM ? "" : cut(mark.trim(), room);
+  }
 
-  function tellFrame(node, view) {
-    const { graph, names, root } = view;
-    const lines = [fullName(node.entry), names[1][node.entry[2]]];
-    if (graph.both) {
-      lines.push(`${tellChange(node.base, node.value, graph.runs)} ${graph.unit}`);
-      lines.push(`in itself ${tellChange(node.baseOwn, node.own, graph.runs)}`);
-      lines.push(`${showPercent(node.base, root.base)} → ${showPercent(node.value, root.value)} of all`);
-    } else {
-      let shares = `${showPercent(node.value, root.value)} of all`;
-      if (node.parent && node.parent !== root) {
-        shares += `, ${showPercent(node.value, node.parent.value)} of its caller`;
+  // ---- Changing what was drawn.
+
+  class View {
+    constructor(box, names, graph) {
+      this.box = box;
+      this.find = (selector) => box.querySelector(selector);
+      [this.tree, this.tip, this.input] = [".tmf-tree", ".tmf-tip", "input"].map(this.find);
+      [this.reset, this.found] = ["button", ".tmf-found"].map(this.find);
+      this.frames = readFrames(names, graph);
+      this.root = this.zoomed = this.current = this.frames[0];
+      this.numbers = new Numbers(graph, this.root);
+      this.hits = null;
+      this.shown = [];
+      this.ofElement = new Map();
+      for (const element of this.tree.querySelectorAll(".tmf-frame")) this.adopt(element, this.frames[element.dataset.frame]);
+      this.tree.removeAttribute("viewBox");
+      this.find(".tmf-bar").hidden = false;
+    }
+
+    adopt(element, frame) {
+      const title = element.querySelector("title");
+      frame.element = element;
+      frame.told = title ? title.textContent : this.numbers.tell(frame);
+      // The browser would show it beside the tip.
+      if (title) title.remove();
+      this.ofElement.set(element, frame);
+      element.setAttribute("role", "treeitem");
+      element.setAttribute("aria-level", frame.depth + 1);
+      element.setAttribute("aria-label", frame.told.replace(/\n/g, "; "));
+      element.setAttribute("tabindex", "-1");
+    }
+
+    /* The frames in sight: those above the zoomed one, and of those below what is wide enough. */
+    listShown() {
+      const { zoomed } = this;
+      const shown = [];
+      for (let frame = zoomed; frame; frame = frame.parent) shown.push(frame);
+      shown.reverse();
+      const least = LEAST_WIDTH * (zoomed.span || 1);
+      for (let i = zoomed.number + 1; i < this.frames.length && this.frames[i].depth > zoomed.depth; i++) {
+        if (this.frames[i].span >= least) shown.push(this.frames[i]);
       }
-      lines.push(`${showValue(node.value, graph.runs)} ${graph.unit}, ${shares}`);
-      lines.push(`in itself ${showValue(node.own, graph.runs)}, ${showPercent(node.own, root.value)} of all`);
+      return shown;
     }
-    return lines.filter(Boolean);
-  }
 
-  // What says nothing without what it belongs to.
-  const DEPENDENT = /^(?:\{|~|operator|(?:call|redispatch|apply|run|reset|reset_|release)(?!\w))/;
-
-  /* A name with dots for template arguments, then without its first namespace, its first two, and so on. */
-  function listTails(label) {
-    const starts = [0];
-    let short = "";
-    let depth = 0;
-    let previous = "";
-    for (const token of label.match(TOKEN) || []) {
-      if (token === ">" && depth) depth--;
-      if (depth) {
-        if (token === "<") depth++;
-        continue;
+    draw() {
+      const hadFocus = this.tree.contains(document.activeElement);
+      this.width = this.tree.getBoundingClientRect().width || 1000;
+      this.row = window.matchMedia("(pointer: coarse)").matches ? FINGER_ROW : ROW;
+      this.shown = this.listShown();
+      const fragment = document.createDocumentFragment();
+      for (const frame of this.shown) {
+        if (!frame.element) this.adopt(this.root.element.cloneNode(true), frame);
+        this.place(frame);
+        fragment.appendChild(frame.element);
       }
-      if (previous === "::") starts.push(short.length);
-      short += token;
-      if (token === "<" && /\w$|^operator/.test(previous)) {
-        depth = 1;
-        short += "…";
+      this.tree.replaceChildren(fragment);
+      const deepest = this.shown.reduce((most, frame) => Math.max(most, frame.depth), 0);
+      this.tree.style.height = `${this.row * (deepest + 1)}px`;
+      this.reset.disabled = this.zoomed === this.root;
+      this.point(this.current, hadFocus);
+    }
+
+    place(frame) {
+      const { element } = frame;
+      const isAbove = frame.depth <= this.zoomed.depth;
+      const scale = this.width / (this.zoomed.span || 1);
+      const left = isAbove ? 0 : (frame.start - this.zoomed.start) * scale;
+      const width = isAbove ? this.width : frame.span * scale;
+      const [rect, text] = ["rect", "text"].map((tag) => element.querySelector(tag));
+      element.setAttribute("transform", `translate(${left.toFixed(2)} ${this.row * frame.depth})`);
+      rect.setAttribute("width", Math.max(width - GAP, Math.min(width, GAP)).toFixed(2));
+      rect.setAttribute("height", this.row - GAP);
+      text.setAttribute("y", Math.floor(this.row / 2) + 4);
+      const change = frame.own - frame.baseOwn;
+      const mark = /-(?:more|less)/.test(frame.style) ? `${this.numbers.formatChange(change)} ` : "";
+      text.textContent = fitLabel(mark, frame.texts, Math.floor((width - 2 * PADDING) / LETTER));
+      const states = [`tmf-frame ${frame.style}`];
+      if (isAbove && frame !== this.zoomed) states.push("tmf-up");
+      if (this.hits) states.push(this.hits.has(frame) ? "tmf-hit" : "tmf-miss");
+      element.setAttribute("class", states.join(" "));
+      if (frame === this.zoomed) element.setAttribute("aria-current", "true");
+      else element.removeAttribute("aria-current");
+    }
+
+    /* Makes a frame the one that the tab key leads to, the zoomed one if it is not in sight. */
+    point(frame, focus) {
+      this.current.element.setAttribute("tabindex", "-1");
+      this.current = this.shown.includes(frame) ? frame : this.zoomed;
+      this.current.element.setAttribute("tabindex", "0");
+      if (focus) this.current.element.focus();
+    }
+
+    zoom(frame) {
+      this.zoomed = this.current = frame;
+      this.hideTip();
+      this.draw();
+    }
+
+    // ---- Tips.
+
+    showTip(frame, left, top) {
+      this.tip.textContent = frame.told;
+      this.tip.hidden = false;
+      const around = this.box.getBoundingClientRect();
+      const size = this.tip.getBoundingClientRect();
+      const x = Math.max(0, Math.min(left - around.left, around.width - size.width));
+      const below = top + 18 + size.height <= window.innerHeight;
+      const y = (below ? top + 18 : Math.max(top - size.height - 8, 0)) - around.top;
+      this.tip.style.left = `${x + this.box.scrollLeft}px`;
+      this.tip.style.top = `${y + this.box.scrollTop}px`;
+    }
+
+    hideTip() {
+      this.tip.hidden = true;
+    }
+
+    // ---- Searching.
+
+    search(text) {
+      const wanted = text.trim().toLowerCase();
+      const matches = (frame) => `${frame.texts[0]}\n${frame.name}\n${frame.origin}`.toLowerCase().includes(wanted);
+      this.hits = wanted ? new Set(this.frames.filter(matches)) : null;
+      this.found.textContent = wanted ? this.tellFound() : "";
+      this.draw();
+    }
+
+    /* How many frames match, and what share they are with all below them; what lies within another counts once. */
+    tellFound() {
+      let [value, base, end] = [0, 0, -1];
+      for (const frame of this.hits) {
+        if (frame.number <= end) continue;
+        value += frame.value;
+        base += frame.base;
+        end = frame.number;
+        while (end + 1 < this.frames.length && this.frames[end + 1].depth > frame.depth) end++;
       }
-      previous = token;
+      const frames = this.hits.size === 1 ? "1 frame" : `${this.hits.size.toLocaleString("en-US")} frames`;
+      return `${frames}, ${this.numbers.formatShares(base, value)} of all`;
     }
-    return starts.map((start) => short.slice(start)).filter((tail, i) => !i || !DEPENDENT.test(tail));
-  }
 
-  /* As much of a label as there is room for; of what is still too long, the end is cut off by the style. */
-  function fitLabel(label, room, measure) {
-    if (room < LEAST_ROOM) return "";
-    if (measure(label) <= room) return label;
-    const tails = listTails(label);
-    return tails.find((tail) => measure(tail) <= room) || tails[tails.length - 1];
-  }
+    // ---- Keys and pointers.
 
-  // ---- Colours.
-
-  function findStep(node, view) {
-    const change = view.graph.both ? node.own - node.baseOwn : 0;
-    if (!change || Math.abs(change) < LEAST_CHANGE * view.largest) return 0;
-    const step = Math.ceil((STEPS * Math.abs(change)) / view.largest);
-    return change < 0 ? -step : step;
-  }
-
-  function colourOf(node, view) {
-    if (!view.graph.both) return `tmf-c${node.entry[1]}`;
-    const step = findStep(node, view);
-    const gone = node.base && !node.value ? " tmf-gone" : "";
-    return (step > 0 ? `tmf-more${step}` : step < 0 ? `tmf-less${-step}` : "tmf-none") + gone;
-  }
-
-  function labelOf(node, view, room) {
-    if (!findStep(node, view)) return fitLabel(node.entry[0], room, view.measure);
-    const change = node.own - node.baseOwn;
-    const number = `${sign(change)}${showValue(Math.abs(change), view.graph.runs)}`;
-    const left = room - view.measure(`${number} `);
-    if (left < LEAST_ROOM) return fitLabel(number, room, view.measure);
-    return `${number} ${fitLabel(node.entry[0], left, view.measure)}`;
-  }
-
-  // ---- Drawing.
-
-  function make(tag, attributes, text) {
-    const element = document.createElementNS(XHTML, tag);
-    for (const [name, value] of Object.entries(attributes || {})) element.setAttribute(name, value);
-    if (text !== undefined) element.textContent = text;
-    return element;
-  }
-
-  /* How wide a text is in the font of an element, in pixels. */
-  function makeMeasure(element) {
-    const context = make("canvas").getContext("2d");
-    const style = getComputedStyle(element);
-    context.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
-    const known = new Map();
-    return (text) => {
-      if (!known.has(text)) known.set(text, context.measureText(text).width);
-      return known.get(text);
-    };
-  }
-
-  function listDrawn(view) {
-    const drawn = [];
-    for (let node = view.zoomed.parent; node; node = node.parent) drawn.unshift({ node, left: 0, width: 1, up: true });
-    const waiting = [view.zoomed];
-    const whole = view.zoomed.span || 1;
-    while (waiting.length) {
-      const node = waiting.pop();
-      const width = node === view.zoomed ? 1 : node.span / whole;
-      if (width < LEAST_WIDTH) continue;
-      drawn.push({ node, left: node === view.zoomed ? 0 : (node.start - view.zoomed.start) / whole, width });
-      for (let i = node.kids.length - 1; i >= 0; i--) waiting.push(node.kids[i]);
-    }
-    return drawn;
-  }
-
-  function drawFrame(box, view, pixels) {
-    const { node } = box;
-    const frame = make("div", { role: "treeitem", tabindex: "-1", "aria-level": node.depth + 1 });
-    frame.className = `tmf-frame ${colourOf(node, view)}`;
-    if (box.width * pixels <= SLIM) frame.classList.add("tmf-slim");
-    if (box.up) frame.classList.add("tmf-up");
-    if (node === view.zoomed) frame.setAttribute("aria-current", "true");
-    if (view.hits) frame.classList.add(view.hits.has(node) ? "tmf-hit" : "tmf-miss");
-    frame.setAttribute("aria-label", tellFrame(node, view).join("; "));
-    frame.style.left = `${box.left * 100}%`;
-    frame.style.width = `${box.width * 100}%`;
-    frame.style.top = `calc(var(--tmf-row) * ${node.depth})`;
-    frame.textContent = labelOf(node, view, box.width * pixels - PADDING);
-    return frame;
-  }
-
-  function draw(view) {
-    const hadFocus = view.tree.contains(document.activeElement);
-    const pixels = view.tree.clientWidth || 1000;
-    view.boxes = listDrawn(view);
-    view.frames = new Map();
-    const fragment = document.createDocumentFragment();
-    let deepest = 0;
-    for (const box of view.boxes) {
-      const frame = drawFrame(box, view, pixels);
-      box.frame = frame;
-      view.frames.set(frame, box);
-      fragment.appendChild(frame);
-      deepest = Math.max(deepest, box.node.depth);
-    }
-    view.tree.replaceChildren(fragment);
-    view.tree.style.height = `calc(var(--tmf-row) * ${deepest + 1})`;
-    view.reset.disabled = view.zoomed === view.root;
-    view.width = pixels;
-    point(view, view.current, hadFocus);
-  }
-
-  const boxOf = (view, node) => view.boxes.find((box) => box.node === node);
-
-  /* Makes a frame the one that the tab key leads to, the zoomed one if it is not drawn. */
-  function point(view, node, focus) {
-    const old = boxOf(view, view.current);
-    if (old) old.frame.tabIndex = -1;
-    const box = boxOf(view, node) || boxOf(view, view.zoomed);
-    view.current = box.node;
-    box.frame.tabIndex = 0;
-    if (focus) box.frame.focus({ preventScroll: false });
-  }
-
-  function zoom(view, node) {
-    view.zoomed = node;
-    view.current = node;
-    hideTip(view);
-    draw(view);
-  }
-
-  // ---- Tooltips.
-
-  function showTip(view, node, left, top) {
-    view.tip.replaceChildren(...tellFrame(node, view).map((line) => make("div", {}, line)));
-    view.tip.hidden = false;
-    const around = view.box.getBoundingClientRect();
-    const size = view.tip.getBoundingClientRect();
-    const x = Math.max(0, Math.min(left - around.left, around.width - size.width));
-    const below = top + 18 + size.height <= window.innerHeight;
-    const y = (below ? top + 18 : Math.max(top - size.height - 8, 0)) - around.top;
-    view.tip.style.left = `${x + view.box.scrollLeft}px`;
-    view.tip.style.top = `${y + view.box.scrollTop}px`;
-  }
-
-  function hideTip(view) {
-    view.tip.hidden = true;
-  }
-
-  // ---- Searching.
-
-  function search(view, text) {
-    const wanted = text.trim().toLowerCase();
-    view.hits = null;
-    view.found.textContent = "";
-    if (wanted) {
-      const matches = (entry) =>
-        `${entry[0]}\n${fullName(entry)}\n${view.names[1][entry[2]]}`.toLowerCase().includes(wanted);
-      const known = new Map();
-      view.hits = new Set();
-      let sum = 0;
-      let baseSum = 0;
-      for (const node of view.nodes) {
-        if (!known.has(node.entry)) known.set(node.entry, matches(node.entry));
-        const inside = node.parent && node.parent.inside;
-        const hit = known.get(node.entry);
-        node.inside = inside || hit;
-        if (hit) view.hits.add(node);
-        if (hit && !inside) {
-          sum += node.value;
-          baseSum += node.base;
-        }
+    /* The frame that an arrow leads to: the widest below, the caller above, the next on the same level beside. */
+    findNeighbour(key) {
+      const { current, shown } = this;
+      if (key === "Home") return this.root;
+      if (key === "ArrowUp") return current.parent;
+      if (key === "ArrowDown") {
+        const below = shown.filter((one) => one.parent === current);
+        return below.reduce((best, one) => (best && best.span >= one.span ? best : one), null);
       }
-      tellFound(view, sum, baseSum);
+      const level = shown.filter((one) => one.depth === current.depth);
+      return level[level.indexOf(current) + (key === "ArrowRight" ? 1 : -1)];
     }
-    draw(view);
-  }
 
-  function tellFound(view, sum, baseSum) {
-    const frames = view.hits.size === 1 ? "1 frame" : `${group(view.hits.size)} frames`;
-    const share = showPercent(sum, view.root.value);
-    const shares = view.graph.both ? `${showPercent(baseSum, view.root.base)} → ${share}` : share;
-    view.found.textContent = `${frames}, ${shares} of all`;
-  }
-
-  // ---- Keys and pointers.
-
-  /* The frame that an arrow leads to: the widest below, the caller above, the next on the same level beside. */
-  function findNeighbour(view, key) {
-    const box = boxOf(view, view.current);
-    if (key === "Home") return view.root;
-    if (key === "ArrowUp") return box.node.parent;
-    if (key === "ArrowDown") {
-      const below = view.boxes.filter((one) => one.node.parent === box.node);
-      return below.reduce((best, one) => (best && best.width >= one.width ? best : one), null);
+    onTreeKey(event) {
+      if (event.altKey || event.ctrlKey || event.metaKey) return;
+      if (event.key === "Enter" || event.key === " ") {
+        this.zoom(this.current);
+      } else if (/^(?:Arrow(?:Up|Down|Left|Right)|Home)$/.test(event.key)) {
+        const found = this.findNeighbour(event.key);
+        if (found) this.point(found, true);
+      } else {
+        return;
+      }
+      event.preventDefault();
     }
-    const level = view.boxes.filter((one) => one.node.depth === box.node.depth);
-    return level[level.indexOf(box) + (key === "ArrowRight" ? 1 : -1)];
-  }
 
-  function onTreeKey(view, event) {
-    if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const { key } = event;
-    if (key === "Enter" || key === " ") {
-      zoom(view, view.current);
-    } else if (/^(?:Arrow(?:Up|Down|Left|Right)|Home)$/.test(key)) {
-      const found = findNeighbour(view, key);
-      if (found) point(view, found.node || found, true);
-    } else {
-      return;
+    onKey(event) {
+      const typing = event.target === this.input;
+      const finds = (event.key === "f" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !event.ctrlKey);
+      if (finds && !typing) {
+        this.input.focus();
+        this.input.select();
+      } else if (event.key === "Escape") {
+        this.goBack(typing);
+      } else {
+        return;
+      }
+      event.preventDefault();
     }
-    event.preventDefault();
-  }
 
-  function onKey(view, event) {
-    const typing = event.target === view.input;
-    const finds = (event.key === "f" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !event.ctrlKey);
-    if (finds && !typing) {
-      view.input.focus();
-      view.input.select();
-    } else if (event.key === "Escape") {
-      goBack(view, typing);
-    } else {
-      return;
+    goBack(typing) {
+      this.hideTip();
+      if (typing && this.input.value) {
+        this.input.value = "";
+        this.search("");
+      } else if (this.zoomed !== this.root) {
+        this.zoom(this.root);
+      }
     }
-    event.preventDefault();
-  }
 
-  function goBack(view, typing) {
-    if (!view.tip.hidden) hideTip(view);
-    if (typing && view.input.value) {
-      view.input.value = "";
-      search(view, "");
-    } else if (view.zoomed !== view.root) {
-      zoom(view, view.root);
+    listen(keyboard) {
+      const frameAt = (event) => this.ofElement.get(event.target.closest(".tmf-frame"));
+      const onTree = (kind, act) => this.tree.addEventListener(kind, (event) => act(event, frameAt(event)));
+      onTree("click", (_, frame) => frame && this.zoom(frame));
+      onTree("mousemove", (event, frame) => {
+        if (frame) this.showTip(frame, event.clientX + 12, event.clientY);
+        else this.hideTip();
+      });
+      onTree("mouseleave", () => this.hideTip());
+      onTree("focusin", (_, frame) => {
+        if (!frame || !frame.element.matches(":focus-visible")) return;
+        const place = frame.element.getBoundingClientRect();
+        this.showTip(frame, place.left, place.bottom - 12);
+      });
+      onTree("focusout", () => this.hideTip());
+      onTree("keydown", (event) => this.onTreeKey(event));
+      keyboard.addEventListener("keydown", (event) => this.onKey(event));
+      this.input.addEventListener("input", () => this.search(this.input.value));
+      this.reset.addEventListener("click", () => this.zoom(this.root));
+      new ResizeObserver(() => {
+        const { width } = this.tree.getBoundingClientRect();
+        if (width && width !== this.width) this.draw();
+      }).observe(this.box);
     }
   }
 
-  function listen(view, alone) {
-    const frameAt = (event) => view.frames.get(event.target);
-    view.tree.addEventListener("click", (event) => {
-      const box = frameAt(event);
-      if (box) zoom(view, box.node);
-    });
-    view.tree.addEventListener("mousemove", (event) => {
-      const box = frameAt(event);
-      if (box) showTip(view, box.node, event.clientX + 12, event.clientY);
-      else hideTip(view);
-    });
-    view.tree.addEventListener("mouseleave", () => hideTip(view));
-    view.tree.addEventListener("focusin", (event) => {
-      const box = frameAt(event);
-      if (!box || !box.frame.matches(":focus-visible")) return;
-      const place = box.frame.getBoundingClientRect();
-      showTip(view, box.node, place.left, place.bottom - 12);
-    });
-    view.tree.addEventListener("focusout", () => hideTip(view));
-    view.tree.addEventListener("keydown", (event) => onTreeKey(view, event));
-    (alone ? document : view.box).addEventListener("keydown", (event) => onKey(view, event));
-    view.input.addEventListener("input", () => search(view, view.input.value));
-    view.reset.addEventListener("click", () => zoom(view, view.root));
-    // Labels depend on the width in pixels; frames follow by themselves.
-    new ResizeObserver(() => {
-      if (view.tree.clientWidth && view.tree.clientWidth !== view.width) draw(view);
-    }).observe(view.tree);
-  }
+  /* Brings a drawn graph to life. In a page of many, the graph is not drawn yet but for its outermost frame. */
+  window.torchmarkFlame = (box, names, graph, keyboard) => {
+    if (graph.markup) box.innerHTML = graph.markup;
+    box.classList.add("tmf");
+    const view = new View(box, names, graph);
+    view.draw();
+    view.listen(keyboard || box);
+  };
 
-  // ---- The parts around it.
-
-  function makeLegend(view) {
-    const legend = make("ul", { class: "tmf-legend", "aria-label": "Colours" });
-    const add = (colour, text) => {
-      const item = make("li");
-      item.append(make("span", { class: `tmf-swatch ${colour}`, "aria-hidden": "true" }), make("span", {}, text));
-      legend.appendChild(item);
-    };
-    if (view.graph.both) {
-      add("tmf-more5", "more in itself than in base");
-      add("tmf-none", "the same");
-      add("tmf-less5", "less in itself");
-      add("tmf-none tmf-gone", "only in base");
-      return legend;
-    }
-    const sums = view.names[0].map(() => 0);
-    for (const node of view.nodes) sums[Math.floor(node.entry[1] / SHADES)] += node.own;
-    sums.forEach((sum, family) => {
-      if (sum) add(`tmf-c${family * SHADES}`, `${view.names[0][family]} ${showPercent(sum, view.root.value)}`);
-    });
-    return legend;
-  }
-
-  function makeBar(view) {
-    const bar = make("div", { class: "tmf-bar", role: "search" });
-    view.input = make("input", { type: "search", placeholder: "Search frames", "aria-label": "Search frames" });
-    view.input.setAttribute("spellcheck", "false");
-    view.reset = make("button", { type: "button" }, "Reset zoom");
-    view.found = make("span", { class: "tmf-found", role: "status" });
-    const keys = make("span", { class: "tmf-keys" }, "Click or Enter zooms, arrows move, / searches, Esc goes back");
-    bar.append(view.input, view.reset, view.found, keys);
-    return bar;
-  }
-
-  function torchmarkFlame(container, names, graph, alone) {
-    const nodes = readTree(names, graph);
-    const box = make("div", { class: alone ? "tmf tmf-alone" : "tmf" });
-    const view = { names, graph, nodes, box, root: nodes[0], zoomed: nodes[0], current: nodes[0], hits: null };
-    view.largest = nodes.reduce((most, node) => Math.max(most, Math.abs(node.own - node.baseOwn)), 0);
-    const purpose = `Flame graph of ${graph.title || "a profile"}, callers above callees`;
-    view.tree = make("div", { class: "tmf-tree", role: "tree", "aria-label": purpose });
-    view.tip = make("div", { class: "tmf-tip", "aria-hidden": "true" });
-    hideTip(view);
-    (graph.heading || []).forEach((line, i) => {
-      box.appendChild(make(i ? "p" : "h1", { class: i ? "tmf-note" : "tmf-title" }, line));
-    });
-    box.append(makeBar(view), view.tree, makeLegend(view), view.tip);
-    container.replaceChildren(box);
-    view.measure = makeMeasure(view.tree);
-    listen(view, alone);
-    draw(view);
-  }
-
-  function torchmarkFlameAlone(names, graph) {
+  /* An SVG on its own: the graph moves from the picture into the controls, which follow the width of the window. */
+  window.torchmarkFlameAlone = (names, graph) => {
     const svg = document.documentElement;
     // Somebody may have put the picture into a page of theirs: there it stays a picture.
     if (svg.namespaceURI !== SVG) return;
-    const screen = document.createElementNS(SVG, "foreignObject");
-    for (const element of [svg, screen]) {
-      element.setAttribute("width", "100%");
-      element.setAttribute("height", "100%");
-    }
-    svg.removeAttribute("viewBox");
+    const [still, controls] = ["tmf-still", "tmf-controls"].map((id) => document.getElementById(id));
+    for (const name of ["viewBox", "role"]) svg.removeAttribute(name);
+    for (const name of ["width", "height"]) svg.setAttribute(name, "100%");
     // Telephones would lay it out as wide as a desk and shrink it.
-    svg.appendChild(make("meta", { name: "viewport", content: "width=device-width, initial-scale=1" }));
-    const holder = make("div");
-    screen.appendChild(holder);
-    const still = document.getElementById("tmf-still");
-    if (still) still.remove();
-    svg.removeAttribute("role");
-    svg.appendChild(screen);
-    torchmarkFlame(holder, names, graph, true);
-  }
+    const meta = document.createElementNS(XHTML, "meta");
+    meta.setAttribute("name", "viewport");
+    meta.setAttribute("content", "width=device-width, initial-scale=1");
+    svg.appendChild(meta);
+    const box = controls.querySelector(".tmf");
+    box.querySelector(".tmf-legend").before(still.querySelector(".tmf-tree"));
+    still.remove();
+    controls.removeAttribute("display");
+    window.torchmarkFlame(box, names, graph, document);
+  };
 
-  window.torchmarkFlame = (container, names, graph) => torchmarkFlame(container, names, graph, false);
-  window.torchmarkFlameAlone = torchmarkFlameAlone;
+  /* The graphs of a page of many cases, from deflated JSON in base 64. */
+  window.torchmarkFlames = async (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(inflated).json();
+  };
 })();

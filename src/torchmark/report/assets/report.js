@@ -29,7 +29,7 @@
   const state = { sort: "", down: false, q: "", chosen: {} };
 
   let flames = null;
-  const readFlames = () => (flames = flames || JSON.parse(document.getElementById("torchmark-flames").textContent));
+  const readFlames = () => (flames = flames || window.torchmarkFlames(document.getElementById("torchmark-flames").textContent));
   const details = new window.torchmarkDetails.Details(page, readFlames);
 
   // ---- Filters.

@@ -50,23 +50,26 @@ def label_of(frame: Frame) -> str:
     return fit_name(printable(plain_name(frame.name[:LONGEST_NAME])), LONGEST_LABEL).strip() or NAMELESS
 
 
-def fit_label(label: str, room: int) -> str:
-    """As much of a label as so many letters tell: template arguments go first, then namespaces, then the end.
+def fit_label(label: str, room: int, mark: str = "") -> str:
+    """As much of a label as so many letters tell, after a mark that is as much of it: template arguments go first, then
+    namespaces, then the end. `fitLabel` of flame.js does the same where frames get another width.
 
     >>> [fit_label("torch::autograd::make<int>", room) for room in (26, 25, 10, 4, 1)]
     ['torch::autograd::make<int>', 'torch::autograd::make<…>', 'make<…>', 'mak…', '']
     """
-    if measure(label) <= room:
-        return label
-    if room < LEAST_ROOM:
-        return ""
-    tails = _list_tails(label)
-    return next((tail for tail in tails if measure(tail) <= room), cut(tails[-1], room))
+    left = room - measure(mark)
+    texts = [label, *list_shorter(label)]
+    fitting = next((text for text in texts if measure(text) <= left), None)
+    if fitting is not None:
+        return mark + fitting
+    if left >= LEAST_ROOM:
+        return mark + cut(texts[-1], left)
+    return cut(mark.strip(), room) if room >= min(LEAST_ROOM, measure(mark.strip())) else ""
 
 
-def _list_tails(label: str) -> list[str]:
-    """A name with dots for template arguments, and then without its first namespace, its first two, and so on, down to
-    what tells something on its own."""
+def list_shorter(label: str) -> list[str]:
+    """A name with dots for template arguments, if it has any, and then without its first namespace, its first two, and
+    so on, down to what tells something on its own."""
     starts, short = [0], ""
     depth, colons, previous = 0, 0, ""
     for token in split_name(label):
@@ -82,7 +85,8 @@ def _list_tails(label: str) -> list[str]:
             depth = 1
             short += ELLIPSIS
         previous = token
-    return [short[start:] for start in starts if not start or not DEPENDENT.match(short, start)]
+    tails = [short[start:] for start in starts if not start or not DEPENDENT.match(short, start)]
+    return [tail for tail in tails if tail != label]
 
 
 def family_of(frame: Frame) -> int:
@@ -128,6 +132,13 @@ class FlameScale:
         """A change with its sign."""
         return f"{MINUS if change < 0 else '+'}{self.show(abs(change))}"
 
+    def format_sides(self, base: int, head: int) -> str:
+        """Base, head and how they differ."""
+        if base == head:
+            return f"{self.show(head)} (no change)"
+        change = f"{self.format_change(head - base)}, {format_relation(base, head)}"
+        return f"{self.show(base)} {ARROW} {self.show(head)} ({change})"
+
 
 def gauge_of(flame: Flame) -> FlameScale:
     """Instructions are shown for one run. Samples of one run would be fractions, which tell nobody anything."""
@@ -148,7 +159,7 @@ def format_percent(part: float, whole: float) -> str:
     if percent < 0.005:
         return "<0.01%"
     decimals = 0 if percent >= 9.95 else 1 if percent >= 0.095 else 2
-    # In steps that are the same in JavaScript, where numbers are rounded by other rules.
+    # A half is rounded up.
     return f"{math.floor(percent * 10**decimals + 0.5) / 10**decimals:.{decimals}f}%"
 
 
@@ -178,27 +189,30 @@ def find_step(change: int, largest: int) -> int:
     return -step if change < 0 else step
 
 
+# What is told of a frame. Lines that have an empty text are left out. flame.js fills in those of frames that were too
+# narrow to be drawn.
+LINES = (
+    "{name}",
+    "{origin}",
+    "{value} {unit}, {share} of all",
+    "{part} of its caller",
+    "in itself {own}, {own_share} of all",
+)
+LINES_OF_BOTH = ("{name}", "{origin}", "{value} {unit}", "in itself {own}", "{share} of all")
+
+
 def describe_frame(node: FlameNode, parent: FlameNode | None, root: FlameNode, gauge: FlameScale) -> list[str]:
     """What a tooltip says: the name, where it is from, what is spent in it with all that it calls, and in itself."""
-    lines = [full_name(node.frame), origin_of(node.frame)]
+    texts = {"name": full_name(node.frame), "origin": origin_of(node.frame), "unit": gauge.unit}
+    share = format_percent(node.value, root.value)
     if node.base_value is None or node.base_own is None:
-        shares = f"{format_percent(node.value, root.value)} of all"
-        if parent is not None and parent is not root:
-            shares += f", {format_percent(node.value, parent.value)} of its caller"
-        lines.append(f"{gauge.show(node.value)} {gauge.unit}, {shares}")
-        lines.append(f"in itself {gauge.show(node.own)}, {format_percent(node.own, root.value)} of all")
+        lines = LINES
+        part = format_percent(node.value, parent.value) if parent is not None and parent is not root else ""
+        texts |= {"value": gauge.show(node.value), "share": share, "part": part}
+        texts |= {"own": gauge.show(node.own), "own_share": format_percent(node.own, root.value)}
     else:
-        lines.append(f"{_describe_change(node.base_value, node.value, gauge)} {gauge.unit}")
-        lines.append(f"in itself {_describe_change(node.base_own, node.own, gauge)}")
-        lines.append(
-            f"{format_percent(node.base_value, root.base_value or 0)} {ARROW} "
-            f"{format_percent(node.value, root.value)} of all"
-        )
-    return [line for line in lines if line]
-
-
-def _describe_change(base: int, head: int, gauge: FlameScale) -> str:
-    if base == head:
-        return f"{gauge.show(head)} (no change)"
-    change = f"{gauge.format_change(head - base)}, {format_relation(base, head)}"
-    return f"{gauge.show(base)} {ARROW} {gauge.show(head)} ({change})"
+        lines = LINES_OF_BOTH
+        texts["value"] = gauge.format_sides(node.base_value, node.value)
+        texts["own"] = gauge.format_sides(node.base_own, node.own)
+        texts["share"] = f"{format_percent(node.base_value, root.base_value or 0)} {ARROW} {share}"
+    return [line.format(**texts) for line in lines if all(texts[key] for key in re.findall(r"{(\w+)}", line))]

@@ -1,23 +1,39 @@
-"""Flame graphs with a script: as SVG, as a page of their own with a table, and packed for larger pages."""
+"""Flame graphs with a script: as SVG, as a page of their own with a table, and packed for pages of many cases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import zlib
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from torchmark.analysis.flames import build_up, list_callers_first, prune
-from torchmark.model.costs import Flame, FlameNode, Frame
+from torchmark.analysis.flames import list_callers_first
+from torchmark.model.costs import Flame, Frame
 from torchmark.report.flame.labels import (
-    FAMILIES,
+    LINES,
+    LINES_OF_BOTH,
     colour_of,
     format_percent,
     format_relation,
     full_name,
     gauge_of,
     label_of,
+    list_shorter,
     origin_of,
 )
-from torchmark.report.flame.picture import compose, draw, escape_text, list_heading, open_svg
+from torchmark.report.flame.picture import (
+    Box,
+    choose_wide,
+    compose,
+    draw,
+    draw_tree,
+    escape_text,
+    find_rest,
+    lay_out,
+    list_heading,
+    list_keys,
+    open_svg,
+)
 from torchmark.report.html.templates import load_asset, load_templates, script_json, write_policy
 from torchmark.report.text.terminal import cut_middle, printable
 
@@ -52,15 +68,13 @@ def rank_growth(flame: Flame) -> list[Spent]:
 
 def _add_up(flame: Flame) -> list[Spent]:
     sums: dict[Frame, Spent] = {}
-    waiting = [flame.root]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.children
+    for node in list_callers_first(flame.root, lambda node: node.children):
         _, head, base = sums.get(node.frame, Spent(node.frame, 0))
         sums[node.frame] = Spent(node.frame, head + node.own, base + (node.base_own or 0))
     return list(sums.values())
 
 
+XHTML = "http://www.w3.org/1999/xhtml"
 MOST_FUNCTIONS = 5
 # What C++ names are cut to.
 LONGEST_NAME = 60
@@ -88,169 +102,93 @@ def _name(one: Spent) -> str:
     return f"{name} ({printable(origin)})" if origin else name
 
 
-def round_to_runs(root: FlameNode, runs: int) -> FlameNode:
-    """The tree of one run. Every value is still the sum of what is in it, and within two units of what it was.
+def pack_graph(flame: Flame, boxes: Sequence[Box], names: dict[Frame, int]) -> dict[str, Any]:
+    """A graph as plain columns, callers first, which no depth of calls is too much for. `names` numbers the frames.
 
-    What is left of one amount by rounding goes into the next. What both sides have in common is rounded together, so
-    that what did not change still has not.
+    Of all runs together, to the last instruction: what is spent in each frame itself, and in frames that were left out
+    below it; of two sides head's, and how much more than base's that is.
     """
-    return root if runs == 1 else _Rounder(runs).round(root)
-
-
-class _Rounder:
-    def __init__(self, runs: int) -> None:
-        self._runs = runs
-        # Of what is common to both sides, of what only head has, and of what only base has.
-        self._carried = [0, 0, 0]
-
-    def round(self, root: FlameNode) -> FlameNode:
-        # Rounded from callers to callees, and put together from callees to callers.
-        amounts = [self._round_one(node) for node in list_callers_first(root, lambda node: node.children)]
-
-        def make(node: FlameNode, children: tuple[FlameNode, ...]) -> FlameNode:
-            (own, base_own), (rest, base_rest) = amounts.pop()
-            value = own + rest + sum(child.value for child in children)
-            if base_own is None or base_rest is None:
-                return FlameNode(node.frame, own, value, children)
-            base_value = base_own + base_rest + sum(child.base_value or 0 for child in children)
-            return FlameNode(
-                frame=node.frame, own=own, value=value, children=children, base_own=base_own, base_value=base_value
-            )
-
-        return build_up(root, lambda node: node.children, make)
-
-    def _round_one(self, node: FlameNode) -> tuple[tuple[int, int | None], tuple[int, int | None]]:
-        """What is spent in a frame itself, and in frames that were left out below it."""
-        left_out = node.value - node.own - sum(child.value for child in node.children)
-        base_left_out = None
-        if node.base_value is not None:
-            base_left_out = node.base_value - (node.base_own or 0) - sum(c.base_value or 0 for c in node.children)
-        return self._divide(node.own, node.base_own), self._divide(left_out, base_left_out)
-
-    def _divide(self, head: int, base: int | None) -> tuple[int, int | None]:
-        if base is None:
-            return self._take(0, head), None
-        common = self._take(0, min(head, base))
-        return common + self._take(1, max(head - base, 0)), common + self._take(2, max(base - head, 0))
-
-    def _take(self, part: int, amount: int) -> int:
-        """An amount in whole units; less than one is carried on."""
-        whole, self._carried[part] = divmod(self._carried[part] + amount, self._runs)
-        return whole
-
-
-# A number is written in digits of five bits, the lowest first; a sixth says that more follow.
-DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-# How many frames a frame calls is a part of its first number up to here, and a number of its own from here on.
-MANY = 3
-
-
-class NameTable:
-    """The frames of all graphs of a page. With `full`, tooltips have names with parameters; they take twice the room.
-
-    An entry is a label, a colour, an origin, the frames that any graph has below it, and a full name if it is another
-    than the label. The first two entries are the names of colours, and the origins.
-    """
-
-    def __init__(self, *, full: bool = False) -> None:
-        self._full = full
-        self._numbers: dict[Frame, int] = {}
-        self._origins: dict[str, int] = {"": 0}
-        self._below: dict[int, dict[int, int]] = {}
-
-    def number(self, frame: Frame) -> int:
-        """The place of a frame in `entries`."""
-        self._origins.setdefault(origin_of(frame), len(self._origins))
-        return self._numbers.setdefault(frame, len(self._numbers) + 2)
-
-    def number_below(self, caller: int, frame: Frame) -> int:
-        """The place of a frame among those below another: a small number, for most frames call few."""
-        below = self._below.setdefault(caller, {})
-        return below.setdefault(self.number(frame), len(below))
-
-    @property
-    def entries(self) -> list[list[Any]]:
-        """What flame.js needs to read the graphs."""
-        return [list(FAMILIES), list(self._origins), *map(self._describe, self._numbers)]
-
-    def _describe(self, frame: Frame) -> list[Any]:
-        label, full = label_of(frame), full_name(frame)
-        below = "".join(map(write_number, self._below.get(self._numbers[frame], ())))
-        entry: list[Any] = [label, colour_of(frame), self._origins[origin_of(frame)], below]
-        return [*entry, full] if self._full and full != label else entry
-
-
-def pack_flame(flame: Flame, names: NameTable, share: float = 0.002) -> dict[str, Any]:
-    """A graph without frames that are less than this share of it; what is left out is part of their callers.
-
-    An abridged graph is in whole units of one run. With a share of 0 it is all there, to the last instruction.
-    """
-    gauge = gauge_of(flame)
-    root = round_to_runs(prune(flame.root, share), gauge.runs) if share else flame.root
-    runs = 1 if share else gauge.runs
-    return {
-        "title": printable(flame.title).strip(),
-        "unit": gauge.unit,
-        "runs": runs,
-        "both": int(root.base_value is not None),
-        "tree": "".join(map(write_number, _walk(root, names, runs))),
+    gauge, compared = gauge_of(flame), flame.root.base_value is not None
+    nodes, rests = [box.node for box in boxes], [find_rest(box.node) for box in boxes]
+    packed: dict[str, Any] = {
+        "runs": gauge.runs,
+        "lines": [line.replace("{unit}", gauge.unit) for line in (LINES_OF_BOTH if compared else LINES)],
+        "depth": [box.depth for box in boxes],
+        "name": [names.setdefault(node.frame, len(names)) for node in nodes],
+        "own": [node.own for node in nodes],
+        "rest": [rest for rest, _ in rests],
     }
+    if compared:
+        styles = {style: i for i, style in enumerate(dict.fromkeys(box.style for box in boxes))}
+        packed["styles"], packed["style"] = list(styles), [styles[box.style] for box in boxes]
+        packed["ownChange"] = [node.own - (node.base_own or 0) for node in nodes]
+        packed["restChange"] = [rest - base_rest for rest, base_rest in rests]
+    return packed
 
 
-def write_number(number: int) -> str:
-    """A whole number that is not negative, in as few digits as it takes.
+def list_names(names: Iterable[Frame]) -> list[list[Any]]:
+    """Of each frame its label, colour, origin, shorter labels, and its name where that is another than the label."""
+    found = []
+    for frame in names:
+        label, full = label_of(frame), full_name(frame)
+        found.append(
+            [label, colour_of(frame), origin_of(frame), list_shorter(label), *([] if full == label else [full])]
+        )
+    return found
 
-    >>> write_number(0), write_number(31), write_number(32)
-    ('A', 'f', 'gB')
+
+def pack_flames(flames: Sequence[Flame]) -> str:
+    """The graphs of a page of many cases, which `torchmarkFlames` of flame.js reads: deflated JSON in base 64.
+
+    They are large, and read when one is to be drawn. Each comes with what is around it, and its outermost frame.
     """
-    text = ""
-    while number > 31:
-        text += DIGITS[32 + number % 32]
-        number //= 32
-    return text + DIGITS[number]
+    names: dict[Frame, int] = {}
+    graphs = []
+    for flame in flames:
+        boxes = lay_out(flame)
+        graphs.append(pack_graph(flame, boxes, names) | {"markup": surround(flame, draw_tree(flame, boxes[:1]))})
+    text = script_json({"names": list_names(names), "graphs": graphs})
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
-def _walk(root: FlameNode, names: NameTable, runs: int) -> Iterator[int]:
-    """The numbers of all frames, callers first: which it is, how many frames follow below it, what is spent in itself
-    and, where that is not all, in frames that were left out. Of two sides, head's and how much more than base's."""
-    waiting = [(root, names.number(root.frame))]
-    while waiting:
-        node, place = waiting.pop()
-        own = names.number(node.frame)
-        rest = node.value - node.own - sum(child.value for child in node.children)
-        base_rest = (node.base_value or 0) - (node.base_own or 0) - sum(c.base_value or 0 for c in node.children)
-        calls = len(node.children)
-        yield (place * (MANY + 1) + min(calls, MANY)) * 2 + bool(rest or base_rest)
-        if calls >= MANY:
-            yield calls - MANY
-        sides = [(node.own, node.base_own), (rest, base_rest)] if rest or base_rest else [(node.own, node.base_own)]
-        for head, base in sides:
-            yield _shorten(head, runs)
-            if node.base_value is not None:
-                change = head - (base or 0)
-                yield _shorten(abs(change), runs) * 2 + (change < 0)
-        waiting += [(child, names.number_below(own, child.frame)) for child in reversed(node.children)]
+def surround(flame: Flame, tree: str) -> str:
+    """The frames with what flame.js needs around them: the controls, colours and the place of a tip. HTML and XML."""
+    keys = "".join(
+        f'<li><svg xmlns="http://www.w3.org/2000/svg" class="tmf-swatch {key.style}" aria-hidden="true">'
+        f'<rect width="14" height="14"/></svg><span>{escape_text(key.text)}</span></li>'
+        for key in list_keys(flame)
+    )
+    return (
+        '<div class="tmf-bar" role="search" hidden="hidden">'
+        '<input type="search" placeholder="Search frames" aria-label="Search frames" spellcheck="false"/>'
+        '<button type="button">Reset zoom</button><span class="tmf-found" role="status"></span>'
+        '<span class="tmf-keys">Click or Enter zooms, arrows move, / searches, Esc goes back</span></div>\n'
+        f'{tree}<ul class="tmf-legend" aria-label="Colours">{keys}</ul>\n'
+        '<div class="tmf-tip" aria-hidden="true" hidden="hidden"></div>'
+    )
 
 
-def _shorten(value: int, runs: int) -> int:
-    """Of several runs, a value that is the same in all as that of one, any other as it is, and in the last bit which
-    of both."""
-    if runs == 1:
-        return value
-    return value * 2 + 1 if value % runs else value // runs * 2
+def _write_script(flame: Flame, call: str) -> str:
+    names: dict[Frame, int] = {}
+    graph = script_json(pack_graph(flame, lay_out(flame), names))
+    return f"{load_asset('flame.js')}{call}{script_json(list_names(names))}, {graph});\n"
 
 
 def render_svg(flame: Flame) -> str:
     """A file on its own. It asks for nothing from outside."""
-    names = NameTable(full=True)
-    graph = pack_flame(flame, names, share=0.0) | {"heading": list_heading(flame)}
-    call = f"torchmarkFlameAlone({script_json(names.entries)}, {script_json(graph)});"
     picture = compose(flame)
+    heading = "".join(
+        f'<p class="tmf-note">{escape_text(line)}</p>' if i else f'<h1 class="tmf-title">{escape_text(line)}</h1>'
+        for i, line in enumerate(list_heading(flame))
+    )
+    # Until there is a script, these are not to be seen. It puts the frames between them.
+    controls = f'<div xmlns="{XHTML}" class="tmf tmf-alone">{heading}{surround(flame, "")}</div>'
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f"{open_svg(picture)}<style>{escape_text(load_asset('flame.css'))}</style>\n"
         f'<g id="tmf-still">\n{draw(picture)}</g>\n'
-        f"<script><![CDATA[\n{load_asset('flame.js')}{call}\n]]></script>\n</svg>\n"
+        f'<foreignObject id="tmf-controls" width="100%" height="100%" display="none">{controls}</foreignObject>\n'
+        f"<script><![CDATA[\n{_write_script(flame, 'torchmarkFlameAlone(')}]]></script>\n</svg>\n"
     )
 
 
@@ -260,12 +198,8 @@ MOST_FUNCTIONS_ON_PAGE = 25
 
 def render_html(flame: Flame) -> str:
     """A file on its own. It asks for nothing from outside."""
-    names = NameTable(full=True)
-    graph = pack_flame(flame, names, share=0.0)
-    picture = compose(flame)
     compared = flame.root.base_value is not None
-    call = f'torchmarkFlame(document.getElementById("graph"), {script_json(names.entries)}, {script_json(graph)});'
-    script = f"{load_asset('flame.js')}{call}\n"
+    script = _write_script(flame, 'torchmarkFlame(document.getElementById("graph"), ')
     html: str = (
         load_templates()
         .get_template("flame.html")
@@ -275,7 +209,7 @@ def render_html(flame: Flame) -> str:
             unit=gauge_of(flame).unit,
             compared=compared,
             rows=_list_changes(flame) if compared else _list_spent(flame),
-            still=f"{open_svg(picture)}{draw(picture)}</svg>",
+            graph=surround(flame, draw_tree(flame, choose_wide(lay_out(flame)))),
             style=load_asset("flame.css") + load_asset("flame-page.css"),
             script=script,
             policy=write_policy(script),

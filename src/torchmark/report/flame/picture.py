@@ -1,4 +1,4 @@
-"""The still picture of a flame graph, as SVG without scripts or as PNG."""
+"""A flame graph drawn once: as the SVG that flame.js acts on, and as PNG."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import dataclasses
 import functools
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from torchmark.analysis.flames import build_up
+from torchmark.analysis.flames import list_callers_first
 from torchmark.errors import SetupError
 from torchmark.model.costs import Flame, FlameNode, Method
 from torchmark.report.flame.labels import (
-    ARROW,
     FAMILIES,
-    LEAST_ROOM,
     SHADES,
     FlameScale,
     colour_of,
@@ -25,7 +23,6 @@ from torchmark.report.flame.labels import (
     find_step,
     fit_label,
     format_percent,
-    format_relation,
     gauge_of,
     label_of,
     own_change,
@@ -38,52 +35,76 @@ LEAST_WIDTH = 0.001
 
 
 class Box(NamedTuple):
-    """A frame's place: how deep, and from where to where as shares of the width."""
+    """A frame's place among all frames, how deep it is, where it begins, and how wide it is, in what was spent.
 
+    `style` are the classes of its colour, and `mark` stands before its name: how much it has changed itself.
+    """
+
+    number: int
     node: FlameNode
     parent: FlameNode | None
     depth: int
-    left: float
-    width: float
+    start: int
+    span: int
+    style: str
+    mark: str
 
 
-class _FrameSpan(NamedTuple):
-    node: FlameNode
-    size: int
-    below: tuple[_FrameSpan, ...]
-
-
-def lay_out(root: FlameNode, least: float = LEAST_WIDTH) -> list[Box]:
-    """The frames that are wide enough to be seen, callers first.
+def lay_out(flame: Flame) -> list[Box]:
+    """All frames, callers first.
 
     Where two sides are drawn, what is spent in each frame itself is as wide as on the larger side. So nothing of either
     is hidden, and a frame is still as wide as all that is in it.
     """
-    whole = build_up(root, lambda node: node.children, _measure)
-    boxes: list[Box] = []
-    waiting: list[tuple[_FrameSpan, FlameNode | None, int, int]] = [(whole, None, 0, 0)]
+    found: list[tuple[FlameNode, int, int]] = []
+    waiting = [(flame.root, 0, -1)]
     while waiting:
-        span, parent, depth, start = waiting.pop()
-        width = span.size / whole.size if whole.size else 1.0
-        if width < least:
-            continue
-        boxes.append(Box(span.node, parent, depth, start / whole.size if whole.size else 0.0, width))
-        following = []
-        for below in span.below:
-            following.append((below, span.node, depth + 1, start))
-            start += below.size
-        waiting += reversed(following)
+        node, caller, above = waiting.pop()
+        waiting += [(child, len(found), above + 1) for child in reversed(node.children)]
+        found.append((node, caller, above + 1))
+    spans = [_measure(node) for node, _, _ in found]
+    for i in range(len(found) - 1, 0, -1):
+        spans[found[i][1]] += spans[i]
+    gauge, largest = gauge_of(flame), max(abs(own_change(node)) for node, _, _ in found)
+    # Where in each frame the next of those below it begins.
+    filled = [0] * len(found)
+    boxes = []
+    for i, (node, caller, depth) in enumerate(found):
+        filled[i] = start = filled[caller]
+        if i:
+            filled[caller] += spans[i]
+        parent = found[caller][0] if i else None
+        boxes.append(Box(i, node, parent, depth, start, spans[i], *_style(node, gauge, largest)))
     return boxes
 
 
-def _measure(node: FlameNode, below: tuple[_FrameSpan, ...]) -> _FrameSpan:
-    left_out = node.value - node.own - sum(child.value for child in node.children)
-    if node.base_value is None or node.base_own is None:
-        own = node.own + left_out
-    else:
-        base_left_out = node.base_value - node.base_own - sum(child.base_value or 0 for child in node.children)
-        own = max(node.own, node.base_own) + max(left_out, base_left_out)
-    return _FrameSpan(node, own + sum(span.size for span in below), below)
+def choose_wide(boxes: Sequence[Box]) -> list[Box]:
+    """The root, and the frames that are wide enough to be seen."""
+    root, *others = boxes
+    return [root, *(box for box in others if root.span and box.span >= LEAST_WIDTH * root.span)]
+
+
+def _measure(node: FlameNode) -> int:
+    """How wide a frame is without those below it: what is spent in it, and in frames that were left out."""
+    rest, base_rest = find_rest(node)
+    return max(node.own, node.base_own or 0) + max(rest, base_rest)
+
+
+def find_rest(node: FlameNode) -> tuple[int, int]:
+    """What head and base spend in frames below this one that were left out of the tree."""
+    rest = node.value - node.own - sum(child.value for child in node.children)
+    base_rest = (node.base_value or 0) - (node.base_own or 0) - sum(child.base_value or 0 for child in node.children)
+    return rest, base_rest
+
+
+def _style(node: FlameNode, gauge: FlameScale, largest: int) -> tuple[str, str]:
+    if node.base_value is None:
+        return f"tmf-c{colour_of(node.frame)}", ""
+    change = own_change(node)
+    step = find_step(change, largest)
+    style = f"tmf-more{step}" if step > 0 else f"tmf-less{-step}" if step < 0 else "tmf-none"
+    gone = " tmf-gone" if node.base_value and not node.value else ""
+    return style + gone, f"{gauge.format_change(change)} " if step else ""
 
 
 METHODS = {
@@ -115,12 +136,7 @@ def _describe_total(flame: Flame) -> str:
     gauge, root = gauge_of(flame), flame.root
     if root.base_value is None:
         return f"{gauge.show(root.value)} {gauge.unit}. {METHODS[flame.method]}"
-    return f"{_describe_change(root.base_value, root.value, gauge)} {gauge.unit}. {METHODS[flame.method]} {WIDTHS}"
-
-
-def _describe_change(base: int, head: int, gauge: FlameScale) -> str:
-    change = "" if base == head else f"{gauge.format_change(head - base)}, "
-    return f"{gauge.show(base)} {ARROW} {gauge.show(head)} ({change}{format_relation(base, head)})"
+    return f"{gauge.format_sides(root.base_value, root.value)} {gauge.unit}. {METHODS[flame.method]} {WIDTHS}"
 
 
 def list_keys(flame: Flame) -> list[Key]:
@@ -132,18 +148,15 @@ def list_keys(flame: Flame) -> list[Key]:
             Key("tmf-less5", "less in itself"),
             Key("tmf-none tmf-gone", "only in base"),
         ]
-    sums = dict.fromkeys(range(len(FAMILIES)), 0)
-    waiting: list[FlameNode] = [flame.root]
-    while waiting:
-        node = waiting.pop()
-        waiting += node.children
+    sums = [0] * len(FAMILIES)
+    for node in list_callers_first(flame.root, lambda node: node.children):
         sums[family_of(node.frame)] += node.own
     return [
         Key(
             f"tmf-c{family * SHADES}",
             f"{FAMILIES[family] if family else OTHER} {format_percent(own, flame.root.value)}",
         )
-        for family, own in sums.items()
+        for family, own in enumerate(sums)
         if own
     ]
 
@@ -151,6 +164,7 @@ def list_keys(flame: Flame) -> list[Key]:
 # In pixels: as wide as pages are where such pictures are shown, and rows in which a line of text has its room.
 WIDTH = 1200
 MARGIN = 12
+TREE_WIDTH = WIDTH - 2 * MARGIN
 ROW = 17
 NOTE_ROW = 18
 # What a letter takes of the frames' font, in which all are alike, and on average of the others.
@@ -164,22 +178,18 @@ SWATCH = 12
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """What is in a picture, from top to bottom."""
+    """What is in a picture, from top to bottom: lines of the heading, the frames in an element of their own, keys."""
 
     flame: Flame
     heading: list[str]
-    boxes: list[Box]
+    tree: str
+    rows: int
     keys: list[list[Key]]
 
     @property
-    def top(self) -> int:
-        """Where the frames begin."""
-        return MARGIN + NOTE_ROW * len(self.heading) + MARGIN
-
-    @property
     def bottom(self) -> int:
-        """Where they end."""
-        return self.top + ROW * (1 + max(box.depth for box in self.boxes))
+        """Where the frames end."""
+        return find_top(self.heading) + ROW * self.rows
 
     @property
     def height(self) -> int:
@@ -187,16 +197,52 @@ class Picture:
         return self.bottom + MARGIN + NOTE_ROW * len(self.keys) + MARGIN
 
 
+def find_top(heading: Sequence[str]) -> int:
+    """Where the frames begin."""
+    return MARGIN + NOTE_ROW * len(heading) + MARGIN
+
+
 def compose(flame: Flame) -> Picture:
     """Break what is said around the graph into lines."""
-    letters = int((WIDTH - 2 * MARGIN) / NOTE_LETTER)
+    letters = int(TREE_WIDTH / NOTE_LETTER)
     heading = [part for line in list_heading(flame) for part in textwrap.wrap(line, letters)]
     rows: list[list[Key]] = [[]]
     for key in list_keys(flame):
-        if _measure_keys([*rows[-1], key]) > WIDTH - 2 * MARGIN and rows[-1]:
+        if _measure_keys([*rows[-1], key]) > TREE_WIDTH and rows[-1]:
             rows.append([])
         rows[-1].append(key)
-    return Picture(flame, heading, lay_out(flame.root), rows)
+    boxes = choose_wide(lay_out(flame))
+    return Picture(flame, heading, draw_tree(flame, boxes, find_top(heading)), count_rows(boxes), rows)
+
+
+def count_rows(boxes: Sequence[Box]) -> int:
+    """How many levels of frames there are."""
+    return 1 + max(box.depth for box in boxes)
+
+
+def draw_tree(flame: Flame, boxes: Sequence[Box], top: int = 0) -> str:
+    """Frames in an element of their own, which flame.js changes."""
+    gauge, scale = gauge_of(flame), TREE_WIDTH / (boxes[0].span or 1)
+    title, height = escape_text(printable(flame.title).strip() or "a profile"), ROW * count_rows(boxes)
+    frames = "\n".join(_draw_frame(box, scale, flame.root, gauge) for box in boxes)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tmf-tree" x="{MARGIN}" y="{top}" width="{TREE_WIDTH}" '
+        f'height="{height}" viewBox="0 0 {TREE_WIDTH} {height}" role="tree" '
+        f'aria-label="Flame graph of {title}, callers above callees">\n{frames}\n</svg>'
+    )
+
+
+def _draw_frame(box: Box, scale: float, root: FlameNode, gauge: FlameScale) -> str:
+    width = box.span * scale if box.number else TREE_WIDTH
+    told = escape_text("\n".join(describe_frame(box.node, box.parent, root, gauge)))
+    label = escape_text(fit_label(label_of(box.node.frame), int((width - 2 * PADDING) / LETTER), box.mark))
+    # A frame as wide as the gap would be nothing but gap.
+    shown = max(width - GAP, min(width, GAP))
+    return (
+        f'<g class="tmf-frame {box.style}" data-frame="{box.number}" '
+        f'transform="translate({box.start * scale:.2f} {ROW * box.depth})"><title>{told}</title>'
+        f'<rect width="{shown:.2f}" height="{ROW - GAP}"/><text x="{PADDING}" y="{ROW - 5}">{label}</text></g>'
+    )
 
 
 def draw(picture: Picture) -> str:
@@ -206,9 +252,7 @@ def draw(picture: Picture) -> str:
         style = "tmf-still-note" if i else "tmf-still-title"
         y = MARGIN + NOTE_ROW * (i + 1) - 4
         parts.append(f'<text class="{style}" x="{MARGIN}" y="{y}">{escape_text(line)}</text>')
-    gauge = gauge_of(picture.flame)
-    largest = max(abs(own_change(box.node)) for box in picture.boxes)
-    parts += [_draw_frame(box, picture, gauge, largest) for box in picture.boxes]
+    parts.append(picture.tree)
     for i, keys in enumerate(picture.keys):
         parts += _draw_keys(keys, picture.bottom + MARGIN + NOTE_ROW * i)
     return "\n".join(parts) + "\n"
@@ -226,42 +270,6 @@ def open_svg(picture: Picture) -> str:
 def escape_text(text: str) -> str:
     """A text for markup, between tags or in quotes. What XML has no letters for must be gone already."""
     return escape(text, {'"': "&quot;", "'": "&#39;"})
-
-
-def _draw_frame(box: Box, picture: Picture, gauge: FlameScale, largest: int) -> str:
-    node = box.node
-    x = MARGIN + box.left * (WIDTH - 2 * MARGIN)
-    y = picture.top + ROW * box.depth
-    width = box.width * (WIDTH - 2 * MARGIN)
-    told = escape_text("\n".join(describe_frame(node, box.parent, picture.flame.root, gauge)))
-    label = _fit(box, int((width - 2 * PADDING) / LETTER), gauge, largest)
-    text = f'<text x="{x + PADDING:.1f}" y="{y + ROW - 5}">{escape_text(label)}</text>' if label else ""
-    # A frame as wide as the gap would be nothing but gap.
-    shown = max(width - GAP, min(width, GAP))
-    return (
-        f'<g class="{_style(box, largest)}"><title>{told}</title>'
-        f'<rect x="{x:.2f}" y="{y}" width="{shown:.2f}" height="{ROW - GAP}"/>{text}</g>'
-    )
-
-
-def _style(box: Box, largest: int) -> str:
-    node = box.node
-    if node.base_value is None:
-        return f"tmf-c{colour_of(node.frame)}"
-    step = find_step(own_change(node), largest)
-    style = f"tmf-more{step}" if step > 0 else f"tmf-less{-step}" if step < 0 else "tmf-none"
-    return f"{style} tmf-gone" if node.base_value and not node.value else style
-
-
-def _fit(box: Box, room: int, gauge: FlameScale, largest: int) -> str:
-    label = label_of(box.node.frame)
-    if not find_step(own_change(box.node), largest):
-        return fit_label(label, room)
-    change = gauge.format_change(own_change(box.node))
-    left = room - len(change) - 1
-    if left < LEAST_ROOM:
-        return fit_label(change, room)
-    return f"{change} {fit_label(label, left)}"
 
 
 def _measure_keys(keys: list[Key]) -> float:

@@ -16,10 +16,8 @@ from torchmark.model.plan import Case
 from torchmark.model.report_data import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, CountSummary, WallSummary
 from torchmark.report.caveats import describe_caveat
-from torchmark.report.flame.page import NameTable, pack_flame
 from torchmark.report.html.report_rows import CaseTable, Texts, find_facets, pack_samples, shorten_number
 from torchmark.report.html.report_story import Doubt
-from torchmark.report.html.templates import script_json
 from torchmark.report.plots.comparison import draw_differences
 from torchmark.report.plots.svg import stage_colour
 from torchmark.report.text.failures import VERBS, describe_failure
@@ -242,12 +240,6 @@ def _list_failures(entry: ReportEntry, report: ReportData) -> Iterator[tuple[str
 
 # Figures that sort keys are kept with: no two times of different cases are that close.
 KEY_FIGURES = 9
-# A page of two hundred cases is to stay below a megabyte, of which this is what other things leave. Of many more cases,
-# a graph that tells something takes so much at least.
-FLAME_BYTES = 260_000
-BYTES_A_FLAME = 800
-# What part of its graph a frame has to be: first no more than what is a few pixels wide on a screen.
-SHARES = (0.002, 0.003, 0.005, 0.008, 0.012, 0.02)
 
 
 def pack_page(report: ReportData, table: CaseTable, doubts: Sequence[Sequence[Doubt]]) -> dict[str, Any]:
@@ -296,20 +288,3 @@ def _title_only(entry: ReportEntry, flame: Flame, sides: Sequence[ReportSide]) -
         return ""
     only = None if entry.breakdown is None else entry.breakdown.only
     return f"{printable(sides[0 if only is Side.BASE else -1].name)}, the only side that was counted"
-
-
-def pack_flames(entries: Sequence[ReportEntry]) -> str:
-    """The flame graphs of all cases as JSON, one after the other. They are large, and read when one is to be drawn.
-
-    Where they would be larger than the page bears, narrow frames are left out, in all of them alike.
-    """
-    flames = [flame for entry in entries for flame in entry.flames]
-    room = max(FLAME_BYTES, BYTES_A_FLAME * len(flames))
-    text = ""
-    for share in SHARES:
-        names = NameTable()
-        graphs = [pack_flame(flame, names, share) for flame in flames]
-        text = script_json({"names": names.entries, "graphs": graphs})
-        if len(text) <= room:
-            break
-    return text

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from torchmark.model.judgement import CaseJudgement, Verdict
 from torchmark.model.plan import Metric, Sampling
 from torchmark.model.report_data import Command, Drawing, ReportData, ReportEntry, Section
-from torchmark.report.html.report_details import pack_flames, pack_page
+from torchmark.report.flame.page import pack_flames
+from torchmark.report.html.report_details import pack_page
 from torchmark.report.html.report_rows import arrange, identify_row, make_table
 from torchmark.report.html.report_story import (
     SIGNS,
@@ -234,7 +235,7 @@ def render_report(report: ReportData) -> str:
             script=script,
             policy=write_policy(script),
             page_json=script_json(pack_page(report, table, doubts)),
-            flames_json=pack_flames(report.entries),
+            flames=pack_flames([flame for entry in report.entries for flame in entry.flames]),
         )
     )
     return html
