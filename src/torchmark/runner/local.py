@@ -12,12 +12,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 from torchmark.callgrind.command import find_valgrind
 from torchmark.files import MachineLock
-from torchmark.model.environment import Environment
-from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, Outcome, Result
+from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failure, Outcome
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.native.toolchain import Stopped
 from torchmark.processes import StopRequest
-from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
+from torchmark.runner.lab import Lab, Prepared, count_order, time_order
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import Made, Models, Preparation, Stage
 from torchmark.runner.worker import Worker, retry_if_killed
@@ -306,22 +305,11 @@ class Execution:
     def _start_count(self, site: Site, order: Order, counter: Worker | None) -> Event:
         prepared = site.ready[order.case]
         cores = self._take(1)
-        began = time.time()
 
         def work() -> Callable[[], Iterator[Event]]:
             if counter is not None:
                 counter.pin(cores)
-            result, environment = measure(lambda: site.lab.count(prepared, self._sampling, counter))
-            ended = time.time()
-            outcome = Outcome(
-                order=order,
-                result=result,
-                began=began,
-                ended=ended,
-                environment=environment,
-                cores=cores,
-                unchecked=prepared.unchecked,
-            )
+            outcome = count_order(site.lab, order, prepared, self._sampling, counter, cores)
             return lambda: self._finish_count(site, counter, outcome)
 
         self._fly(work, cores, is_order=True)
@@ -385,26 +373,8 @@ class Execution:
         self._turns.leave()
 
     def _time(self, order: Order) -> Outcome:
-        lab, threads = self._sites[order.target].lab, order.case.args.num_threads
-        prepared = self._sites[order.target].ready[order.case]
-        # Not the first ones, where most systems have their interrupts.
-        cores = self._cores[-threads:]
-        began = time.time()
-        result: Result
-        environment: Environment | None = None
-        if threads > len(self._cores):
-            result = refuse_threads(threads, len(self._cores))
-        else:
-            result, environment = measure(lambda: lab.time(prepared, self._sampling, cores))
-        return Outcome(
-            order=order,
-            result=result,
-            began=began,
-            ended=time.time(),
-            environment=environment,
-            cores=cores,
-            unchecked=prepared.unchecked,
-        )
+        site = self._sites[order.target]
+        return time_order(site.lab, order, site.ready[order.case], self._sampling, self._cores)
 
 
 def _raise_later(error: BaseException) -> Callable[[], Iterator[Event]]:

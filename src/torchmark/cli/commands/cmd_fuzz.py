@@ -120,7 +120,7 @@ def command(
         check_interpreters(python)
     # As `python -m` does, so that a fuzzer or a setup can import what lies here.
     sys.path.insert(0, os.getcwd())
-    _, inputs = load_inputs()
+    inputs = load_inputs()
     options = inputs.FuzzerOptions(name or inputs.choose_fuzzer((*stmts, setup)), preset, seed, dtypes, device)
     # What the user's code prints is none of the results.
     with output_aside():

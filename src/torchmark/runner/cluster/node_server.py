@@ -6,6 +6,7 @@ Apart from the fleet: it runs on the node and knows nothing of Ray.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import functools
 import os
@@ -20,10 +21,9 @@ from torchmark.callgrind.command import find_valgrind
 from torchmark.errors import WorkerError
 from torchmark.files import Hold, MachineLock, cache_folder, lock_folder, open_lock, try_lock
 from torchmark.model.costs import Tally
-from torchmark.model.environment import Environment
 from torchmark.model.job import PairedCase, PairedSide, RunTime
 from torchmark.model.judgement import Side, SideFailure
-from torchmark.model.outcome import ActivityKind, Failure, Outcome, Result
+from torchmark.model.outcome import ActivityKind, Failure, Outcome
 from torchmark.model.plan import (
     AutogradMode,
     AutoLabels,
@@ -63,7 +63,7 @@ from torchmark.runner.cluster.protocol import (
     Visited,
     VisitPair,
 )
-from torchmark.runner.lab import Lab, Prepared, measure, refuse_threads
+from torchmark.runner.lab import Lab, Prepared, count_order, time_order
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, Failures, PairedWorkers, WorkerSide
 from torchmark.runner.prepare import Made, Models, Preparation, has_compiler, make_parts
@@ -260,7 +260,8 @@ class NodeServer:
     def _count_canary(self, target: Target) -> int:
         counter = self._start_counter(target)
         sampling = Sampling((Metric.COUNT,), layouts=(CANARY_LAYOUT,), timeout_s=self._run_setup.sampling.timeout_s)
-        result, _ = measure(lambda: self._labs[target].count(Prepared(CANARY), sampling, counter))
+        order = Order(CANARY, target, Metric.COUNT)
+        result = count_order(self._labs[target], order, Prepared(CANARY), sampling, counter, ()).result
         if isinstance(result, Tally):
             return result.total
         assert isinstance(result, Failure)
@@ -329,31 +330,14 @@ class NodeServer:
     def _carry_out(self, order: Order, prepared: Prepared | Failure, began: float) -> Outcome:
         if isinstance(prepared, Failure):
             return Outcome(order, prepared, began, time.time(), node=self.node)
-        cores: tuple[int, ...] = ()
         lab, sampling = self._labs[order.target], self._run_setup.sampling
-        result: Result
-        environment: Environment | None = None
         if order.metric is Metric.COUNT:
             counter = None if order.case.parts is not None else self._start_counter(order.target)
             cores = () if counter is None else (self._core_lock.core,)
-            result, environment = measure(lambda: lab.count(prepared, sampling, counter))
+            outcome = count_order(lab, order, prepared, sampling, counter, cores)
         else:
-            usable, threads = choose_cores(), order.case.args.num_threads
-            cores = tuple(usable[-threads:])
-            if threads > len(usable):
-                result = refuse_threads(threads, len(usable))
-            else:
-                result, environment = measure(lambda: lab.time(prepared, sampling, cores))
-        return Outcome(
-            order=order,
-            result=result,
-            began=began,
-            ended=time.time(),
-            environment=environment,
-            cores=cores,
-            unchecked=prepared.unchecked,
-            node=self.node,
-        )
+            outcome = time_order(lab, order, prepared, sampling, choose_cores())
+        return dataclasses.replace(outcome, began=began, node=self.node)
 
     def _race(self, request: Race) -> InputTimed:
         lab = self._labs[self._run_setup.targets[0]]
