@@ -22,9 +22,9 @@ from torchmark.model.costs import FlameNode, Trace
 from torchmark.model.job import BARE_LAYOUT, CountJob
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Case, Target
-from torchmark.runner.lab import Lab, trace
+from torchmark.runner.lab import Lab
 from torchmark.runner.prepare import Models, make_parts
-from torchmark.runner.worker import count
+from torchmark.runner.worker import count, trace
 
 RUNS = 100
 
@@ -44,7 +44,7 @@ def check_trace(found: Trace) -> tuple[bool, int]:
 def trace_all(cases: list[Case]) -> Iterator[tuple[Case, bool | Failure, bool, int, float]]:
     """Each case: whether the exact graph adds up, whether that of its call graph does, frames, seconds."""
     lab = Lab(Target())
-    tracer, counter = lab.make_tracer(), lab.make_counter()
+    tracer, counter = lab.make_counter(stacks=True), lab.make_counter()
     try:
         with Models(os.environ) as models:
             parts = make_parts(cases, lab, models)

@@ -44,7 +44,7 @@ class LentWorker:
 def lend_workers(monkeypatch: pytest.MonkeyPatch, choose: Choice = forget_rehearsal) -> None:
     """Have commands in this process use workers of the pool; `choose` says which, instead of the one they want."""
     lend = functools.partial(LentWorker, choose=choose)
-    for module in ("api.statements", "runner.lab", "api.inputs"):
+    for module in ("runner.worker", "api.inputs"):
         monkeypatch.setattr(f"torchmark.{module}.Worker", lend)
 
 

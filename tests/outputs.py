@@ -70,7 +70,7 @@ from torchmark.model.costs import Costs, Function, Profile, Stacks
 from torchmark.model.environment import Machine, Tool, TorchBuild
 from torchmark.model.gate import Trial
 from torchmark.model.inputs import FuzzedInput
-from torchmark.model.job import Place, RaceJob, TimeJob
+from torchmark.model.job import PairedSide, RaceJob, TimeJob
 from torchmark.model.judgement import Side, Verdict
 from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Case, Metric, Node, Order, Target
@@ -84,6 +84,7 @@ from torchmark.report.text.gate import summarise_markdown
 from torchmark.report.text.judgements import describe_judgement, render_judgements
 from torchmark.report.text.overrides import render_overrides
 from torchmark.report.text.run_table import describe_compile_costs
+from torchmark.runner.lab import Lab
 from torchmark.runner.prepare import CacheState
 from torchmark.store.runs import open_store
 
@@ -869,10 +870,10 @@ class Timing:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.factor = 1.0
-        patch.setattr("torchmark.api.statements.measure_time", self.measure)
+        patch.setattr("torchmark.runner.worker.measure_time", self.measure)
         patch.setattr("torchmark.api.statements.race", self.race)
-        patch.setattr("torchmark.api.statements.open_worker", lambda *_, **__: (NoWorker(), Place(HERE)))
-        patch.setattr("torchmark.api.statements.start_worker", lambda *_: {})
+        patch.setattr("torchmark.runner.worker.Worker", NoWorker)
+        patch.setattr("torchmark.api.statements.make_sides", make_no_sides)
 
     def _take(self, stmt: str, number: int, blocks: int) -> Times | Failure:
         if stmt == "bad()":
@@ -897,30 +898,22 @@ class Timing:
 
 
 class NoWorker:
-    """A process that was not started."""
+    """A process that is not started."""
 
     environment = dataclasses.replace(ENVIRONMENT, native_capability="AVX512", valgrind="valgrind-3.19.0")
+    is_up = True
 
-    def __init__(self, *_: object) -> None:
-        self.spec = dataclasses.replace(NO_SPEC)
+    def __init__(self, *_: object) -> None: ...
 
     def close(self) -> None:
-        """There is nothing to end."""
+        """There is nothing to start or to end."""
 
-    abandon = close
-
-
-@dataclasses.dataclass(frozen=True)
-class NoSpec:
-    """What a worker is asked of, and would be made anew with."""
-
-    own: bool = True
-    counting: bool = True
-    simulate: bool = False
-    probed: bool = True
+    start = abandon = close
 
 
-NO_SPEC = NoSpec()
+def make_no_sides(cases: Iterable[Case], lab: Lab, *_: object) -> dict[Case, PairedSide]:
+    """Nothing is compiled."""
+    return {case: lab.make_side(case) for case in cases}
 
 
 @scene("time")
@@ -956,22 +949,19 @@ def count_made_up(patch: pytest.MonkeyPatch) -> None:
     at_add = Function("add.cpp", "at::add(at::Tensor const&)", "/lib/libtorch_cpu.so")
     loop = Function("Python/ceval.c", "_PyEval_EvalFrameDefault", "/bin/python")
 
-    def count(worker: object, job: Any, timeout_s: float, baseline: bool) -> Any:
-        if job.stmt == "bad()":
+    def count(lab: Lab, side: PairedSide, worker: object, layouts: tuple[int, ...], *_: object, number: int) -> Any:
+        if side.stmt == "bad()":
             return RAISED
-        own: dict[Function, Costs] = {at_add: (100 * len(job.stmt),), loop: (90_000,)}
-        total = 90_000 + 100 * len(job.stmt)
-        totals = tuple(total + (37 * i if "noisy" in job.stmt else 0) for i in range(len(job.layouts)))
+        own: dict[Function, Costs] = {at_add: (100 * len(side.stmt),), loop: (90_000,)}
+        total = 90_000 + 100 * len(side.stmt)
+        totals = tuple(total + (37 * i if "noisy" in side.stmt else 0) for i in range(len(layouts)))
         profile = Profile(("Ir",), own, own, {})
-        return dataclasses.replace(tally(job.number, *totals), profile=profile, noisy=("ceval.c:_PyEval",))
+        return dataclasses.replace(tally(number, *totals), profile=profile, noisy=("ceval.c:_PyEval",))
 
-    patch.setattr("torchmark.api.statements.Worker", NoWorker)
+    patch.setattr("torchmark.runner.worker.Worker", NoWorker)
     patch.setattr("torchmark.api.statements.find_valgrind", lambda path: "/usr/bin/valgrind")
-    patch.setattr("torchmark.api.statements.start_counting", lambda worker: None)
-    patch.setattr("torchmark.api.statements.start_worker", lambda *_: {})
-    patch.setattr("torchmark.api.statements.run_once", lambda *_: None)
-    patch.setattr("torchmark.api.statements.count", count)
-    patch.setattr("torchmark.api.statements.tally", lambda counted, seeds: counted)
+    patch.setattr("torchmark.runner.worker.measure_time", lambda *_, **__: Times(1, (1.0,)))
+    patch.setattr("torchmark.runner.lab.Lab.count_side", count)
 
 
 @scene("count")
@@ -1249,8 +1239,7 @@ def _cache(stage: Stage) -> None:
         stage.run("cache", "info")
         stage.run("cache", "info", "--json", "-")
         stage.run("cache", "clear")
-    stage.patch.setattr("torchmark.cli.commands.cmd_cache.load_sdk", lambda: None)
-    stage.patch.setattr("torchmark.cli.commands.cmd_cache.warm_cache", lambda sdk, environ: None)
+    stage.patch.setattr("torchmark.cli.commands.cmd_cache.warm_cache", lambda environ: None)
     stage.run("cache", "warm")
 
 

@@ -19,8 +19,7 @@ from torchmark.callgrind.command import FRAMES, build_library
 from torchmark.model.costs import FlameNode, FrameKind, Stacks, Trace
 from torchmark.model.job import CountJob, Place
 from torchmark.model.outcome import Failure
-from torchmark.runner.lab import trace
-from torchmark.runner.worker import Worker
+from torchmark.runner.worker import Worker, trace
 
 OVERRIDING = """
 class Sub(torch.Tensor):

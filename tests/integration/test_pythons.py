@@ -14,9 +14,8 @@ from torchmark.errors import SetupError
 from torchmark.model.costs import Counts, Trace
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.lab import trace
 from torchmark.runner.spec import other_worker
-from torchmark.runner.worker import Reply, Worker, count
+from torchmark.runner.worker import Reply, Worker, count, trace
 
 JOB = CountJob("y = f(3)", "def f(n):\n    return f(n - 1) + 1 if n else 0", Place("/"), number=20, layouts=(1,))
 TIMED = TimeJob("y = 1", "pass", Place("/"), number=2)

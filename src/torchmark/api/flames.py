@@ -20,7 +20,7 @@ from torchmark.measure.snippet import write_script
 from torchmark.measure.source import user_traceback
 from torchmark.model.costs import Stacks
 from torchmark.model.environment import Environment
-from torchmark.model.job import CountJob, PairedSide
+from torchmark.model.job import PairedSide
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Case, Target
 from torchmark.model.task import Language
@@ -29,9 +29,9 @@ from torchmark.report.flame.formats import Graph
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import show_waiting
 from torchmark.runner.first_runs import find_faults
-from torchmark.runner.lab import Lab, trace
+from torchmark.runner.lab import Lab
 from torchmark.runner.prepare import Models, make_parts
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, make_count_job, retry_if_killed, trace
 
 # What importing torch and a setup may take besides.
 STARTING_S = 120.0
@@ -139,7 +139,7 @@ class Tracer:
         self._lab = Lab(target, environ)
         self._environ = environ
         self._timeout_s = timeout_s
-        self.worker: Worker = self._lab.make_tracer()
+        self.worker: Worker = self._lab.make_counter(stacks=True)
 
     @property
     def environment(self) -> Environment:
@@ -156,18 +156,8 @@ class Tracer:
                 yield case, part if isinstance(part, Failure) else self._trace(part, number)
 
     def _trace(self, part: PairedSide, number: int) -> Stacks | Failure:
-        job = CountJob(
-            stmt=part.stmt,
-            setup=part.setup,
-            place=part.place,
-            number=number,
-            threads=part.threads,
-            compiled=part.compiled,
-        )
-        try:
-            found = trace(self.worker, job, timeout_s=self._timeout_s)
-        except SetupError as error:
-            return Failure(FailureKind.MISSING, str(error))
+        job = make_count_job(part, number)
+        found = retry_if_killed(lambda: trace(self.worker, job, timeout_s=self._timeout_s))
         return found if isinstance(found, Failure) else read_stacks(found).stacks
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ from torchmark.runner.cluster.backend import ClusterBackend
 from torchmark.runner.cluster.protocol import Race
 from torchmark.runner.machine import choose_cores
 from torchmark.runner.spec import other_worker, own_worker, visible_path
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, race
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, race, retry_if_killed
 from torchmark.stats.intervals import PairedRatio, compare_paired
 
 T = TypeVar("T")
@@ -348,7 +348,8 @@ def race_on(
 
 
 def _race(worker: Worker, one: FuzzedInput, job: RaceJob, timeout_s: float) -> FuzzedResult:
-    times = race(worker, dataclasses.replace(job, making=one.code), timeout_s=timeout_s)
+    making = dataclasses.replace(job, making=one.code)
+    times = retry_if_killed(lambda: race(worker, making, timeout_s=timeout_s))
     return make_result(one, job, times, worker.environment)
 
 

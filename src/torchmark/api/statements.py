@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import random
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import ModuleType, TracebackType
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from torchmark.analysis.summarise import SUSPECT_IQR, StatementGroup, TimedStatement, is_suspect, summarise
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import make_measurement
 from torchmark.callgrind.command import find_valgrind
-from torchmark.callgrind.profiles import tally
-from torchmark.errors import SetupError, TorchmarkError, UsageError
+from torchmark.errors import TorchmarkError, UsageError
 from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
 from torchmark.measure.steps import BLOCKS_OF_FIXED_SIZE
-from torchmark.model.environment import Sdk
 from torchmark.model.inputs import Feature, RuleSearch
-from torchmark.model.job import CountJob, Place, RaceJob, TimeJob
+from torchmark.model.job import PairedSide, RaceJob
 from torchmark.model.outcome import Failure
-from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
-from torchmark.model.task import Compiled, Snippet, TaskSpec, Times
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, Target, TimerArgs
+from torchmark.model.task import Language, TaskSpec, Times
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
-from torchmark.runner.first_runs import check_syntax, run_once
-from torchmark.runner.prepare import build_snippets
-from torchmark.runner.spec import choose_layouts, other_worker, own_worker, visible_path
-from torchmark.runner.worker import Worker, count, measure_time, race
+from torchmark.runner.first_runs import find_syntax_faults, try_sides
+from torchmark.runner.lab import Lab
+from torchmark.runner.prepare import Models, make_sides
+from torchmark.runner.spec import choose_layouts
+from torchmark.runner.worker import Worker, explain_torch, race, retry_if_killed
 
 
 def load_inputs() -> ModuleType:
-    """The module that makes fuzzers by their names, and times statements on their inputs. It loads torch."""
-    with _explaining():
+    """What makes fuzzers by their names, and times statements on their inputs."""
+    try:
         from torchmark.api import inputs
+    except (ImportError, OSError) as error:
+        # A shared library of torch's that cannot be loaded is an OSError.
+        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+        advice = "Install it there, or run torchmark in the environment that has it."
+        raise explain_torch(sys.executable, None if missing else str(error), advice) from error
     return inputs
 
 
@@ -49,77 +54,6 @@ def look_for_rules(
     from torchmark.analysis.rules import find_rules
 
     return find_rules(features, effects, noise, neutral=neutral)
-
-
-def load_sdk() -> Sdk:
-    """What the torch of this process needs for compiling C++."""
-    with _explaining():
-        from torchmark.measure.torch_files import read_sdk
-    return read_sdk()
-
-
-@contextlib.contextmanager
-def _explaining() -> Iterator[None]:
-    try:
-        yield
-    except (ImportError, OSError) as error:
-        # A shared library of torch's that cannot be loaded is an OSError.
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-        raise SetupError(
-            f"{sys.executable} has no torch." if missing else f"torch of {sys.executable} does not load: {error}.",
-            missing="torch",
-            advice="Install it there, or run torchmark in the environment that has it.",
-        ) from error
-
-
-def compile_tasks(tasks: Sequence[TaskSpec], worker: Worker) -> dict[TaskSpec, Compiled | Failure]:
-    """Compile all of them together, and start the worker they are for."""
-    snippets = {task: Snippet(task.stmt, task.setup, task.global_setup) for task in tasks}
-    if worker.spec.own:
-        # The torch to compile against is the one that can be imported here: no need to wait for the worker's answer.
-        with show_waiting(f"{STARTING_PLAIN}, compiling C++"), _Building(snippets.values()) as building:
-            worker.start()
-            results = building.get()
-    else:
-        with show_waiting(STARTING_PLAIN):
-            worker.start()
-        with show_waiting(COMPILING):
-            results = build_snippets(snippets.values(), worker.sdk, os.environ)
-    return {task: results[snippet] for task, snippet in snippets.items()}
-
-
-class _Building:
-    """Compiles in a thread of its own, which ends with the block at the latest."""
-
-    def __init__(self, snippets: Collection[Snippet]) -> None:
-        self._snippets = snippets
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._build)
-        self._results: dict[Snippet, Compiled | Failure] = {}
-        self._error: BaseException | None = None
-
-    def __enter__(self) -> _Building:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def get(self) -> dict[Snippet, Compiled | Failure]:
-        """Wait for the results, or raise what went wrong."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._results
-
-    def _build(self) -> None:
-        try:
-            self._results = build_snippets(self._snippets, load_sdk(), os.environ, self._stop)
-        except BaseException as error:
-            self._error = error
 
 
 DEFAULT_RUN_TIME_S = 0.2
@@ -218,21 +152,16 @@ def is_over(rounds: Sequence[Sequence[float]], budget: TimeBudget, elapsed_s: fl
     return late or (done >= VISITS and steady)
 
 
-class Stopwatch:
-    """Times tasks with one worker, and puts what comes out into `outcomes` at once."""
+Ready = Mapping[TaskSpec, "PairedSide | Failure"]
+"""Statements as workers run them, or why they cannot be run."""
 
-    def __init__(
-        self,
-        outcomes: Outcomes,
-        worker: Worker,
-        place: Place,
-        budget: TimeBudget,
-        timeout_s: float,
-        compiled: Mapping[TaskSpec, Compiled | Failure] | None = None,
-    ) -> None:
+
+class Stopwatch:
+    """Times tasks in the workers of a lab, and puts what comes out into `outcomes` at once."""
+
+    def __init__(self, outcomes: Outcomes, lab: Lab, ready: Ready, budget: TimeBudget, timeout_s: float) -> None:
         self.outcomes = outcomes
-        self._worker, self._place, self._budget, self._timeout_s = worker, place, budget, timeout_s
-        self._compiled = compiled or {}
+        self._lab, self._ready, self._budget, self._timeout_s = lab, ready, budget, timeout_s
 
     def time_all(self, stmts: Sequence[TaskSpec], threads: Sequence[int]) -> None:
         """Time each statement with each number of threads.
@@ -247,10 +176,14 @@ class Stopwatch:
             self.outcomes.groups.append(StatementGroup())
             if len(left) == 1:
                 self._time_alone(left[0])
-            elif len(stmts) == 1 or self._compiled:
+            elif len(stmts) == 1 or not all(self._can_share_a_process(spec) for spec in left):
                 self._take_visits(left)
             else:
                 self._race(left)
+
+    def _can_share_a_process(self, spec: TaskSpec) -> bool:
+        side = self._ready[spec]
+        return isinstance(side, PairedSide) and side.compiled is None
 
     def _time_alone(self, spec: TaskSpec) -> None:
         times = self._time(spec, self._budget)
@@ -283,17 +216,19 @@ class Stopwatch:
         group.rounds = [times.per_run for times in raced]
 
     def _have_raced(self, specs: Sequence[TaskSpec], run_time_s: float) -> tuple[Times, ...] | Failure:
+        side = self._ready[specs[0]]
+        assert isinstance(side, PairedSide)
         job = RaceJob(
             stmts=tuple(spec.stmt for spec in specs),
-            setup=specs[0].setup,
-            place=self._place,
-            threads=specs[0].num_threads,
+            setup=side.setup,
+            place=side.place,
+            threads=side.threads,
             min_run_time_s=run_time_s,
             max_run_time_s=self._budget.limit_s,
             threshold=self._budget.threshold,
             number=self._budget.number,
         )
-        return race(self._worker, job, timeout_s=self._timeout_s)
+        return retry_if_killed(lambda: race(self._lab.timer, job, timeout_s=self._timeout_s))
 
     def _take_visits(self, specs: Sequence[TaskSpec]) -> None:
         """In turns, each in a new process every time: for those that cannot share one."""
@@ -323,22 +258,20 @@ class Stopwatch:
             over = is_over(group.rounds, self._budget, time.perf_counter() - start)
 
     def _time(self, spec: TaskSpec, budget: TimeBudget, blocks: int | None = None) -> Times | Failure:
-        compiled = self._compiled.get(spec)
-        if isinstance(compiled, Failure):
-            return compiled
-        job = TimeJob(
-            stmt=spec.stmt,
-            setup=spec.setup,
-            place=self._place,
-            threads=spec.num_threads,
-            min_run_time_s=budget.run_time_s,
-            max_run_time_s=budget.limit_s,
-            threshold=budget.threshold,
-            number=budget.number,
-            compiled=compiled,
-            blocks=blocks,
+        side = self._ready[spec]
+        if isinstance(side, Failure):
+            return side
+        return retry_if_killed(
+            lambda: self._lab.time_side(
+                side,
+                self._timeout_s,
+                run_time_s=budget.run_time_s,
+                limit_s=budget.limit_s,
+                threshold=budget.threshold,
+                number=budget.number,
+                blocks=blocks,
+            )
         )
-        return measure_time(self._worker, job, timeout_s=self._timeout_s)
 
 
 def time_statements(
@@ -352,14 +285,13 @@ def time_statements(
     timeout_s: float,
 ) -> None:
     """Time statements, which have one setup. `outcomes` has what came out, also after an interrupt."""
-    faults = _find_syntax_faults(specs) if python is None and language == "python" else {}
-    tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs if spec.stmt not in faults]
-    worker, place = open_worker(python)
-    with contextlib.closing(worker):
-        compiled = start_worker(worker, tasks, language) if tasks else {}
-        stopwatch = Stopwatch(outcomes, worker, place, budget, timeout_s, compiled)
-        outcomes.failures |= faults
-        stopwatch.time_all(specs, threads)
+    tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs]
+    cases = _make_cases(tasks, language)
+    with contextlib.closing(_open_lab(python)) as lab:
+        faults = _find_syntax_faults(cases.values(), lab.target)
+        ready = _get_ready({task: case for task, case in cases.items() if case not in faults}, lab)
+        outcomes.failures |= {case.args.stmt: fault for case, fault in faults.items()}
+        Stopwatch(outcomes, lab, ready, budget, timeout_s).time_all(specs, threads)
 
 
 @dataclasses.dataclass
@@ -383,59 +315,43 @@ def count_statements(
     timeout_s: float,
 ) -> None:
     """Count the instructions of each task. `outcomes` has what came out, also after an interrupt."""
-    worker, place = open_worker(python, variables, counting=True, simulate=simulate)
+    cases = _make_cases(tasks, language)
     seeds = choose_layouts(layouts)
+    lab = _open_lab(python, variables, simulate=simulate)
+    counter = lab.make_counter()
     try:
-        ready = _try_first(tasks, worker, place, language)
-        outcomes.failures += [(task, found) for task, found in ready.items() if isinstance(found, Failure)]
+        sides = _try_first(cases, lab, counter)
+        outcomes.failures += [(task, found) for task, found in sides.items() if isinstance(found, Failure)]
         if len(outcomes.failures) < len(tasks):
-            start_counting(worker)
-        for task, compiled in ready.items():
-            if isinstance(compiled, Failure):
+            start_counting(counter)
+        for task, side in sides.items():
+            if isinstance(side, Failure):
                 continue
-            job = CountJob(
-                stmt=task.stmt,
-                setup=task.setup,
-                place=place,
-                number=number,
-                threads=task.num_threads,
-                layouts=seeds,
-                compiled=compiled,
-            )
-            # A loop of compiled code costs next to nothing.
-            counted = count(worker, job, timeout_s=timeout_s, baseline=compiled is None)
-            if isinstance(counted, Failure):
-                outcomes.failures.append((task, counted))
+            attempt = functools.partial(lab.count_side, side, counter, seeds, timeout_s, number=number)
+            found = retry_if_killed(attempt)
+            if isinstance(found, Failure):
+                outcomes.failures.append((task, found))
             else:
-                found = tally(counted, seeds)
-                outcomes.results.append(make_stats(task, found, worker.environment, compiled=compiled is not None))
+                compiled = side.compiled is not None
+                outcomes.results.append(make_stats(task, found, counter.environment, compiled=compiled))
     finally:
-        # After an interrupt the worker may still be starting.
-        worker.abandon()
+        # After an interrupt a worker may still be starting.
+        lab.abandon()
 
 
-def _try_first(
-    tasks: Sequence[TaskSpec], worker: Worker, place: Place, language: str
-) -> dict[TaskSpec, Compiled | Failure | None]:
+def _try_first(cases: Mapping[TaskSpec, Case], lab: Lab, counter: Worker) -> dict[TaskSpec, PairedSide | Failure]:
     """Compile and run each task once without Valgrind, so that code that fails at once is reported at once."""
-    faults = _find_syntax_faults(tasks) if worker.spec.own and language == "python" else {}
-    ready: dict[TaskSpec, Compiled | Failure | None] = {task: faults.get(task.stmt) for task in tasks}
-    left = [task for task in tasks if ready[task] is None]
-    if not left:
-        return ready
-    find_valgrind(os.environ.get("PATH", os.defpath))
-    plain = Worker(dataclasses.replace(worker.spec, counting=False, simulate=False, probed=False))
-    with contextlib.closing(plain):
-        if language == "cpp":
+    found: dict[Case, PairedSide | Failure] = dict(_find_syntax_faults(cases.values(), lab.target))
+    left = {task: case for task, case in cases.items() if case not in found}
+    if left:
+        find_valgrind(os.environ.get("PATH", os.defpath))
+        if any(case.args.language == Language.CPP for case in left.values()):
             # Compiling takes long: meanwhile the worker that counts can start.
-            threading.Thread(target=try_to_start, args=(worker,), daemon=True).start()
-        ready |= start_worker(plain, left, language)
-        for task in left:
-            compiled = ready[task]
-            if not isinstance(compiled, Failure):
-                failure = run_once(plain, task.stmt, task.setup, place, task.num_threads, compiled)
-                ready[task] = failure or compiled
-    return ready
+            threading.Thread(target=try_to_start, args=(counter,), daemon=True).start()
+        ready = _get_ready(left, lab)
+        found |= try_sides({case: ready[task] for task, case in left.items()}, lab)
+        lab.timer.close()
+    return {task: found[case] for task, case in cases.items()}
 
 
 def try_to_start(worker: Worker) -> None:
@@ -444,13 +360,17 @@ def try_to_start(worker: Worker) -> None:
         worker.start()
 
 
-def _find_syntax_faults(specs: Sequence[TaskSpec]) -> dict[str, Failure]:
+def _find_syntax_faults(cases: Collection[Case], target: Target) -> dict[Case, Failure]:
     """The statements that do not compile in this interpreter. (Another one may know more syntax.)"""
-    wrong = [spec for spec in specs if not (_compiles(spec.setup, "<setup>") and _compiles(spec.stmt, STMT_NAME))]
+    if target.python is not None or any(case.args.language == Language.CPP for case in cases):
+        return {}
+    wrong = [
+        case for case in cases if not (_compiles(case.args.setup, "<setup>") and _compiles(case.args.stmt, STMT_NAME))
+    ]
     if not wrong:
         return {}
     with warned_already():
-        return {spec.stmt: fault for spec in wrong if (fault := check_syntax(spec.stmt, spec.setup))}
+        return find_syntax_faults(wrong, target)
 
 
 def _compiles(text: str, name: str) -> bool:
@@ -461,28 +381,26 @@ def _compiles(text: str, name: str) -> bool:
     return True
 
 
-def open_worker(
-    python: str | None, variables: Mapping[str, str] | None = None, *, counting: bool = False, simulate: bool = False
-) -> tuple[Worker, Place]:
-    """A worker in this program's own interpreter or in another one, and where its statements run."""
+def _open_lab(python: str | None, variables: Mapping[str, str] | None = None, *, simulate: bool = False) -> Lab:
+    """Workers in this program's own interpreter or in another one."""
+    lab = Lab(Target(python=python), os.environ, variables=variables, simulate=simulate, statements=True)
     if python is None:
-        spec = own_worker(os.environ, variables, counting=counting, simulate=simulate)
         # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
         sys.path.insert(0, os.getcwd())
-        place = Place(os.getcwd(), tuple(visible_path()))
-    else:
-        spec = other_worker(python, os.environ, variables or {}, counting=counting, simulate=simulate)
-        place = Place(os.getcwd())
-    return Worker(dataclasses.replace(spec, probed=counting)), place
+    return lab
 
 
-def start_worker(worker: Worker, tasks: Sequence[TaskSpec], language: str) -> dict[TaskSpec, Compiled | Failure]:
-    """Start it, and compile what is C++ meanwhile."""
-    if language == "cpp":
-        return compile_tasks(tasks, worker)
+def _get_ready(cases: Mapping[TaskSpec, Case], lab: Lab) -> dict[TaskSpec, PairedSide | Failure]:
+    """Start the worker that tasks are timed in, and compile those that are C++."""
+    if not cases:
+        return {}
     with show_waiting(STARTING_PLAIN):
-        worker.start()
-    return {}
+        lab.start()
+    if all(case.args.language == Language.PYTHON for case in cases.values()):
+        return {task: lab.make_side(case) for task, case in cases.items()}
+    with show_waiting(COMPILING), Models(os.environ) as models:
+        sides = make_sides(list(cases.values()), lab, models)
+    return {task: sides[case] for task, case in cases.items()}
 
 
 def start_counting(worker: Worker) -> None:
@@ -496,3 +414,18 @@ def make_case(args: TimerArgs) -> Case:
     """A statement as a case of its own."""
     labels = AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, args.language)
     return Case((one_line(args.stmt),), labels, args)
+
+
+def _make_cases(tasks: Iterable[TaskSpec], language: str) -> dict[TaskSpec, Case]:
+    kind = Language.CPP if language == "cpp" else Language.PYTHON
+    return {task: make_case(_make_args(task, kind)) for task in tasks}
+
+
+def _make_args(task: TaskSpec, language: Language) -> TimerArgs:
+    return TimerArgs(
+        stmt=task.stmt,
+        setup=task.setup,
+        global_setup=task.global_setup,
+        num_threads=task.num_threads,
+        language=language,
+    )

@@ -38,7 +38,7 @@ from torchmark.runner.spec import (
     WorkerSpec,
     own_worker,
 )
-from torchmark.runner.worker import Worker, count
+from torchmark.runner.worker import Worker, count, retry_if_killed
 
 # Those that have not been compiled. Whoever is the first to run takes the others along.
 _waiting: weakref.WeakSet[CppTimer] = weakref.WeakSet()
@@ -278,7 +278,7 @@ def collect(
     """Count once; what the task did wrong is a WorkerError."""
     worker = get_worker(own_worker(os.environ, given, simulate=simulate))
     start_counting(worker)
-    outcome = count(worker, job, payload, timeout_s, baseline=baseline, keep_texts=keep_texts)
+    outcome = retry_if_killed(lambda: count(worker, job, payload, timeout_s, baseline=baseline, keep_texts=keep_texts))
     if isinstance(outcome, Failure):
         text = f"Failed to collect callgrind profile:\n{describe_failure(outcome)}"
         raise WorkerError(text, kind=outcome.kind.value)

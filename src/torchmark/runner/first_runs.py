@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from torchmark.measure.snippet import write_script
 from torchmark.measure.source import user_traceback
-from torchmark.model.job import PairedSide, Place, TimeJob
+from torchmark.model.job import PairedSide
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Case, Target
-from torchmark.model.task import Compiled, Language
+from torchmark.model.task import Language
 from torchmark.runner.lab import Lab
 from torchmark.runner.prepare import Models, make_parts
-from torchmark.runner.worker import Worker, measure_time
+from torchmark.runner.worker import retry_if_killed
 
 # A statement that runs longer does not fail at once, and is left to whoever measures it.
 FIRST_RUN_S = 10.0
@@ -34,12 +34,13 @@ def check_syntax(stmt: str, setup: str) -> Failure | None:
     return None
 
 
-def run_once(
-    worker: Worker, stmt: str, setup: str, place: Place, threads: int = 1, compiled: Compiled | None = None
-) -> Failure | None:
-    """The failure of code that fails at once in this worker, which does not count."""
-    job = TimeJob(stmt, setup, place, threads, number=1, compiled=compiled, blocks=1)
-    found = measure_time(worker, job, timeout_s=FIRST_RUN_S)
+def try_sides(sides: Mapping[Case, PairedSide | Failure], lab: Lab) -> dict[Case, PairedSide | Failure]:
+    """Run each once, and put its failure in the place of one that fails at once."""
+    return {case: side if isinstance(side, Failure) else _run_once(side, lab) or side for case, side in sides.items()}
+
+
+def _run_once(side: PairedSide, lab: Lab) -> Failure | None:
+    found = retry_if_killed(lambda: lab.time_side(side, FIRST_RUN_S, number=1, blocks=1))
     return found if isinstance(found, Failure) and found.kind in FAULTS else None
 
 
@@ -48,13 +49,14 @@ def find_faults(cases: Sequence[Case], target: Target, environ: Mapping[str, str
     found = find_syntax_faults(cases, target)
     left = [case for case in _list_statements(cases) if case not in found]
     if left:
-        lab = Lab(target, environ, trying=True)
+        lab = Lab(target, environ, statements=True)
         try:
+            lab.start()
             with Models(environ) as models:
-                parts = make_parts(left, lab, models, environ)
-            found |= {case: failure for case, part in parts.items() if (failure := _run_part(lab.timer, part))}
+                tried = try_sides(make_parts(left, lab, models, environ), lab)
         finally:
             lab.abandon()
+        found |= {case: one for case, one in tried.items() if isinstance(one, Failure) and one.kind in FAULTS}
     return found
 
 
@@ -69,9 +71,3 @@ def find_syntax_faults(cases: Sequence[Case], target: Target) -> dict[Case, Fail
 
 def _list_statements(cases: Sequence[Case]) -> list[Case]:
     return [case for case in dict.fromkeys(cases) if not case.suite and case.parts is None]
-
-
-def _run_part(worker: Worker, part: PairedSide | Failure) -> Failure | None:
-    if isinstance(part, Failure):
-        return part if part.kind in FAULTS else None
-    return run_once(worker, part.stmt, part.setup, part.place, part.threads, part.compiled)

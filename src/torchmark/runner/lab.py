@@ -6,22 +6,18 @@ import dataclasses
 import enum
 import functools
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
 
 from torchmark.callgrind.profiles import tally
-from torchmark.errors import SetupError
-from torchmark.model.costs import Tally, Trace
+from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
-from torchmark.model.job import BARE_LAYOUT, CheckJob, CountJob, Place, TimeJob, Way
+from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Outcome, Result
-from torchmark.model.plan import Case, Metric, Order, Sampling, Target
-from torchmark.model.task import Compiled, Language, Times
+from torchmark.model.plan import Case, Order, Sampling
+from torchmark.model.task import Compiled, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
-from torchmark.runner.spec import WorkerSpec, find_interpreter, other_worker, own_worker, visible_path
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, count, measure_time, retry_if_killed
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, TargetWorkers, Worker, retry_if_killed
 from torchmark.worker.protocol import Checked
 
 
@@ -157,15 +153,86 @@ def _explain_difference(first: Case, problem: str, failure: Failure | None = Non
     return Failure(FailureKind.DIFFERENT, f"It does not compute what {other} does. {problem}")
 
 
-def trace(worker: Worker, job: CountJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Trace | Failure:
-    """Count once, in the heap as it happens to be, whatever layouts the job names."""
-    assert worker.spec.stacks
-    counts = count(worker, dataclasses.replace(job, layouts=(BARE_LAYOUT,)), payload, timeout_s, baseline=False)
-    return counts if isinstance(counts, Failure) else Trace(counts.layouts[0], counts.functions, counts.number)
+class Lab(TargetWorkers):
+    """The workers of a target for cases: these may be compared with each other, and use `torch.compile`."""
+
+    @functools.cached_property
+    def compile_timer(self) -> CompileTimer:
+        """What times cases of `torch.compile`."""
+        spec = dataclasses.replace(self._spec, checking=True)
+        return self._keep(CompileTimer(spec, self._environ))
+
+    @functools.cached_property
+    def compile_counter(self) -> CompileCounter:
+        """What counts cases of `torch.compile`."""
+        return self._keep(CompileCounter(self._counting, self._environ))
+
+    def check_workers(self, timeout_s: float) -> CheckWorkers:
+        """Where cases are run before they are measured."""
+        return CheckWorkers(self.timer, lambda: self.compile_timer.worker, self.place, timeout_s)
+
+    def time(
+        self, prepared: Prepared, sampling: Sampling, cores: Sequence[int] = ()
+    ) -> tuple[Times | CompileCosts | Failure, Environment | None]:
+        """Time a case, on these cores if some are given, and say where."""
+        case, timer = prepared.case, self.timer if prepared.case.parts is None else self.compile_timer.worker
+        if cores:
+            timer.pin(cores)
+        result: Times | CompileCosts | Failure
+        if case.parts is not None:
+            run_time_s, timeout_s = sampling.min_run_time_s, sampling.timeout_s
+            result = self.compile_timer.measure(case, self.place(case), run_time_s=run_time_s, timeout_s=timeout_s)
+        else:
+            result = self.time_side(
+                self.make_side(case, prepared.compiled),
+                sampling.timeout_s,
+                run_time_s=sampling.min_run_time_s,
+                number=sampling.number,
+                blocks=sampling.blocks,
+            )
+        return prepared.excuse(result) if isinstance(result, Failure) else result, timer.environment
+
+    def count(
+        self, prepared: Prepared, sampling: Sampling, counter: Worker | None
+    ) -> tuple[Tally | Failure, Environment | None]:
+        """Count a case with one of the workers that count, or with that for compiled ones; and say where."""
+        case, layouts, timeout_s = prepared.case, sampling.layouts, sampling.timeout_s
+        if case.parts is not None:
+            compiled = self.compile_counter
+            counts = compiled.count(case, self.place(case), layouts=layouts, timeout_s=timeout_s)
+            result = counts if isinstance(counts, Failure) else tally(counts, layouts)
+            environment = compiled.environment
+        else:
+            assert counter is not None
+            result = self.count_side(self.make_side(case, prepared.compiled), counter, layouts, timeout_s)
+            environment = counter.environment
+        return prepared.excuse(result) if isinstance(result, Failure) else result, environment
 
 
-def measure(attempt: Callable[[], tuple[Result, Environment | None]]) -> tuple[Result, Environment | None]:
-    """The result of the last attempt, and where that was."""
+def time_order(lab: Lab, order: Order, prepared: Prepared, sampling: Sampling, usable: Sequence[int]) -> Outcome:
+    """Time a case on as many of the usable cores as it has threads."""
+    threads = order.case.args.num_threads
+    # Not the first ones, where most systems have their interrupts.
+    cores = tuple(usable[-threads:])
+    if threads > len(usable):
+        began = time.time()
+        return Outcome(order, _refuse_threads(threads, len(usable)), began, began, cores=cores)
+    return _carry_out(order, prepared, cores, lambda: lab.time(prepared, sampling, cores))
+
+
+def count_order(
+    lab: Lab, order: Order, prepared: Prepared, sampling: Sampling, counter: Worker | None, cores: tuple[int, ...]
+) -> Outcome:
+    """Count a case; the cores are those that the counter was pinned to."""
+    return _carry_out(order, prepared, cores, lambda: lab.count(prepared, sampling, counter))
+
+
+def _carry_out(
+    order: Order,
+    prepared: Prepared,
+    cores: tuple[int, ...],
+    attempt: Callable[[], tuple[Result, Environment | None]],
+) -> Outcome:
     environment: Environment | None = None
 
     def run() -> Result:
@@ -173,220 +240,22 @@ def measure(attempt: Callable[[], tuple[Result, Environment | None]]) -> tuple[R
         result, environment = attempt()
         return result
 
-    return retry_if_killed(run), environment
-
-
-def refuse_threads(threads: int, cores: int) -> Failure:
-    """There are fewer cores than threads, whose time would be that of waiting for each other."""
-    there = "is 1 core" if cores == 1 else f"are {cores} cores"
-    return Failure(
-        FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
-    )
-
-
-def carry_out(
-    lab: Lab,
-    order: Order,
-    prepared: Prepared,
-    sampling: Sampling,
-    cores: Sequence[int],
-    counter: Worker | None = None,
-) -> Outcome:
-    """Count a case on these cores, by this worker unless it is compiled; or time it on the last of them."""
-    began, threads = time.time(), order.case.args.num_threads
-    used, environment = tuple(cores), None
-    result: Result
-    if order.metric is Metric.COUNT:
-        if counter is not None:
-            counter.pin(used)
-        result, environment = measure(lambda: lab.count(prepared, sampling, counter))
-    else:
-        # Not the first ones, where most systems have their interrupts.
-        used = used[-threads:]
-        if threads > len(cores):
-            result = refuse_threads(threads, len(cores))
-        else:
-            result, environment = measure(lambda: lab.time(prepared, sampling, used))
+    began = time.time()
+    result: Result = retry_if_killed(run)
     return Outcome(
         order=order,
         result=result,
         began=began,
         ended=time.time(),
         environment=environment,
-        cores=used,
+        cores=cores,
         unchecked=prepared.unchecked,
     )
 
 
-class Closing(Protocol):
-    """Something that has to be ended."""
-
-    def close(self) -> None:
-        """End it."""
-
-    def abandon(self) -> None:
-        """End it at once."""
-
-
-Used = TypeVar("Used", bound=Closing)
-
-
-class Lab:
-    """The workers of one target. A worker is used by one thread at a time; different ones by different threads."""
-
-    def __init__(
-        self,
-        target: Target,
-        environ: Mapping[str, str] = os.environ,
-        alias: str | None = None,
-        path: Sequence[str] | None = None,
-        *,
-        trying: bool = False,
-    ) -> None:
-        """`alias` is another name of the target's interpreter, for those that count in it.
-
-        `path` is where modules are found, if that is not where this program finds them. For `trying` statements only,
-        its timer starts sooner: it compares no results, and does not tell all of its environment.
-        """
-        self.target = target
-        self._path = path
-        self._alias = alias
-        self._environ = environ
-        # As it is now: a statement may take it away.
-        self._folder = os.getcwd()
-        self._lock = threading.Lock()
-        self._closed = False
-        spec = self._specify(counting=False)
-        self.timer = Worker(dataclasses.replace(spec, checking=not trying, probed=not trying), environ)
-        self._used: list[Closing] = [self.timer]
-
-    def start(self) -> None:
-        """Start the worker without which nothing can be done at all. SetupError says what is missing."""
-        self.timer.start()
-
-    def make_counter(self) -> Worker:
-        """One more worker that counts; not started by this."""
-        # Whatever is selected: what a case counts must not depend on the others.
-        return self._keep(Worker(self._rename(self._specify(counting=True)), self._environ))
-
-    def make_tracer(self) -> Worker:
-        """A worker that counts with all callers; not started by this."""
-        spec = dataclasses.replace(self._rename(self._specify(counting=True)), stacks=True)
-        return self._keep(Worker(spec, self._environ))
-
-    @functools.cached_property
-    def compile_timer(self) -> CompileTimer:
-        """What times cases of `torch.compile`."""
-        spec = dataclasses.replace(self._specify(counting=False), checking=True)
-        return self._keep(CompileTimer(spec, self._environ))
-
-    @functools.cached_property
-    def compile_counter(self) -> CompileCounter:
-        """What counts cases of `torch.compile`."""
-        return self._keep(CompileCounter(self._specify(counting=True), self._environ))
-
-    def check_workers(self, timeout_s: float) -> CheckWorkers:
-        """Where cases are run before they are measured."""
-        return CheckWorkers(self.timer, lambda: self.compile_timer.worker, self.place, timeout_s)
-
-    def place(self, case: Case) -> Place:
-        """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""
-        if self.target.python is not None:
-            return Place(self._folder)
-        beside = [os.path.dirname(os.path.abspath(case.suite))] if os.path.isfile(case.suite) else []
-        return Place(self._folder, (*beside, *(visible_path() if self._path is None else self._path)))
-
-    def time(
-        self, prepared: Prepared, sampling: Sampling, cores: Sequence[int] = ()
-    ) -> tuple[Times | CompileCosts | Failure, Environment | None]:
-        """Time a case, on these cores if some are given, and say where."""
-        case = prepared.case
-        args, place = case.args, self.place(case)
-        try:
-            if case.parts is not None:
-                timer = self.compile_timer
-                if cores:
-                    timer.worker.pin(cores)
-                costs = timer.measure(case, place, run_time_s=sampling.min_run_time_s, timeout_s=sampling.timeout_s)
-                return costs, timer.worker.environment
-            if cores:
-                self.timer.pin(cores)
-            job = TimeJob(
-                stmt=args.stmt,
-                setup=args.setup,
-                place=place,
-                threads=args.num_threads,
-                min_run_time_s=sampling.min_run_time_s,
-                number=sampling.number,
-                compiled=prepared.compiled,
-                blocks=sampling.blocks,
-            )
-            times = measure_time(self.timer, job, timeout_s=sampling.timeout_s)
-            return prepared.excuse(times) if isinstance(times, Failure) else times, self.timer.environment
-        except SetupError as error:
-            return Failure(FailureKind.MISSING, str(error)), None
-
-    def count(
-        self, prepared: Prepared, sampling: Sampling, counter: Worker | None
-    ) -> tuple[Tally | Failure, Environment | None]:
-        """Count a case with one of the workers that count, or with that for compiled ones; and say where."""
-        case = prepared.case
-        args, place, layouts = case.args, self.place(case), sampling.layouts
-        try:
-            if case.parts is not None:
-                compiled = self.compile_counter
-                counts = compiled.count(case, place, layouts=layouts, timeout_s=sampling.timeout_s)
-                environment = compiled.environment
-            else:
-                assert counter is not None
-                job = CountJob(
-                    args.stmt,
-                    args.setup,
-                    place,
-                    threads=args.num_threads,
-                    layouts=layouts,
-                    compiled=prepared.compiled,
-                )
-                # A loop of compiled code costs next to nothing.
-                baseline = args.language == Language.PYTHON
-                counts = count(counter, job, timeout_s=sampling.timeout_s, baseline=baseline)
-                environment = counter.environment
-        except SetupError as error:
-            return Failure(FailureKind.MISSING, str(error)), None
-        return (prepared.excuse(counts) if isinstance(counts, Failure) else tally(counts, layouts)), environment
-
-    def close(self) -> None:
-        """End all workers."""
-        with self._lock:
-            self._closed = True
-            used = list(self._used)
-        for one in used:
-            one.close()
-
-    def abandon(self) -> None:
-        """End all workers at once, whatever they do and whoever waits for them."""
-        with self._lock:
-            self._closed = True
-            used = list(self._used)
-        for one in used:
-            one.abandon()
-
-    def _specify(self, *, counting: bool) -> WorkerSpec:
-        if self.target.python is None:
-            return own_worker(self._environ, counting=counting)
-        return other_worker(self.target.python, self._environ, {}, counting=counting)
-
-    def _rename(self, spec: WorkerSpec) -> WorkerSpec:
-        """For cases of suites, and by the other name if there is one."""
-        spec = dataclasses.replace(spec, scripting=True)
-        if self._alias is None:
-            return spec
-        real = find_interpreter(spec.python, dict(spec.variables))
-        return dataclasses.replace(spec, python=self._alias, known_as=real)
-
-    def _keep(self, used: Used) -> Used:
-        with self._lock:
-            self._used.append(used)
-            if self._closed:
-                used.abandon()
-        return used
+def _refuse_threads(threads: int, cores: int) -> Failure:
+    """There are fewer cores than threads, whose time would be that of waiting for each other."""
+    there = "is 1 core" if cores == 1 else f"are {cores} cores"
+    return Failure(
+        FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
+    )

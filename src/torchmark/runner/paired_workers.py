@@ -36,7 +36,7 @@ from torchmark.runner.spec import (
     own_worker,
     read_map,
 )
-from torchmark.runner.worker import ATTEMPTS, DEFAULT_TIMEOUT_S, Reply, Worker, retry_if_killed
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, retry, retry_if_killed
 from torchmark.worker.protocol import Gauged, PairTimed
 
 # Of one length.
@@ -226,12 +226,10 @@ class PairedWorkers:
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Have both sides run in turns in one layout; what was killed from outside is tried once more."""
-        outcome: Visit | Failures = ()
-        for _ in range(ATTEMPTS):
-            outcome = self._visit(self._pairs[layout], paired_case, pace)
-            if isinstance(outcome, Visit) or not all(was_killed(one.failure) for one in outcome):
-                break
-        return outcome
+        return retry(
+            lambda: self._visit(self._pairs[layout], paired_case, pace),
+            lambda outcome: not isinstance(outcome, Visit) and all(was_killed(one.failure) for one in outcome),
+        )
 
     def close(self) -> None:
         pairs, self._pairs = self._pairs, {}

@@ -32,7 +32,7 @@ from torchmark.files import (
 from torchmark.model.environment import Sdk
 from torchmark.model.job import PairedSide, Place, ScriptJob, Way
 from torchmark.model.outcome import ActivityKind, Failure, FailureKind
-from torchmark.model.plan import Artefact, Case, Check
+from torchmark.model.plan import Artefact, Case, Check, Target
 from torchmark.model.task import Compiled, Language, Snippet
 from torchmark.native.build import build, precompile
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
@@ -240,9 +240,11 @@ def clear_cache(environ: Mapping[str, str]) -> CacheState:
     return state
 
 
-def warm_cache(sdk: Sdk, environ: Mapping[str, str]) -> None:
-    """Compile torch's headers ahead."""
-    precompile(make_toolchain(sdk, environ, "/"), open_cache(environ, create=True), environ)
+def warm_cache(environ: Mapping[str, str]) -> None:
+    """Compile the headers of this program's own torch ahead."""
+    with contextlib.closing(Lab(Target(), environ, statements=True)) as lab:
+        toolchain = make_toolchain(lab.timer.sdk, environ, "/")
+    precompile(toolchain, open_cache(environ, create=True), environ)
 
 
 def open_cache(environ: Mapping[str, str], *, create: bool = False) -> Cache:
@@ -396,7 +398,7 @@ def _assemble_native(case: Case, built: Mapping[Snippet, Compiled | Failure]) ->
     return Prepared(case, compiled, Way("", "", check))
 
 
-def make_parts(
+def make_sides(
     cases: Sequence[Case],
     lab: Lab,
     models: Models,
@@ -407,18 +409,25 @@ def make_parts(
     """TorchScript made and C++ compiled where that is needed; a worker is started only then."""
     # Whether variants agree is none of this; and what is not checked needs no code for it.
     bare = {case: dataclasses.replace(case, check=None) for case in cases}
-    hard = [one for one in bare.values() if one.artefact is not None or one.args.language == Language.CPP]
+    ready = prepare(list(bare.values()), lab.check_workers(timeout_s), models, environ, build)
+    found = {case: ready[one] for case, one in bare.items()}
+    return {
+        case: one if isinstance(one, Failure) else lab.make_side(one.case, one.compiled) for case, one in found.items()
+    }
+
+
+def make_parts(
+    cases: Sequence[Case],
+    lab: Lab,
+    models: Models,
+    environ: Mapping[str, str] = os.environ,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    build: Build | None = None,
+) -> dict[Case, PairedSide | Failure]:
+    """The same, where what is missing for C++ or TorchScript is a failure of the cases that need it."""
     try:
-        ready = prepare(hard, lab.check_workers(timeout_s), models, environ, build) if hard else {}
+        return make_sides(cases, lab, models, environ, timeout_s, build)
     except SetupError as error:
-        ready = dict.fromkeys(hard, Failure(FailureKind.MISSING, str(error)))
-    return {case: _make_part(case, ready.get(one, Prepared(one)), lab) for case, one in bare.items()}
-
-
-def _make_part(case: Case, prepared: Prepared | Failure, lab: Lab) -> PairedSide | Failure:
-    if isinstance(prepared, Failure):
-        return prepared
-    args = prepared.case.args
-    return PairedSide(
-        stmt=args.stmt, setup=args.setup, place=lab.place(case), threads=args.num_threads, compiled=prepared.compiled
-    )
+        missing = Failure(FailureKind.MISSING, str(error))
+    easy = [case for case in cases if case.artefact is None and case.args.language == Language.PYTHON]
+    return {**dict.fromkeys(cases, missing), **make_sides(easy, lab, models, environ, timeout_s, build)}

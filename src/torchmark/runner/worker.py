@@ -1,6 +1,6 @@
 """The handle of a worker: starts its zygote, restarts it when it died, gives it jobs and checks their answers.
 
-Below it the jobs that take more than one answer: timing, racing, and counting in several layouts.
+Below it the jobs that take more than one answer, the one rule of trying again, and the workers of a target.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
-from torchmark.callgrind.profiles import HEADER_LENGTH, parse_profile, read_trigger, tidy_for_other_programs
+from torchmark.callgrind.profiles import HEADER_LENGTH, parse_profile, read_trigger, tally, tidy_for_other_programs
 from torchmark.errors import SetupError, StoreError, UsageError, WorkerError
 from torchmark.files import cache_folder, read_plain_file
-from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction
+from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction, Tally, Trace
 from torchmark.model.environment import Environment, Sdk, TorchBuild
 from torchmark.model.job import (
     BARE_LAYOUT,
@@ -30,6 +30,7 @@ from torchmark.model.job import (
     CountJob,
     GaugeJob,
     Job,
+    PairedSide,
     PairJob,
     Place,
     RaceJob,
@@ -37,7 +38,8 @@ from torchmark.model.job import (
     TimeJob,
 )
 from torchmark.model.outcome import Failure, FailureKind, FirstCall, was_killed
-from torchmark.model.task import Times
+from torchmark.model.plan import Case, Target
+from torchmark.model.task import Compiled, Times
 from torchmark.processes import make_scratch, skip_small_pids
 from torchmark.runner.link import Ending, Link, LinkLost
 from torchmark.runner.machine import probe_torch
@@ -45,7 +47,10 @@ from torchmark.runner.spec import (
     WorkerSpec,
     find_interpreter,
     layout_command,
+    other_worker,
+    own_worker,
     select_telling,
+    visible_path,
 )
 from torchmark.worker.protocol import (
     DISCARDED,
@@ -112,10 +117,42 @@ ANSWERS = (Counted, Separate, Timed, Raced, Gauged, PairTimed, FirstCall, Script
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
-# A zygote that dies while it starts, or before it has begun a job, may have been killed from outside. Once is bad luck.
-ATTEMPTS = 2
 # Whoever uses a zygote that was killed lets go of it in no time.
 PARTING_S = 5.0
+
+
+# Whatever is lost or killed, while it starts, before it has begun a job or with one, may have been killed from outside.
+# Once is bad luck.
+ATTEMPTS = 2
+
+
+def retry(attempt: Callable[[], T], is_lost: Callable[[T], bool]) -> T:
+    """The result of the first attempt in which nothing was lost, or of the last one."""
+    for _ in range(ATTEMPTS - 1):
+        result = attempt()
+        if not is_lost(result):
+            return result
+    return attempt()
+
+
+def retry_if_killed(attempt: Callable[[], T | Failure]) -> T | Failure:
+    """The result, or the failure of the last attempt, of something that workers are needed for.
+
+    A worker that refuses to work is a failure too, and so is a machine that lacks something: room for temporary files,
+    say, or the working folder.
+    """
+
+    def run() -> T | Failure:
+        try:
+            return attempt()
+        except WorkerError as error:
+            if error.kind == "abandoned":
+                raise
+            return Failure(FailureKind.WORKER_DIED, str(error))
+        except (OSError, UsageError) as error:
+            return Failure(FailureKind.MISSING, str(error))
+
+    return retry(run, lambda result: isinstance(result, Failure) and was_killed(result))
 
 
 class Reply(NamedTuple):
@@ -149,70 +186,62 @@ class Worker:
 
     @property
     def environment(self) -> Environment:
-        """What jobs run in."""
-        self.start()
+        """What jobs run in. Known from the first start on: a zygote that was lost is not started again for this."""
+        if self._environment is None:
+            self.start()
         assert self._environment is not None
         return self._environment
 
     @property
     def sdk(self) -> Sdk:
-        """What C++ for this worker has to be compiled against."""
-        self.start()
+        """What C++ for this worker has to be compiled against; known as the environment is."""
+        if self._sdk is None:
+            self.start()
         assert self._sdk is not None
         return self._sdk
 
     def start(self) -> None:
         """Start the zygote, unless it is there. SetupError says what is missing."""
         with self._lock:
-            problem = ""
-            for _ in range(ATTEMPTS):
-                if self._abandoned:
-                    raise WorkerError("The worker was given up.", kind="abandoned")
-                if self._link is not None:
-                    return
-                try:
-                    self._link = self._open_link()
-                except LinkLost as lost:
-                    problem = str(lost)
-            if self._link is None:
-                raise _explain_loss(self.spec.python, problem, counting=self.spec.counting)
+            lost = retry(self._start_once, lambda lost: lost is not None)
+        if lost is not None:
+            raise _explain_loss(self.spec.python, str(lost), counting=self.spec.counting)
+
+    def _start_once(self) -> LinkLost | None:
+        """Why there is no zygote: it was lost while it started."""
+        if self._abandoned:
+            raise WorkerError("The worker was given up.", kind="abandoned")
+        if self._link is None:
+            try:
+                self._link = self._open_link()
+            except LinkLost as lost:
+                return lost
+        return None
 
     def run(
         self, job: Job, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S, partner: int | None = None
     ) -> Reply | Failure:
-        """Have one job done. Only a worker that cannot be had at all is an error; all else is a value.
+        """Have one job done, in one attempt. A worker that cannot be had at all is an error; all else is a value.
 
         `partner` is a descriptor that leads to the job of another worker.
         """
         with self._lock:
-            for _ in range(ATTEMPTS):
-                self.start()
-                link = self._link
-                assert link is not None
-                try:
-                    ending = link.carry_out(job, payload, timeout_s, partner)
-                except LinkLost as lost:
-                    log = self._lose(lost)
-                    if lost.started is not None:
-                        return Failure(
-                            kind=FailureKind.WORKER_DIED,
-                            message=f"The job took its worker down: it {lost}.",
-                            traceback=None,
-                            stdout="",
-                            stderr=log,
-                        )
-                    problem = f"{lost}. {log}".strip()
-                    continue
-                except BaseException:
-                    # An interrupt, most likely. The zygote stays if it can.
-                    self._settle()
-                    raise
-                finally:
-                    files = self._collect()
-                ending = ending._replace(answer=check_answer(job, ending.answer))
-                outcome = _judge(ending, timeout_s)
-                return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
-            raise WorkerError(f"The worker of {self.spec.python} does not stay up: {problem}", kind="worker")
+            self.start()
+            link = self._link
+            assert link is not None
+            try:
+                ending = link.carry_out(job, payload, timeout_s, partner)
+            except LinkLost as lost:
+                return self._explain_lost_job(lost)
+            except BaseException:
+                # An interrupt, most likely. The zygote stays if it can.
+                self._settle()
+                raise
+            finally:
+                files = self._collect()
+            ending = ending._replace(answer=check_answer(job, ending.answer))
+            outcome = _judge(ending, timeout_s)
+            return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
 
     @property
     def pid(self) -> int:
@@ -266,12 +295,16 @@ class Worker:
             if not rests:
                 self.close()
 
-    def _lose(self, lost: LinkLost) -> str:
+    def _explain_lost_job(self, lost: LinkLost) -> Failure:
+        """Why the zygote did not carry out a job; what is left of it is ended."""
         assert self._link is not None
         self._link.kill(lost.started)
         log = self._link.read_log().strip()
         self.close()
-        return log
+        if lost.started is not None:
+            return Failure(FailureKind.WORKER_DIED, f"The job took its worker down: it {lost}.", stderr=log)
+        problem = f"{lost}. {log}".strip()
+        return Failure(FailureKind.WORKER_DIED, f"The worker of {self.spec.python} does not stay up: {problem}")
 
     def _collect(self) -> tuple[str, ...]:
         """Take the profiles that a job left, and remove all its files, whatever became of it."""
@@ -414,15 +447,19 @@ def _explain_loss(python: str, text: str, *, counting: bool) -> SetupError:
     return SetupError(f"{python} cannot be used: it {text}.", missing="python", advice="Name another Python.")
 
 
+def explain_torch(
+    python: str, problem: str | None, advice: str = "Install it there, or name another Python."
+) -> SetupError:
+    """An interpreter has no torch, or one that does not load because of a problem."""
+    if problem is None:
+        return SetupError(f"{python} has no torch.", missing="torch", advice=advice)
+    text = f"torch of {python} does not load: {problem}."
+    return SetupError(text, missing="torch", advice="Install it there anew.")
+
+
 def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
-    if refused.reason == "no_torch":
-        return SetupError(
-            f"{python} has no torch.", missing="torch", advice="Install it there, or name another Python."
-        )
-    if refused.reason == "broken_torch":
-        return SetupError(
-            f"torch of {python} does not load: {refused.message}.", missing="torch", advice="Install it there anew."
-        )
+    if refused.reason in ("no_torch", "broken_torch"):
+        return explain_torch(python, refused.message if refused.reason == "broken_torch" else None)
     if refused.reason == "unsupported":
         return SetupError(
             f"{python} cannot be used here. {refused.message}",
@@ -456,30 +493,6 @@ def race(
     return tuple(map(Times, raced.numbers, raced.raw_times))
 
 
-# Once is bad luck.
-ATTEMPTS = 2
-
-
-def retry_if_killed(attempt: Callable[[], T | Failure]) -> T | Failure:
-    """The result, or the failure of the last attempt.
-
-    A worker that does not stay up is a failure too, and so is a machine that lacks something: room for temporary files,
-    say, or the working folder.
-    """
-    for number in range(ATTEMPTS):
-        try:
-            result = attempt()
-        except WorkerError as error:
-            if error.kind == "abandoned":
-                raise
-            result = Failure(FailureKind.WORKER_DIED, str(error))
-        except (OSError, UsageError) as error:
-            return Failure(FailureKind.MISSING, str(error))
-        if not isinstance(result, Failure) or not was_killed(result) or number == ATTEMPTS - 1:
-            return result
-    raise AssertionError("unreachable")
-
-
 def count(
     worker: Worker,
     job: CountJob,
@@ -503,6 +516,13 @@ def count(
         return counts
     empty = _count_empty_loop(worker, job.number, timeout_s)
     return empty if isinstance(empty, Failure) else dataclasses.replace(counts, baseline=empty)
+
+
+def trace(worker: Worker, job: CountJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Trace | Failure:
+    """Count once, in the heap as it happens to be, whatever layouts the job names."""
+    assert worker.spec.stacks
+    counts = count(worker, dataclasses.replace(job, layouts=(BARE_LAYOUT,)), payload, timeout_s, baseline=False)
+    return counts if isinstance(counts, Failure) else Trace(counts.layouts[0], counts.functions, counts.number)
 
 
 def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile | Failure:
@@ -561,4 +581,156 @@ def _read_counts(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -
         texts=tuple(tidy_for_other_programs(files[name]) for name in names) if keep_texts else None,
         optimised_away=any(answer.optimised_away for answer in answers),
         functions=tuple(PythonFunction(*function) for answer in answers for function in answer.functions),
+    )
+
+
+class Closing(Protocol):
+    """Something that has to be ended."""
+
+    def close(self) -> None:
+        """End it."""
+
+    def abandon(self) -> None:
+        """End it at once."""
+
+
+Used = TypeVar("Used", bound=Closing)
+
+
+class TargetWorkers:
+    """The workers of one target, and how they measure a statement that is ready.
+
+    A worker is used by one thread at a time; different ones by different threads.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        environ: Mapping[str, str] = os.environ,
+        alias: str | None = None,
+        path: Sequence[str] | None = None,
+        *,
+        variables: Mapping[str, str] | None = None,
+        simulate: bool = False,
+        statements: bool = False,
+    ) -> None:
+        """`alias` is another name of the target's interpreter, for those that count in it.
+
+        `path` is where modules are found, if that is not where this program finds them. `variables` are set besides
+        those of `environ`. With `simulate`, caches are simulated where instructions are counted. For `statements` only,
+        workers start sooner: the timer compares no results and does not tell all of its environment, and those that
+        count rehearse no TorchScript.
+        """
+        self.target = target
+        self._path = path
+        self._alias = alias
+        self._environ = environ
+        self._statements = statements
+        # As it is now: a statement may take it away.
+        self._folder = os.getcwd()
+        self._lock = threading.Lock()
+        self._closed = False
+        if target.python is None:
+            self._spec = own_worker(environ, variables, counting=False)
+        else:
+            self._spec = other_worker(target.python, environ, variables or {}, counting=False)
+        self._counting = dataclasses.replace(self._spec, counting=True, simulate=simulate)
+        self.timer = Worker(dataclasses.replace(self._spec, checking=not statements, probed=not statements), environ)
+        self._used: list[Closing] = [self.timer]
+
+    def start(self) -> None:
+        """Start the worker without which nothing can be done at all. SetupError says what is missing."""
+        self.timer.start()
+
+    def make_counter(self, *, stacks: bool = False) -> Worker:
+        """One more worker that counts, with all callers if their `stacks` are wanted; not started by this."""
+        # For whatever is selected of suites: what a case counts must not depend on the others.
+        spec = dataclasses.replace(self._counting, scripting=not self._statements, stacks=stacks)
+        if self._alias is not None:
+            real = find_interpreter(spec.python, dict(spec.variables))
+            spec = dataclasses.replace(spec, python=self._alias, known_as=real)
+        return self._keep(Worker(spec, self._environ))
+
+    def place(self, case: Case) -> Place:
+        """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""
+        if self.target.python is not None:
+            return Place(self._folder)
+        beside = [os.path.dirname(os.path.abspath(case.suite))] if os.path.isfile(case.suite) else []
+        return Place(self._folder, (*beside, *(visible_path() if self._path is None else self._path)))
+
+    def make_side(self, case: Case, compiled: Compiled | None = None) -> PairedSide:
+        """A case as a worker runs it, once its texts are complete."""
+        args = case.args
+        return PairedSide(
+            stmt=args.stmt, setup=args.setup, place=self.place(case), threads=args.num_threads, compiled=compiled
+        )
+
+    def time_side(
+        self,
+        side: PairedSide,
+        timeout_s: float,
+        *,
+        run_time_s: float = 0.2,
+        limit_s: float = 10.0,
+        threshold: float | None = None,
+        number: int | None = None,
+        blocks: int | None = None,
+    ) -> Times | Failure:
+        """Time a statement; see `TimeJob`."""
+        job = TimeJob(
+            stmt=side.stmt,
+            setup=side.setup,
+            place=side.place,
+            threads=side.threads,
+            min_run_time_s=run_time_s,
+            max_run_time_s=limit_s,
+            threshold=threshold,
+            number=number,
+            compiled=side.compiled,
+            blocks=blocks,
+        )
+        return measure_time(self.timer, job, timeout_s=timeout_s)
+
+    def count_side(
+        self, side: PairedSide, counter: Worker, layouts: tuple[int, ...], timeout_s: float, *, number: int = 100
+    ) -> Tally | Failure:
+        """Count a statement with one of the workers that count."""
+        # A loop of compiled code costs next to nothing.
+        baseline = side.compiled is None
+        counts = count(counter, make_count_job(side, number, layouts), timeout_s=timeout_s, baseline=baseline)
+        return counts if isinstance(counts, Failure) else tally(counts, layouts)
+
+    def close(self) -> None:
+        """End all workers."""
+        for one in self._release():
+            one.close()
+
+    def abandon(self) -> None:
+        """End all workers at once, whatever they do and whoever waits for them."""
+        for one in self._release():
+            one.abandon()
+
+    def _release(self) -> list[Closing]:
+        with self._lock:
+            self._closed = True
+            return list(self._used)
+
+    def _keep(self, used: Used) -> Used:
+        with self._lock:
+            self._used.append(used)
+            if self._closed:
+                used.abandon()
+        return used
+
+
+def make_count_job(side: PairedSide, number: int, layouts: tuple[int, ...] = (BARE_LAYOUT,)) -> CountJob:
+    """The job to count a statement."""
+    return CountJob(
+        stmt=side.stmt,
+        setup=side.setup,
+        place=side.place,
+        number=number,
+        threads=side.threads,
+        layouts=layouts,
+        compiled=side.compiled,
     )

@@ -4,16 +4,21 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from tests.sample_runs import ENVIRONMENT
 from torchmark.errors import SetupError
 from torchmark.model.job import CheckJob, CompileJob, CountJob, GaugeJob, Job, PairJob, Place, RaceJob, TimeJob, Way
 from torchmark.model.outcome import Failure, FailureKind, FirstCall
+from torchmark.model.plan import AutogradMode, AutoLabels, Case, Metric, Order, RuntimeMode, Sampling, Target, TimerArgs
+from torchmark.model.task import Language
 from torchmark.processes import LARGEST_KEPT, skip_small_pids
+from torchmark.runner.lab import Lab, Prepared, time_order
 from torchmark.runner.link import Ending, LinkLost
 from torchmark.runner.spec import own_worker
-from torchmark.runner.worker import Worker, _judge, check_answer
+from torchmark.runner.worker import ATTEMPTS, Worker, _judge, check_answer
 from torchmark.worker.protocol import (
     Checked,
     Counted,
@@ -181,3 +186,45 @@ def test_a_zygote_that_is_lost_while_it_starts_is_started_once_more(
     else:
         with pytest.raises(SetupError, match="cannot be used: it ended"):
             worker.start()
+
+
+class LostLink:
+    """A zygote that is lost with each job: before the job has begun, or once it has."""
+
+    def __init__(self, job: int | None) -> None:
+        self.job = job
+
+    def carry_out(self, *_: object) -> NoReturn:
+        raise LinkLost("was killed", self.job)
+
+    def read_log(self) -> str:
+        return ""
+
+    def close(self, *_: object) -> None: ...
+
+    kill = close
+
+
+@pytest.mark.parametrize("loses", ["while it starts", "before a job", "with a job"])
+def test_a_worker_that_does_not_stay_up_is_started_twice_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, loses: str
+) -> None:
+    starts: list[LostLink] = []
+
+    def open_link(worker: Worker) -> LostLink:
+        starts.append(LostLink(7 if loses == "with a job" else None))
+        worker._environment = ENVIRONMENT
+        if loses == "while it starts":
+            raise LinkLost("was killed")
+        return starts[-1]
+
+    monkeypatch.setattr(Worker, "_open_link", open_link)
+    monkeypatch.setattr(Worker, "pin", lambda *_: None)
+    lab = Lab(Target(), {})
+    case = Case(("x",), AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, Language.PYTHON), TimerArgs("x"))
+    order = Order(case, Target(), Metric.WALL)
+    outcome = time_order(lab, order, Prepared(case), Sampling(), (0,))
+    assert isinstance(outcome.result, Failure)
+    kind = FailureKind.MISSING if loses == "while it starts" else FailureKind.WORKER_DIED
+    assert outcome.result.kind is kind
+    assert len(starts) == ATTEMPTS

@@ -7,7 +7,6 @@ import os
 
 import click
 
-from torchmark.api.statements import load_sdk
 from torchmark.cli.options import is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
 from torchmark.model.schemas import begin_document
@@ -46,7 +45,7 @@ def warm() -> int:
     Takes some 20 s and, with g++, half a gigabyte. Worth it for those who try one C++ statement after the other.
     """
     with show_waiting("Compiling torch's headers"):
-        warm_cache(load_sdk(), os.environ)
+        warm_cache(os.environ)
     echo(_describe(inspect_cache(os.environ)))
     return 0
 

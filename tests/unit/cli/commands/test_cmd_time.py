@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import click
 import pytest
@@ -11,51 +12,55 @@ import pytest
 from tests.in_process import Program
 from torchmark import TaskSpec, UsageError
 from torchmark.analysis.summarise import StatementGroup, TimedStatement
-from torchmark.api import statements
 from torchmark.api.statements import Outcomes, Stopwatch, TimeBudget, choose_budget, is_over
 from torchmark.cli.main import main
 from torchmark.cli.options import SECONDS, THREAD_COUNTS
-from torchmark.model.job import Place, RaceJob, TimeJob
+from torchmark.model.job import PairedSide, Place, RaceJob, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
+from torchmark.model.plan import Target
 from torchmark.model.task import Compiled, Times
 from torchmark.report.as_json import to_json_times
 from torchmark.report.text.failures import describe_statements
 from torchmark.report.text.measurement import describe_groups
-from torchmark.runner.worker import Worker
+from torchmark.runner.lab import Lab
+from torchmark.runner.worker import Reply, Worker
+from torchmark.worker.protocol import Raced, Timed
 
 BUDGET = TimeBudget(0.2, 10.0, False, None)
 
 
-class FakeBackEnd:
-    """Answers jobs at once: times by statement, a failure for those that fail, another for those that fail together."""
+class FakeLab:
+    """Answers at once: times by statement, a failure for those that fail, another for those that fail together."""
 
     def __init__(self, costs: dict[str, float], failing: Sequence[str] = (), together: bool = True) -> None:
         self.costs, self.failing, self.together = costs, failing, together
         self.jobs: list[TimeJob | RaceJob] = []
 
-    def measure_time(self, worker: object, job: TimeJob, timeout_s: float) -> Times | Failure:
+    def run(self, job: TimeJob | RaceJob, *_: object) -> Reply | Failure:
+        """Stands for the timer."""
         self.jobs.append(job)
-        if job.stmt in self.failing:
-            return CRASH
-        return Times(job.number or 10, (self.costs[job.stmt] * (job.number or 10),) * (job.blocks or 7))
-
-    def race(self, worker: object, job: RaceJob, timeout_s: float) -> tuple[Times, ...] | Failure:
-        self.jobs.append(job)
+        if isinstance(job, TimeJob):
+            if job.stmt in self.failing:
+                return CRASH
+            number = job.number or 10
+            return Reply(Timed(number, (self.costs[job.stmt] * number,) * (job.blocks or 7), None), ())
         if set(job.stmts) & set(self.failing) or (len(job.stmts) > 1 and not self.together):
             return CRASH
-        return tuple(Times(1, (self.costs[stmt],) * 8) for stmt in job.stmts)
+        return Reply(Raced((1,) * len(job.stmts), tuple((self.costs[stmt],) * 8 for stmt in job.stmts)), ())
 
     def time(
-        self,
-        monkeypatch: pytest.MonkeyPatch,
-        threads: Sequence[int] = (1,),
-        budget: TimeBudget = BUDGET,
-        **options: Any,
+        self, threads: Sequence[int] = (1,), budget: TimeBudget = BUDGET, compiled: Compiled | None = None
     ) -> Outcomes:
-        monkeypatch.setattr(statements, "measure_time", self.measure_time)
-        monkeypatch.setattr(statements, "race", self.race)
-        stopwatch = Stopwatch(Outcomes(), cast(Worker, None), Place("/"), budget, 3.0, **options)
-        stopwatch.time_all([TaskSpec(stmt, "s") for stmt in self.costs], threads)
+        lab = Lab(Target(), {}, statements=True)
+        lab.timer = self  # type: ignore[assignment]
+        specs = [TaskSpec(stmt, "s") for stmt in self.costs]
+        ready = {
+            dataclasses.replace(spec, num_threads=n): PairedSide(spec.stmt, spec.setup, Place("/"), n, compiled)
+            for spec in specs
+            for n in threads
+        }
+        stopwatch = Stopwatch(Outcomes(), lab, ready, budget, 3.0)
+        stopwatch.time_all(specs, threads)
         return stopwatch.outcomes
 
 
@@ -77,19 +82,18 @@ def test_options_reach_the_jobs(
     adaptive: bool,
     number: int | None,
     expected: object,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     budget = choose_budget(min_run_time, adaptive, number)
     for costs in ({"a": 1.0}, {"a": 1.0, "b": 2.0}):
-        fake = FakeBackEnd(costs)
-        fake.time(monkeypatch, budget=budget)
+        fake = FakeLab(costs)
+        fake.time(budget=budget)
         job = fake.jobs[-1]
         assert (job.min_run_time_s, job.max_run_time_s, job.threshold, job.number) == expected
 
 
-def test_statements_are_raced_after_each_has_shown_that_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeBackEnd({"a": 1.0, "b": 2.0, "c": 3.0}, failing=["b"])
-    outcomes = fake.time(monkeypatch, (1, 2))
+def test_statements_are_raced_after_each_has_shown_that_it_runs() -> None:
+    fake = FakeLab({"a": 1.0, "b": 2.0, "c": 3.0}, failing=["b"])
+    outcomes = fake.time((1, 2))
     raced = [job.stmts for job in fake.jobs if isinstance(job, RaceJob)]
     # What failed with one thread is not tried with two.
     assert raced == [("a",), ("b",), ("c",), ("a", "c"), ("a",), ("c",), ("a", "c")]
@@ -98,18 +102,16 @@ def test_statements_are_raced_after_each_has_shown_that_it_runs(monkeypatch: pyt
     assert [group.rounds for group in outcomes.groups] == [[(1.0,) * 8, (3.0,) * 8]] * 2
 
 
-def test_the_only_statement_that_runs_is_timed_as_one_alone_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeBackEnd({"a": 1.0, "b": 2.0}, failing=["a"])
-    outcomes = fake.time(monkeypatch)
+def test_the_only_statement_that_runs_is_timed_as_one_alone_is() -> None:
+    fake = FakeLab({"a": 1.0, "b": 2.0}, failing=["a"])
+    outcomes = fake.time()
     assert isinstance(fake.jobs[-1], TimeJob)
     assert [result.spec.stmt for result in outcomes.results] == ["b"]
 
 
-def test_statements_that_fail_only_together_take_turns_in_processes_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fake = FakeBackEnd({"a": 1e-6, "b": 2e-6}, together=False)
-    outcomes = fake.time(monkeypatch)
+def test_statements_that_fail_only_together_take_turns_in_processes_of_their_own() -> None:
+    fake = FakeLab({"a": 1e-6, "b": 2e-6}, together=False)
+    outcomes = fake.time()
     (group,) = outcomes.groups
     assert not outcomes.failures
     assert group.obstacle == CRASH
@@ -122,19 +124,18 @@ def test_statements_that_fail_only_together_take_turns_in_processes_of_their_own
     assert "because together they fail: The process was ended" in " ".join(text.split())
 
 
-def test_one_statement_is_compared_with_itself_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeBackEnd({"x @ x": 1e-6})
-    outcomes = fake.time(monkeypatch, (1, 2))
+def test_one_statement_is_compared_with_itself_by_threads() -> None:
+    fake = FakeLab({"x @ x": 1e-6})
+    outcomes = fake.time((1, 2))
     lines = describe_groups(outcomes.groups, 80).splitlines()
     assert lines[1].startswith("x @ x ")
     assert [line[:11] for line in lines[2:4]] == ["  1 thread ", "  2 threads"]
     assert "ab" not in lines[-1]
 
 
-def test_cpp_takes_turns_in_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeBackEnd({"a": 1.0, "b": 2.0})
-    compiled = dict.fromkeys([TaskSpec(stmt, "s") for stmt in "ab"], Compiled("lib", "key"))
-    outcomes = fake.time(monkeypatch, compiled=compiled)
+def test_cpp_takes_turns_in_processes_of_its_own() -> None:
+    fake = FakeLab({"a": 1.0, "b": 2.0})
+    outcomes = fake.time(compiled=Compiled("lib", "key"))
     assert not any(isinstance(job, RaceJob) for job in fake.jobs)
     assert outcomes.groups[0].rounds is not None
 
@@ -312,7 +313,7 @@ def test_notes_fit_the_terminal() -> None:
 def test_code_that_does_not_compile_is_reported_without_starting_a_process(
     program: Program, monkeypatch: pytest.MonkeyPatch, stmts: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("torchmark.api.statements.start_worker", refuse)
+    monkeypatch.setattr(Worker, "start", refuse)
     done = program("time", *stmts)
     assert done.returncode == 1
     assert done.stderr.count("SyntaxError: invalid syntax") == len(stmts)
@@ -320,8 +321,7 @@ def test_code_that_does_not_compile_is_reported_without_starting_a_process(
 
 
 def test_another_interpreter_may_know_more_syntax(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.api.statements.open_worker", lambda *_: (NotStarted(), Place("/")))
-    monkeypatch.setattr("torchmark.api.statements.start_worker", refuse)
+    monkeypatch.setattr(Worker, "start", refuse)
     with pytest.raises(Started):
         main(["time", "x +", "--python", "/another/python"])
 
@@ -332,8 +332,3 @@ class Started(BaseException):
 
 def refuse(*_: object, **__: object) -> NoReturn:
     raise Started
-
-
-class NotStarted:
-    def close(self) -> None:
-        pass
