@@ -14,6 +14,7 @@ from torchmark.model.caveats import Caveat
 from torchmark.model.costs import Profile, Tally
 from torchmark.model.environment import Environment
 from torchmark.model.plain import AS_MAPPING, to_plain
+from torchmark.model.schemas import begin_document
 from torchmark.model.task import TaskSpec, name_value
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.fragments import NotebookPanel, render_counts_panel, render_functions_panel, render_panel
@@ -152,10 +153,6 @@ def _torch_line_width() -> int:
     return int(width)
 
 
-SCHEMA = "torchmark.callgrind"
-SCHEMA_VERSION = 1
-
-
 @dataclasses.dataclass(frozen=True)
 class _CountTable:
     """Counts of functions as they are in JSON."""
@@ -259,12 +256,12 @@ class CallgrindStats:
         """Plain values for JSON, from which `from_dict` makes an equal result."""
         # As they are in JSON.
         tables: dict[str, Any] = {name: _CountTable.of(getattr(self, name)) for name in _TABLES}
-        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **to_plain(dataclasses.replace(self, **tables))}
+        return {**begin_document("callgrind"), **to_plain(dataclasses.replace(self, **tables))}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CallgrindStats:
         """The result that `to_dict` gave this for; StoreError says what is wrong with anything else."""
-        check_schema(data, SCHEMA, SCHEMA_VERSION)
+        check_schema(data, "callgrind")
         tables = {name: from_plain(_CountTable, take(data, name, dict), name).as_counts() for name in _TABLES}
         return from_plain(cls, {**pick_fields(cls, data), **tables}, "")
 

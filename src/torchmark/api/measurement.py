@@ -11,6 +11,7 @@ from torchmark.analysis.summarise import SUSPECT_IQR, find_caveats, find_median_
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.caveats import Caveat, OptimisedAway
 from torchmark.model.plain import to_plain
+from torchmark.model.schemas import begin_document
 from torchmark.model.task import Interval, Summary, TaskSpec, Times
 from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.templates import render_measurement
@@ -18,9 +19,6 @@ from torchmark.report.text.measurement import describe_measurement
 from torchmark.report.text.terminal import DEFAULT_WIDTH, wrap
 from torchmark.stats import distribution
 from torchmark.store.plain import check_schema, from_plain, pick_fields
-
-SCHEMA = "torchmark.measurement"
-SCHEMA_VERSION = 1
 
 
 @dataclasses.dataclass(repr=False)
@@ -210,12 +208,12 @@ class Measurement:
         >>> Measurement.from_dict(m.to_dict()) == m
         True
         """
-        return {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **to_plain(self)}
+        return {**begin_document("measurement"), **to_plain(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Measurement:
         """The measurement that `to_dict` gave this for; StoreError says what is wrong with anything else."""
-        check_schema(data, SCHEMA, SCHEMA_VERSION)
+        check_schema(data, "measurement")
         try:
             # Without the bounds of the store: what `to_dict` gave is read whatever it is.
             return from_plain(cls, pick_fields(cls, data), "", {})

@@ -27,9 +27,8 @@ from torchmark.store.documents import export_run, import_run, parse_document
 from torchmark.store.plain import check_schema, from_plain, take
 
 SUFFIX = ".json"
-SCHEMA_VERSION = 1
-# The schema of a file, what is measured, and the field that has the results.
-_KINDS = {"torchmark.time": (Metric.WALL, "measurements"), "torchmark.count": (Metric.COUNT, "counts")}
+# The kind of a file, what is measured, and the field that has the results.
+_KINDS = {"time": (Metric.WALL, "measurements"), "count": (Metric.COUNT, "counts")}
 _WORDS = {Metric.WALL: "times", Metric.COUNT: "counts"}
 _TARGET = Target()
 # A function as tables of counts name it: its binary stands in brackets at the end.
@@ -83,12 +82,13 @@ def _read(path: str) -> Run:
 
 def _make_run(path: str, data: object, when: float) -> Run:
     schema = data.get("schema") if isinstance(data, Mapping) else None
-    if not isinstance(schema, str) or schema not in _KINDS:
+    kind = schema.removeprefix("torchmark.") if isinstance(schema, str) else ""
+    if kind not in _KINDS:
         raise StoreError(
             f"This is not a file of 'torchmark time --json' or 'torchmark count --json': its schema is {schema!r:.40}."
         )
-    check_schema(data, schema, SCHEMA_VERSION)
-    metric, field = _KINDS[schema]
+    check_schema(data, kind)
+    metric, field = _KINDS[kind]
     document = from_plain(dict, data, "document")
     found = take(document, field, list)
     if not found:

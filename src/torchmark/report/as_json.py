@@ -17,6 +17,7 @@ from torchmark.model.gate import GateResult, Regression
 from torchmark.model.history import History, Point, Shift
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Spread, TimeEvidence
 from torchmark.model.outcome import CompileCosts, Failure
+from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Fault, Metric, Target
 from torchmark.model.run import CaseSummary, CountSummary, Run, RunEntry, RunInfo, WallSummary
 from torchmark.model.schemas import begin_document
@@ -46,20 +47,23 @@ def to_json_case_summary(summary: CaseSummary) -> dict[str, Any]:
     case = summary.case
     return {
         "key": case.key,
-        "label": list(case.label),
-        "autolabels": case.autolabels.as_dict,
-        "num_threads": case.args.num_threads,
+        **_name_variant(case),
         "suite": case.suite,
         "tags": list(case.tags),
         "target": summary.target.name,
         "wall": None if summary.wall is None else _to_json_wall(summary.wall),
         "count": None if summary.count is None else _to_json_count(summary.count),
-        "failures": [{"metric": metric.value, **to_json_failure(failure)} for metric, failure in summary.failures],
+        "failures": [{"metric": metric.value, **to_plain(failure)} for metric, failure in summary.failures],
         "caveats": [to_json_caveat(caveat) for caveat in summary.caveats],
         "unchecked": summary.unchecked,
         "missing": [metric.value for metric in summary.missing],
         "nodes": [dataclasses.asdict(node) for node in summary.nodes],
     }
+
+
+def _name_variant(case: Case) -> dict[str, Any]:
+    labels = case.autolabels.as_dict
+    return {"label": list(case.label), "autolabels": labels, "num_threads": case.args.num_threads}
 
 
 def _to_json_wall(wall: WallSummary) -> dict[str, Any]:
@@ -98,11 +102,6 @@ def _to_json_count(count: CountSummary) -> dict[str, Any]:
     }
 
 
-def to_json_failure(failure: Failure) -> dict[str, Any]:
-    """All that is known of a failure."""
-    return {**dataclasses.asdict(failure), "kind": failure.kind.value}
-
-
 def to_json_judgement(judgement: CaseJudgement) -> dict[str, Any]:
     """What is said of a case, and on what evidence.
 
@@ -117,16 +116,14 @@ def to_json_judgement(judgement: CaseJudgement) -> dict[str, Any]:
         "case": name_case(case),
         "key": case.key,
         "suite": case.suite,
-        "label": list(case.label),
-        "autolabels": case.autolabels.as_dict,
-        "num_threads": case.args.num_threads,
+        **_name_variant(case),
         "verdict": judgement.verdict.value,
         "cause": judgement.cause.value,
         "time": None if judgement.time is None else _to_json_time(judgement.time),
         "instructions": None if counted is None else _to_json_instructions(counted),
         "allocations": None if counted is None else _to_json_allocations(counted),
         "caveats": [_to_json_caveat(caveat) for caveat in judgement.caveats],
-        "failures": [{"side": failed.side.value, **to_json_failure(failed.failure)} for failed in judgement.failures],
+        "failures": [{"side": failed.side.value, **to_plain(failed.failure)} for failed in judgement.failures],
         "explanation": None if judgement.explanation is None else to_json_explanation(judgement.explanation),
         "stmt": case.args.stmt,
         "base_stmt": None if judgement.base_case is None else judgement.base_case.args.stmt,
@@ -223,9 +220,7 @@ def to_json_history(
     case = history.case
     return {
         "key": case.key,
-        "label": list(case.label),
-        "autolabels": case.autolabels.as_dict,
-        "num_threads": case.args.num_threads,
+        **_name_variant(case),
         "suite": case.suite,
         "target": history.target.name,
         "anchors": [_to_json_run(run) for run in history.anchors],
@@ -533,8 +528,7 @@ def to_json_counts(
         "language": language,
         "counts": list(counts),
         "failures": [
-            {"stmt": task.stmt, "num_threads": task.num_threads, **to_json_failure(failure)}
-            for task, failure in failures
+            {"stmt": task.stmt, "num_threads": task.num_threads, **to_plain(failure)} for task, failure in failures
         ],
         "difference": [
             {"instructions_per_run": change, "function": function, "noisy": noisy}
@@ -556,9 +550,7 @@ def _to_json_definition(case: Case) -> dict[str, Any]:
     labels, args = case.autolabels.as_dict, case.args
     return {
         "key": case.key,
-        "label": case.label,
-        "autolabels": labels,
-        "num_threads": args.num_threads,
+        **_name_variant(case),
         "tags": case.tags,
         "suite": case.suite,
         "language": labels["language"],

@@ -15,6 +15,7 @@ from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Re
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Node, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
+from torchmark.model.schemas import begin_document
 from torchmark.model.task import Times
 from torchmark.store.plain import check_schema, content_hash, dump, from_plain, hash_text, parse, take, without_schema
 
@@ -251,9 +252,6 @@ def check_plan(plan: Plan) -> None:
         raise UsageError("The same target is there twice. Name each once.")
 
 
-SCHEMA = "torchmark.run"
-SCHEMA_VERSION = 1
-
 # Costs by function are most of a document: 0.1 MB for each result of the standard suite, so this is some thousand of
 # its results.
 MOST_BYTES = 1 << 30
@@ -272,8 +270,7 @@ def export_run(run: Run) -> dict[str, Any]:
     environments = dict.fromkeys(outcome.environment for outcome in run.outcomes if outcome.environment is not None)
     parts: dict[str, Any] = {}
     return {
-        "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
+        **begin_document("run"),
         "run": to_plain(run.info),
         "targets": to_plain(run.plan.targets),
         "sampling": to_plain(run.plan.sampling),
@@ -360,7 +357,7 @@ class _Document:
 
 def import_run(data: object) -> Run:
     """The run that `export_run` gave this for; StoreError names the field that is not as it should be."""
-    check_schema(data, SCHEMA, SCHEMA_VERSION)
+    check_schema(data, "run")
     document = from_plain(_Document, without_schema(data), "")
     plan = Plan(tuple(map(_read_case, document.cases, itertools.count())), document.targets, document.sampling)
     try:

@@ -14,10 +14,9 @@ from torchmark.files import open_plain, write_whole
 from torchmark.model.gate import LedgerEntry, SelfTest
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case
+from torchmark.model.schemas import begin_document
 from torchmark.store.plain import check_schema, from_plain, parse, without_schema
 
-SCHEMA = "torchmark.ledger"
-SCHEMA_VERSION = 1
 # Hundreds of times what an entry takes.
 MOST_BYTES = 4_000_000
 # File systems allow names of 255 bytes; people read the first few words.
@@ -73,14 +72,14 @@ def write_entry(folder: Path, case: Case, entry: LedgerEntry) -> Path:
 
 def dump_entry(entry: LedgerEntry) -> str:
     """An entry as text that is the same for the same entry, a fact a line, so that changes can be read in a diff."""
-    plain = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **to_plain(entry)}
+    plain = {**begin_document("ledger"), **to_plain(entry)}
     return json.dumps(plain, indent=1, sort_keys=True) + "\n"
 
 
 def parse_entry(content: bytes) -> LedgerEntry:
     """The entry of a text; StoreError names the field that is not as it should be."""
     data = parse(content, "entry")
-    check_schema(data, SCHEMA, SCHEMA_VERSION)
+    check_schema(data, "ledger")
     entry = from_plain(LedgerEntry, without_schema(data), "entry")
     return dataclasses.replace(entry, functions=tuple(sorted(entry.functions)))
 

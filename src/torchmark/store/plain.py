@@ -17,6 +17,7 @@ from torchmark.model.outcome import Activity, FirstCall
 from torchmark.model.plain import FieldRule, PlainError, Rules, at_least, every, to_plain
 from torchmark.model.plan import Case, Sampling
 from torchmark.model.run import RunInfo
+from torchmark.model.schemas import VERSIONS
 from torchmark.model.task import Times
 
 _T = TypeVar("_T")
@@ -86,8 +87,9 @@ def from_plain(kind: type[_T], data: object, name: str, rules: Rules = RULES) ->
         raise StoreError(str(error)) from None
 
 
-def check_schema(data: object, schema: str, version: int) -> None:
-    """Refuse what is something else, or was written by a newer program."""
+def check_schema(data: object, kind: str) -> None:
+    """Refuse what is another kind of document, or was written by a newer program."""
+    schema, version = f"torchmark.{kind}", VERSIONS[kind]
     if not isinstance(data, Mapping) or data.get("schema") != schema:
         found = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
         raise StoreError(f"This is no {schema}: its schema is {found!r}.")

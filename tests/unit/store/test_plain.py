@@ -109,9 +109,9 @@ def test_times_are_finite_numbers() -> None:
 
 
 def test_schema_and_version() -> None:
-    check_schema({"schema": "s", "schema_version": 2}, "s", 2)
-    with pytest.raises(StoreError, match="version 3; this torchmark reads version 2"):
-        check_schema({"schema": "s", "schema_version": 3}, "s", 2)
+    check_schema({"schema": "torchmark.run", "schema_version": 1}, "run")
+    with pytest.raises(StoreError, match="version 3; this torchmark reads version 1"):
+        check_schema({"schema": "torchmark.run", "schema_version": 3}, "run")
 
 
 def test_enums_are_told_by_name() -> None:
