@@ -153,7 +153,7 @@ class Dispatcher:
             return
         self._watched = now
         self._attend_to_all()
-        for actor in list(self.nodes.busy):
+        for actor in self.nodes.busy:
             if actor.doing is not None and self._deadlines.is_overdue(actor.doing, now - actor.since):
                 assert actor.request_id is not None
                 message = f"There was no answer for {now - actor.since:.0f} seconds."
@@ -200,9 +200,15 @@ class Dispatcher:
         """Have all free actors of a node do something; one at least is had."""
         self._change(member, alone=alone)
         for actor in member.actors:
-            if actor.is_free and not self._stop.requested:
-                building = self.nodes.builds(member)
-                yield from self._send(actor, self._batch_queue.take(kind, alone=alone, building=building))
+            if not actor.is_free or self._stop.requested:
+                continue
+            batch = self._batch_queue.take(kind, alone=alone, building=self.nodes.builds(member))
+            if batch is None:
+                continue
+            self.nodes.send(actor, batch)
+            if not batch.is_reported and not batch.is_build:
+                batch.is_reported = True
+                yield from (Begun(order, order.target) for order in batch.orders)
 
     def _change(self, member: Member, *, alone: bool) -> None:
         """Have a node shared, or used by one alone; nothing is done there at the moment."""
@@ -210,14 +216,6 @@ class Dispatcher:
             self.nodes.close(actor)
         if not member.actors:
             self.nodes.open(member, alone=alone)
-
-    def _send(self, actor: Actor, batch: Batch | None) -> Iterator[Report]:
-        if batch is None:
-            return
-        self.nodes.send(actor, batch)
-        if not batch.is_reported and not batch.is_build:
-            batch.is_reported = True
-            yield from (Begun(order, order.target) for order in batch.orders)
 
     def _copy_slow(self, member: Member) -> None:
         """Do what is slow elsewhere a second time; whoever is first counts."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torchmark.model.plan import Metric
@@ -154,8 +154,8 @@ class Nodes:
         return [one for one in self.members.values() if one.surveyed is not None and not one.is_refused]
 
     @property
-    def busy(self) -> Iterator[Actor]:
-        return iter(self._by_request.values())
+    def busy(self) -> list[Actor]:
+        return list(self._by_request.values())
 
     def builds(self, member: Member) -> bool:
         """Whether it is one to compile: it can, or nobody can, and then whoever measures will say so."""
