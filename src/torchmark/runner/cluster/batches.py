@@ -124,7 +124,7 @@ class BatchQueue:
 
     def __init__(self, batches: Iterable[Batch]) -> None:
         self._queues: dict[tuple[MachineKind | None, bool], deque[Batch]] = {}
-        """By the kind of the nodes that measure the kind group, if some have begun; and by whether one is needed alone."""
+        """By the kind of the nodes that measure the kind group, if any; and by whether one is needed alone."""
         self._to_build: OrderedDict[KindGroup, Batch] = OrderedDict()
         self._pending: Counter[bool] = Counter()
         self._building: Counter[MachineKind] = Counter()

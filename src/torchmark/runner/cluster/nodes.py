@@ -201,10 +201,12 @@ class Nodes:
         fit, odd = self._admission.settle(sum(uncounted) if self._counting else 0, self._fleet.now())
         for id_, kind in fit.items():
             self.members[id_].kind = kind
-        for one in odd:
+        for id_, expected in odd.items():
+            canary = self.members[id_].canary
+            assert canary is not None
             self.refuse(
-                self.members[one.node],
-                f"Its canary takes {_list(one.counts)} instructions, where it takes {_list(one.expected)} on the other "
+                self.members[id_],
+                f"Its canary takes {_list(canary.counts)} instructions, where it takes {_list(expected)} on the other "
                 "nodes of its kind: what is counted there cannot be compared.",
             )
         return [self.members[id_] for id_ in fit]
