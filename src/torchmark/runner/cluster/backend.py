@@ -155,24 +155,24 @@ class ClusterBackend:
         self._open_fleet = open_fleet
         self._notify = notify
         self._together = together
-        self._fleet: Fleet | None = None
-        self._dispatcher: Dispatcher | None = None
+        self._opened: Dispatcher | None = None
+
+    @property
+    def _dispatcher(self) -> Dispatcher:
+        assert self._opened is not None
+        return self._opened
 
     @property
     def slots(self) -> int:
-        assert self._dispatcher is not None
         return sum(member.listed.slots for member in self._dispatcher.nodes.usable)
 
     def open(self, plan: Plan) -> None:
         """Connect, and ask all nodes what they are like. SetupError if none can measure."""
-        if self._fleet is None:
-            self._fleet, run_setup = self._open_fleet(plan)
-            self._dispatcher = Dispatcher(self._fleet, run_setup, self._notify)
-        assert self._dispatcher is not None
-        self._dispatcher.open()
+        if self._opened is None:
+            self._opened = Dispatcher(*self._open_fleet(plan), self._notify)
+        self._opened.open()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
-        assert self._dispatcher is not None
         batch_queue = BatchQueue(pack(plan, orders, together=self._together))
         for report in self._dispatcher.run(batch_queue, stop):
             if isinstance(report, (Returned, GivenUp)):
@@ -184,7 +184,6 @@ class ClusterBackend:
         self, races: Sequence[Race], stop: StopRequest, *, alike: bool
     ) -> Generator[tuple[Race, InputTimed], None, None]:
         """Time statements on inputs, each with a node for itself; all on nodes of one kind where that is `alike`."""
-        assert self._dispatcher is not None
         common = KindGroup()
         batch_queue = BatchQueue(Batch(common if alike else KindGroup(), alone=True, request=race) for race in races)
         for report in self._dispatcher.run(batch_queue, stop):
@@ -194,16 +193,15 @@ class ClusterBackend:
 
     def open_remote_pairs(self, request: PreparePairs) -> list[RemotePairs]:
         """Every node that can measure, to time pairs on: each is for these alone from now on."""
-        assert self._dispatcher is not None
-        assert self._fleet is not None
+        fleet = self._dispatcher.fleet
         self._dispatcher.clear()
-        store = LibraryStore(self._fleet)
-        return [RemotePairs(self._fleet, member, store, request) for member in self._dispatcher.nodes.usable]
+        store = LibraryStore(fleet)
+        return [RemotePairs(fleet, member, store, request) for member in self._dispatcher.nodes.usable]
 
     def close(self) -> None:
-        fleet, self._fleet, self._dispatcher = self._fleet, None, None
-        if fleet is not None:
-            fleet.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.fleet.close()
 
 
 def _read_times(report: Returned | GivenUp) -> InputTimed:

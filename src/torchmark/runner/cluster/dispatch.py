@@ -41,7 +41,7 @@ class Dispatcher:
 
     def __init__(self, fleet: Fleet, run_setup: RunSetup, notify: Callable[[str], None] = lambda _: None) -> None:
         """`notify` hears which nodes are not used, and why."""
-        self._fleet = fleet
+        self.fleet = fleet
         self._target = run_setup.targets[0]
         self.nodes = Nodes(fleet, run_setup, notify)
         self._batch_queue = BatchQueue(())
@@ -54,10 +54,10 @@ class Dispatcher:
 
     def open(self) -> None:
         """Ask all nodes what they are like. SetupError if there is none that can measure."""
-        began = self._fleet.now()
+        began = self.fleet.now()
         self.nodes.look()
-        while self.nodes.is_being_surveyed and self._fleet.now() - began < SURVEY_S:
-            for notice in self._fleet.wait(NOTICE_S):
+        while self.nodes.is_being_surveyed and self.fleet.now() - began < SURVEY_S:
+            for notice in self.fleet.wait(NOTICE_S):
                 list(self._take(notice))
             list(self._look())
         if not self.nodes.usable:
@@ -84,7 +84,7 @@ class Dispatcher:
                 if (stop.requested or batch_queue.is_empty) and not self._is_under_way:
                     return
                 self._check_alive()
-                for notice in self._fleet.wait(NOTICE_S):
+                for notice in self.fleet.wait(NOTICE_S):
                     yield from self._take(notice)
         finally:
             self._leave()
@@ -137,7 +137,7 @@ class Dispatcher:
         if any(not member.is_refused for member in self.nodes.members.values()):
             self._without_nodes_since = None
             return
-        now = self._fleet.now()
+        now = self.fleet.now()
         self._without_nodes_since = now if self._without_nodes_since is None else self._without_nodes_since
         if now - self._without_nodes_since > WITHOUT_NODES_S:
             raise SetupError(
@@ -148,7 +148,7 @@ class Dispatcher:
 
     def _watch(self) -> Iterator[Report]:
         """Now and then, see who takes too long."""
-        now = self._fleet.now()
+        now = self.fleet.now()
         if now - self._watched < WATCH_S:
             return
         self._watched = now
@@ -228,7 +228,7 @@ class Dispatcher:
                 self._change(member, alone=slow.alone)
 
     def _list_slow(self, helper: Member) -> list[tuple[Actor, Batch]]:
-        now = self._fleet.now()
+        now = self.fleet.now()
         return [
             (actor, batch)
             for actor in self.nodes.busy
@@ -253,12 +253,12 @@ class Dispatcher:
             yield from self._accept(actor, doing, notice.reply)
         else:
             if isinstance(notice.reply, CanaryCounted):
-                yield self._report(ActivityKind.START, self._fleet.now() - actor.opened)
+                yield self._report(ActivityKind.START, self.fleet.now() - actor.opened)
             self.nodes.take_reply(actor, notice.reply)
         yield from self._drop_refused()
 
     def _accept(self, actor: Actor, batch: Batch, reply: NodeReply) -> Iterator[Report]:
-        seconds = self._fleet.now() - actor.since
+        seconds = self.fleet.now() - actor.since
         if isinstance(reply, RequestRefused):
             # What this node lacks, others may have.
             self.nodes.refuse(actor.node, reply.message)
@@ -267,7 +267,7 @@ class Dispatcher:
         elif isinstance(reply, Built):
             yield self._report(ActivityKind.COMPILE, seconds, len(batch.kind_group.sources))
             assert batch.kind_group.kind == actor.node.kind
-            self._batch_queue.add_libraries(batch.kind_group, share_libraries(self._fleet, reply))
+            self._batch_queue.add_libraries(batch.kind_group, share_libraries(self.fleet, reply))
             self._attend_to_all()
         elif not batch.is_done:
             batch.is_done = True

@@ -159,7 +159,8 @@ class Nodes:
 
     def builds(self, member: Member) -> bool:
         """Whether it is one to compile: it can, or nobody can, and then whoever measures will say so."""
-        return _compiles(member) or not any(map(_compiles, self.usable))
+        compiling = [one for one in self.usable if one.surveyed is not None and one.surveyed.compiles]
+        return member in compiling or not compiling
 
     # --- nodes ---------------------------------------------------------------------------------------
 
@@ -292,10 +293,6 @@ class Nodes:
         member.is_full = True
         if actor is not None:
             self.close(actor)
-
-
-def _compiles(member: Member) -> bool:
-    return member.surveyed is not None and member.surveyed.compiles
 
 
 def _list(counts: tuple[int, ...]) -> str:
