@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -265,24 +264,18 @@ class PairedWorkers:
     def _run_both(self, pair: WorkerPair, jobs: Sequence[PairJob]) -> list[Reply | Failure]:
         """Both jobs at once, connected. When one of them has ended, the other must not wait for it."""
         ends = socket.socketpair()
-        results: dict[int, Reply | Failure] = {}
 
-        def run(side: int) -> None:
+        def run(side: int) -> Reply | Failure:
             try:
-                results[side] = _run(pair[side], jobs[side], self._timeout_s, ends[side].fileno())
+                return _run(pair[side], jobs[side], self._timeout_s, ends[side].fileno())
             finally:
                 for end in ends:
                     with contextlib.suppress(OSError):
                         end.close()
 
-        order = self._chance.sample((0, 1), 2)
-        threads = [threading.Thread(target=run, args=(side,), daemon=True) for side in order]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        lost = Failure(FailureKind.WORKER_DIED, "The process that ran it was lost.")
-        return [results.get(side, lost) for side in (0, 1)]
+        with ThreadPoolExecutor(len(jobs)) as executor:
+            results = {side: executor.submit(run, side) for side in self._chance.sample((0, 1), 2)}
+        return [results[side].result() for side in (0, 1)]
 
     # --- workers -------------------------------------------------------------------------------------
 
