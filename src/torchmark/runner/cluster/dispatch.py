@@ -314,22 +314,15 @@ class Dispatcher:
 
 
 def _refuse_all(set_aside: Sequence[SetAside], nodes: int) -> SetupError:
-    if not set_aside and nodes:
-        return SetupError(
-            f"The nodes of the cluster ({nodes}) do not answer.",
-            missing="nodes",
-            advice="Others may have all of their slots, or processors: see 'ray status'.",
-        )
-    if not set_aside:
-        return SetupError(
-            "The cluster has no node to measure on.",
-            missing="nodes",
-            advice="Start nodes with --resources='{\"torchmark\": N}': as many as there may be counted at once.",
-        )
-    first = set_aside[0]
-    others = f" (and {len(set_aside) - 1} more nodes)" if len(set_aside) > 1 else ""
-    return SetupError(
-        f"No node of the cluster can measure. {first.node}{others}: {first.reason}",
-        missing="nodes",
-        advice="Nodes need the same torchmark, the same interpreters and, to count, Valgrind.",
-    )
+    if set_aside:
+        first = set_aside[0]
+        others = f" (and {len(set_aside) - 1} more nodes)" if len(set_aside) > 1 else ""
+        what = f"No node of the cluster can measure. {first.node}{others}: {first.reason}"
+        advice = "Nodes need the same torchmark, the same interpreters and, to count, Valgrind."
+    elif nodes:
+        what = f"The nodes of the cluster ({nodes}) do not answer."
+        advice = "Others may have all of their slots, or processors: see 'ray status'."
+    else:
+        what = "The cluster has no node to measure on."
+        advice = "Start nodes with --resources='{\"torchmark\": N}': as many as there may be counted at once."
+    return SetupError(what, missing="nodes", advice=advice)
