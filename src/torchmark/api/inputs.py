@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import inspect
 import math
@@ -193,20 +194,16 @@ def _look_up(name: str) -> Any:
     where, _, attribute = name.rpartition(":")
     if not where or not attribute:
         raise UsageError(f"{name!r} is not FILE.py:NAME or MODULE:NAME.")
-    module = run_code(
-        f"{where} cannot be loaded",
-        lambda: _load_file(Path(where)) if where.endswith(".py") else importlib.import_module(where),
-    )
+    load, path = partial(importlib.import_module, where), Path(where)
+    if where.endswith(".py"):
+        if not path.is_file():
+            raise UsageError(f"There is no file {os.fspath(path)!r}.")
+        load = partial(import_file, os.fspath(path.resolve()))
+    module = run_code(f"{where} cannot be loaded", load)
     if not hasattr(module, attribute):
         named = [one for one in vars(module) if not one.startswith("_")][:MOST_NAMES]
         raise UsageError(f"{where} has no {attribute!r}. It has: {', '.join(named) or 'no names'}.")
     return getattr(module, attribute)
-
-
-def _load_file(path: Path) -> Any:
-    if not path.is_file():
-        raise UsageError(f"There is no file {os.fspath(path)!r}.")
-    return import_file(os.fspath(path.resolve()))
 
 
 # Of each statement on each input. With blocks of an eighth of it, an input takes less than a tenth of a second.
@@ -341,31 +338,11 @@ def race_on(
                     told = True
                 time.sleep(LOOKING_INTERVAL_S)
             try:
-                result = _race(worker, one, job, timeout_s)
+                making = functools.partial(race, worker, dataclasses.replace(job, making=one.code), timeout_s=timeout_s)
+                times = retry_if_killed(making)
             finally:
                 turns.leave()
-            yield result
-
-
-def _race(worker: Worker, one: FuzzedInput, job: RaceJob, timeout_s: float) -> FuzzedResult:
-    making = dataclasses.replace(job, making=one.code)
-    times = retry_if_killed(lambda: race(worker, making, timeout_s=timeout_s))
-    return make_result(one, job, times, worker.environment)
-
-
-def race_separately(
-    inputs: Iterable[FuzzedInput], job: RaceJob, python: str | None, timeout_s: float, backend: ClusterBackend
-) -> Iterator[FuzzedResult]:
-    """The same on a cluster, each input with a node for itself; results come as they are there.
-
-    Where there is a single statement, inputs are compared with each other: all are timed on processors of one kind.
-    """
-    sampling = Sampling((Metric.WALL,), timeout_s=timeout_s)
-    backend.open(Plan((), (Target(python=python),), sampling))
-    races = [Race(one, dataclasses.replace(job, making=one.code), timeout_s) for one in inputs]
-    with contextlib.closing(backend.race(races, StopRequest(), alike=len(job.stmts) == 1)) as answers:
-        for asked, raced in answers:
-            yield make_result(asked.input, job, raced.result, raced.environment)
+            yield make_result(one, job, times, worker.environment)
 
 
 def race_inputs(
@@ -376,10 +353,19 @@ def race_inputs(
     cluster: ClusterBackend | None,
     tell_waiting: Callable[[], None],
 ) -> Iterator[FuzzedResult]:
-    """Carry a job out on each of the inputs: on the cluster if there is one, else here."""
+    """Carry a job out on each of the inputs: here, or on a cluster if there is one, each with a node for itself.
+
+    Results of a cluster come as they are there. Where there is a single statement, inputs are compared with each other:
+    all are timed on processors of one kind.
+    """
     if cluster is None:
-        return race_on(inputs, job, python, timeout_s, tell_waiting)
-    return race_separately(inputs, job, python, timeout_s, cluster)
+        yield from race_on(inputs, job, python, timeout_s, tell_waiting)
+        return
+    cluster.open(Plan((), (Target(python=python),), Sampling((Metric.WALL,), timeout_s=timeout_s)))
+    races = [Race(one, dataclasses.replace(job, making=one.code), timeout_s) for one in inputs]
+    with contextlib.closing(cluster.race(races, StopRequest(), alike=len(job.stmts) == 1)) as answers:
+        for asked, raced in answers:
+            yield make_result(asked.input, job, raced.result, raced.environment)
 
 
 def make_result(

@@ -253,7 +253,6 @@ class SequentialComparison:
         self._paused: float | None = None
         self._first: tuple[int, ...] = ()
         self._fresh: tuple[int, ...] = ()
-        self._match = Match(alike=True)
         self._states: list[CaseState] = []
         """Those that were not told."""
         self._sought: list[CaseState] = []
@@ -367,7 +366,6 @@ class SequentialComparison:
             self._timer.start(layouts, lambda done: note("layouts", done, 2 * len(layouts)))
             if self._settings.budget_s is None and self._end is not None:
                 self._end += self._now() - began
-        self._match = self._timer.match
 
     def _gauge(self, state: CaseState) -> None:
         gauged = self._timer.gauge(state.pair)
@@ -376,7 +374,7 @@ class SequentialComparison:
             return
         state.pace = choose_pace(max(gauged.base_s, gauged.head_s))
         floor = floor_for(gauged.base_s, self._settings.self_test_sd)
-        if not self._match.alike:
+        if not self._timer.match.alike:
             floor = max(floor, UNMATCHED_FLOOR)
         # What is too small to be called a change is the same.
         equivalence = max(self._settings.equivalence, floor)
@@ -492,7 +490,7 @@ class SequentialComparison:
 
     def _doubt_layouts(self, state: CaseState) -> tuple[ComparisonCaveat, ...]:
         found: list[ComparisonCaveat] = []
-        match, layered = self._match, state.look.layered
+        match, layered = self._timer.match, state.look.layered
         if not match.alike:
             found.append(Unmatched("personality" if match.refused else "libraries", match.libraries))
         # Those that the interval is of: fresh ones may have been added.

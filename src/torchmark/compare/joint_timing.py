@@ -38,6 +38,7 @@ from torchmark.model.plan import Metric
 from torchmark.processes import StopRequest
 from torchmark.runner.backend import Backend
 from torchmark.runner.cluster.backend import ClusterBackend
+from torchmark.runner.cluster.protocol import PreparePairs
 
 # Visits take some 25 ms. What takes longer than this is ended by whoever closes the place where it runs.
 PARTING_S = 1.0
@@ -294,10 +295,14 @@ class ClusterComparison(ComparisonPlace):
         self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
     ) -> Generator[ComparedPair, None, None]:
         self._open(comparison)
-        timers = self._backend.open_remote_pairs(
-            (comparison.base, comparison.head), together=runs_together(comparison), timeout_s=comparison.timeout_s
+        request = PreparePairs(
+            pairs=(),
+            base=comparison.base,
+            head=comparison.head,
+            together=runs_together(comparison),
+            timeout_s=comparison.timeout_s,
         )
-        yield from time_sides(comparison, timers, evidence, stop, note)
+        yield from time_sides(comparison, self._backend.open_remote_pairs(request), evidence, stop, note)
 
     def close(self) -> None:
         self._backend.close()

@@ -10,7 +10,6 @@ import os
 import random
 import shutil
 import socket
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -87,16 +86,13 @@ def shadow(home: Path, into: Path, replaced: dict[Path, Path]) -> None:
     `replaced` has them by their place within. Whole folders are links where nothing in them is replaced.
     """
     into.mkdir()
-    opened = {parent for place in replaced for parent in place.parents}
+    opened = {Path(), *(parent for place in replaced for parent in place.parents)}
     for folder in sorted(opened, key=lambda one: len(one.parts)):
         (into / folder).mkdir(exist_ok=True)
         for entry in sorted((home / folder).iterdir()):
             place = folder / entry.name
             if place not in opened:
                 (into / place).symlink_to(replaced.get(place, entry))
-    if not opened:
-        for entry in sorted(home.iterdir()):
-            (into / entry.name).symlink_to(entry)
 
 
 def _find_equal_libraries(base: Path, head: Path) -> Iterator[tuple[Path, Path]]:
@@ -210,19 +206,13 @@ class PairedWorkers:
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side, in the first layout; or how the sides fail that fail."""
-        pair = self._pairs[min(self._pairs)]
         cores = choose_idlest(self._cores, paired_case.base.threads)
         results = []
-        for worker, part in ((pair.base, paired_case.base), (pair.head, paired_case.head)):
+        for worker, part in zip(self._pairs[min(self._pairs)], (paired_case.base, paired_case.head), strict=True):
             job = GaugeJob(part.stmt, part.setup, part.place, part.threads, compiled=part.compiled, cores=cores)
             results.append(retry_if_killed(functools.partial(_run, worker, job, self._timeout_s)))
-        failures = _list_failures(results)
-        if failures:
-            return failures
-        base, head = (result.message for result in results if isinstance(result, Reply))
-        assert isinstance(base, Gauged)
-        assert isinstance(head, Gauged)
-        return RunTime(base.run_s, head.run_s)
+        messages = [result.message for result in results if isinstance(result, Reply)]
+        return _list_failures(results) or RunTime(*(one.run_s for one in messages if isinstance(one, Gauged)))
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Have both sides run in turns in one layout; what was killed from outside is tried once more."""
@@ -272,24 +262,18 @@ class PairedWorkers:
     def _run_both(self, pair: WorkerPair, jobs: Sequence[PairJob]) -> list[Reply | Failure]:
         """Both jobs at once, connected. When one of them has ended, the other must not wait for it."""
         ends = socket.socketpair()
-        results: dict[int, Reply | Failure] = {}
 
-        def run(side: int) -> None:
+        def run(side: int) -> Reply | Failure:
             try:
-                results[side] = _run(pair[side], jobs[side], self._timeout_s, ends[side].fileno())
+                return _run(pair[side], jobs[side], self._timeout_s, ends[side].fileno())
             finally:
                 for end in ends:
                     with contextlib.suppress(OSError):
                         end.close()
 
-        order = self._chance.sample((0, 1), 2)
-        threads = [threading.Thread(target=run, args=(side,), daemon=True) for side in order]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        lost = Failure(FailureKind.WORKER_DIED, "The process that ran it was lost.")
-        return [results.get(side, lost) for side in (0, 1)]
+        with ThreadPoolExecutor(len(jobs)) as executor:
+            results = {side: executor.submit(run, side) for side in self._chance.sample((0, 1), 2)}
+        return [results[side].result() for side in (0, 1)]
 
     # --- workers -------------------------------------------------------------------------------------
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import NamedTuple
 
 # Up to here the ranks of the median's interval are found from exact binomial sums in integers, which take a
 # few milliseconds; beyond, the normal approximation is off by less than one rank.
 EXACT_RANKS_UP_TO = 1000
+
+
+mean = fmean
 
 
 class RankInterval(NamedTuple):
@@ -36,11 +39,6 @@ def quantile(ordered: Sequence[float], q: float) -> float:
     if fraction < 0.5:
         return low + (high - low) * fraction
     return high - (high - low) * (1.0 - fraction)
-
-
-def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean with a correctly rounded sum."""
-    return math.fsum(values) / len(values)
 
 
 def population_std(values: Sequence[float]) -> float:

@@ -87,7 +87,8 @@ def contrast_means(first: Sequence[float], second: Sequence[float], confidence: 
     (2.0, 4.0, -0.27, 4.27)
     """
     estimate = mean(second) - mean(first)
-    parts = [_squared_error(values) for values in (first, second)]
+    # The squared standard error of each mean.
+    parts = [(sample_std(values) or 0.0) ** 2 / len(values) for values in (first, second)]
     variance = sum(parts)
     if variance == 0:
         # Nothing varies, so nothing is uncertain.
@@ -99,13 +100,6 @@ def contrast_means(first: Sequence[float], second: Sequence[float], confidence: 
     error = math.sqrt(variance)
     half = quantile((1 + confidence) / 2, df) * error
     return MeanDifference(estimate, estimate - half, estimate + half, df, two_sided_p(estimate / error, df))
-
-
-def _squared_error(values: Sequence[float]) -> float:
-    """Of the mean."""
-    deviation = sample_std(values)
-    assert deviation is not None, "a single value has no spread"
-    return deviation**2 / len(values)
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> tuple[bool, ...]:

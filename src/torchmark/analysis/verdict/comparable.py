@@ -14,7 +14,6 @@ from typing import Any
 from torchmark.analysis.results import find_cpu
 from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Tally
-from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Case, Metric, Target
 from torchmark.model.run import Host, Run
@@ -36,8 +35,8 @@ PLACES = frozenset(
         "TORCHINDUCTOR_CACHE_DIR",
     }
 )
-# Told by itself.
-_HASH_SEED = "PYTHONHASHSEED"
+# The seed is told by itself.
+_NO_MATTER = {*PLACES, "PYTHONHASHSEED"}
 # What a worker's environment has besides the processor, by the word that obstacles are told apart by.
 _FIELDS = {"capability": "cpu_capability", "hash_seed": "hash_seed", "valgrind": "valgrind"}
 # Of a definition, what is measured. How results are checked is not, nor what a person calls the case.
@@ -114,7 +113,9 @@ def _describe(outcomes: Iterable[Outcome], host: Host) -> _Traits:
         traits["cpu", metric] = _known(*(_find_cpu(outcome, host) for outcome in measured))
         for what, name in _FIELDS.items():
             traits[what, metric] = _known(*(getattr(one, name) for one in environments))
-        traits[_VARIABLES, metric] = frozenset(_choose_variables(one) for one in environments)
+        traits[_VARIABLES, metric] = frozenset(
+            tuple(sorted(one for one in where.variables if one[0] not in _NO_MATTER)) for where in environments
+        )
     return traits
 
 
@@ -134,10 +135,6 @@ def _contrast(base: _Traits, head: _Traits, *, wholly: bool) -> Iterator[Incompa
             yield from _contrast_variables(ours, theirs)
         else:
             yield Incomparable(what, " and ".join(sorted(ours)), " and ".join(sorted(theirs)))
-
-
-def _choose_variables(environment: Environment) -> _Variables:
-    return tuple(sorted(one for one in environment.variables if one[0] not in {*PLACES, _HASH_SEED}))
 
 
 def _contrast_variables(base: Iterable[_Variables], head: Iterable[_Variables]) -> Iterator[Incomparable]:

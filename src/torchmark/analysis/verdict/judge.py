@@ -79,6 +79,13 @@ def find_steady_change(count: CountEvidence, least: float) -> int | None:
     return _sign(count.steady_delta) if abs(count.steady_delta) > max(SMALLEST_DELTA, least * count.base.value) else 0
 
 
+def weigh_interval(estimate: float, low: float, high: float, *, floor: float, equivalence: float) -> Verdict:
+    """What an interval of a log-ratio says: a change of the floor's size at least, the same, or neither."""
+    if abs(estimate) >= floor and (low > 0 or high < 0):
+        return VERDICTS[_sign(estimate)]
+    return Verdict.SAME if -equivalence <= low and high <= equivalence else Verdict.UNDECIDED
+
+
 def judge(
     case: Case,
     time: TimeEvidence | None,

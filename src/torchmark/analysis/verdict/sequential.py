@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from torchmark.analysis.verdict.judge import weigh_interval
 from torchmark.model.gate import Trial
 from torchmark.model.judgement import Verdict
 from torchmark.stats import intervals
@@ -89,9 +90,7 @@ def look(visits: Visits, rule: StoppingRule) -> Look:
         return Look(Verdict.UNDECIDED)
     if found.layouts < fewest_layouts(rule.alpha):
         return Look(Verdict.UNDECIDED, found)
-    if abs(found.estimate) >= rule.floor and (found.low > 0 or found.high < 0):
-        return Look(_direct(found.estimate), found)
-    return Look(_without_change(found, rule), found)
+    return Look(_weigh(found, rule, rule.floor), found)
 
 
 def confirmation_p(fresh: Visits, log_ratio_sign: float) -> float:
@@ -118,9 +117,9 @@ def settle(first_visits: Visits, fresh_visits: Visits, accepted: bool, rule: Sto
     if pooled.layered is None or pooled.verdict in (Verdict.SAME, Verdict.UNDECIDED):
         return pooled
     is_seen = accepted and fresh is not None and abs(fresh.estimate) >= rule.floor
-    if is_seen and first is not None and pooled.verdict is _direct(first.estimate):
+    if is_seen and first is not None and (pooled.verdict is Verdict.SLOWER) is (first.estimate > 0):
         return pooled
-    return Look(_without_change(pooled.layered, rule), pooled.layered)
+    return Look(_weigh(pooled.layered, rule, math.inf), pooled.layered)
 
 
 def predict_visits(look: Look, rule: StoppingRule) -> int | None:
@@ -156,13 +155,8 @@ def floor_for(base_s: float, self_test_sd: float | None) -> float:
     return max(SMALLEST_FLOOR, math.log1p(SMALLEST_FLOOR_S / base_s), SELF_TEST_FACTOR * (self_test_sd or 0.0))
 
 
-def _direct(estimate: float) -> Verdict:
-    return Verdict.SLOWER if estimate > 0 else Verdict.FASTER
-
-
-def _without_change(found: Layered, rule: StoppingRule) -> Verdict:
-    within = -rule.equivalence <= found.low and found.high <= rule.equivalence
-    return Verdict.SAME if within else Verdict.UNDECIDED
+def _weigh(found: Layered, rule: StoppingRule, floor: float) -> Verdict:
+    return weigh_interval(found.estimate, found.low, found.high, floor=floor, equivalence=rule.equivalence)
 
 
 def _deciding_half_width(estimate: float, rule: StoppingRule) -> float:

@@ -10,7 +10,7 @@ from torchmark.analysis.results import choose_rounds, narrow_run, steady_times, 
 from torchmark.analysis.summarise import find_median_interval
 from torchmark.analysis.verdict.comparable import RunTarget, find_case_obstacles, find_obstacles, find_place_obstacles
 from torchmark.analysis.verdict.explain import explain
-from torchmark.analysis.verdict.judge import judge
+from torchmark.analysis.verdict.judge import judge, weigh_interval
 from torchmark.model.caveats import (
     ComparisonCaveat,
     FewRounds,
@@ -53,11 +53,7 @@ def weigh_times(base: Rounds, head: Rounds) -> TimeEvidence | None:
     if min(len(base), len(head)) < FEWEST_ROUNDS:
         return _bound(base, head)
     found = contrast_means(_log_medians(base), _log_medians(head), CONFIDENCE)
-    if abs(found.estimate) >= FLOOR and (found.low > 0 or found.high < 0):
-        verdict = Verdict.SLOWER if found.estimate > 0 else Verdict.FASTER
-    else:
-        within = found.low >= -EQUIVALENCE and found.high <= EQUIVALENCE
-        verdict = Verdict.SAME if within else Verdict.UNDECIDED
+    verdict = weigh_interval(found.estimate, found.low, found.high, floor=FLOOR, equivalence=EQUIVALENCE)
     return TimeEvidence(
         verdict=verdict, log_ratio=found.estimate, low=found.low, high=found.high, confidence=CONFIDENCE,
         base_s=_typical(base), head_s=_typical(head), floor=FLOOR, equivalence=EQUIVALENCE, p_value=found.p_value,

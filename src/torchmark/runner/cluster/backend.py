@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import importlib.util
@@ -21,7 +22,7 @@ from torchmark.errors import PlaceLost, SetupError
 from torchmark.files import is_ours_by
 from torchmark.model.job import BlockPlan, PairedCase, RunTime, Visit
 from torchmark.model.outcome import Event, Failure, FailureKind, Outcome
-from torchmark.model.plan import Case, Order, Plan, Target
+from torchmark.model.plan import Case, Order, Plan
 from torchmark.model.task import Language
 from torchmark.processes import StopRequest
 from torchmark.runner.cluster.batches import Batch, BatchQueue, GivenUp, KindGroup, Returned, pack
@@ -80,23 +81,12 @@ class LibraryStore:
 class RemotePairs:
     """A node, alone. PlaceLost is raised once it is gone."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        member: Member,
-        library_store: LibraryStore,
-        *,
-        targets: tuple[Target, Target],
-        together: bool,
-        timeout_s: float,
-    ) -> None:
-        """`targets` are base and head; the rest is as for `PairedWorkers`."""
+    def __init__(self, fleet: Fleet, member: Member, library_store: LibraryStore, request: PreparePairs) -> None:
+        """`request` is what all pairs are prepared with."""
         self._fleet = fleet
         self._member = member
         self._library_store = library_store
-        self._targets = targets
-        self._together = together
-        self._timeout_s = timeout_s
+        self._request = request
         self._is_closed = False
         self.layouts: tuple[int, ...] = ()
         self.match = Match(alike=True)
@@ -106,16 +96,8 @@ class RemotePairs:
         kind = self._member.kind or self._member.listed.id
         cases = dict.fromkeys(case for pair in pairs for case in pair)
         library_sets = self._library_store.share_libraries(kind, cases, lambda request: self._ask(request, Built))
-        base, head = self._targets
-        asked = PreparePairs(
-            pairs=tuple(pairs),
-            base=base,
-            head=head,
-            together=self._together,
-            timeout_s=self._timeout_s,
-            library_sets=library_sets,
-        )
-        prepared: tuple[PairedCase | Failures, ...] = self._read(asked, tuple)
+        request = dataclasses.replace(self._request, pairs=tuple(pairs), library_sets=library_sets)
+        prepared: tuple[PairedCase | Failures, ...] = self._read(request, tuple)
         return prepared
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
@@ -173,24 +155,24 @@ class ClusterBackend:
         self._open_fleet = open_fleet
         self._notify = notify
         self._together = together
-        self._fleet: Fleet | None = None
-        self._dispatcher: Dispatcher | None = None
+        self._opened: Dispatcher | None = None
+
+    @property
+    def _dispatcher(self) -> Dispatcher:
+        assert self._opened is not None
+        return self._opened
 
     @property
     def slots(self) -> int:
-        assert self._dispatcher is not None
         return sum(member.listed.slots for member in self._dispatcher.nodes.usable)
 
     def open(self, plan: Plan) -> None:
         """Connect, and ask all nodes what they are like. SetupError if none can measure."""
-        if self._fleet is None:
-            self._fleet, run_setup = self._open_fleet(plan)
-            self._dispatcher = Dispatcher(self._fleet, run_setup, self._notify)
-        assert self._dispatcher is not None
-        self._dispatcher.open()
+        if self._opened is None:
+            self._opened = Dispatcher(*self._open_fleet(plan), self._notify)
+        self._opened.open()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
-        assert self._dispatcher is not None
         batch_queue = BatchQueue(pack(plan, orders, together=self._together))
         for report in self._dispatcher.run(batch_queue, stop):
             if isinstance(report, (Returned, GivenUp)):
@@ -202,7 +184,6 @@ class ClusterBackend:
         self, races: Sequence[Race], stop: StopRequest, *, alike: bool
     ) -> Generator[tuple[Race, InputTimed], None, None]:
         """Time statements on inputs, each with a node for itself; all on nodes of one kind where that is `alike`."""
-        assert self._dispatcher is not None
         common = KindGroup()
         batch_queue = BatchQueue(Batch(common if alike else KindGroup(), alone=True, request=race) for race in races)
         for report in self._dispatcher.run(batch_queue, stop):
@@ -210,23 +191,17 @@ class ClusterBackend:
                 assert isinstance(report.batch.request, Race)
                 yield report.batch.request, _read_times(report)
 
-    def open_remote_pairs(
-        self, targets: tuple[Target, Target], *, together: bool, timeout_s: float
-    ) -> list[RemotePairs]:
+    def open_remote_pairs(self, request: PreparePairs) -> list[RemotePairs]:
         """Every node that can measure, to time pairs on: each is for these alone from now on."""
-        assert self._dispatcher is not None
-        assert self._fleet is not None
+        fleet = self._dispatcher.fleet
         self._dispatcher.clear()
-        store = LibraryStore(self._fleet)
-        return [
-            RemotePairs(self._fleet, member, store, targets=targets, together=together, timeout_s=timeout_s)
-            for member in self._dispatcher.nodes.usable
-        ]
+        store = LibraryStore(fleet)
+        return [RemotePairs(fleet, member, store, request) for member in self._dispatcher.nodes.usable]
 
     def close(self) -> None:
-        fleet, self._fleet, self._dispatcher = self._fleet, None, None
-        if fleet is not None:
-            fleet.close()
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.fleet.close()
 
 
 def _read_times(report: Returned | GivenUp) -> InputTimed:

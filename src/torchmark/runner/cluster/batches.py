@@ -104,9 +104,7 @@ class Batch:
 
     def split(self) -> list[Batch]:
         """One for each case, so that what ends its actor does not take others with it again."""
-        by_case: dict[Case, list[Order]] = {}
-        for order in self.orders:
-            by_case.setdefault(order.case, []).append(order)
+        by_case = _group_by_case(self.orders)
         if self.is_bound or len(by_case) < 2:
             return [self]
         return [
@@ -125,8 +123,8 @@ class BatchQueue:
     """All that is not done, by what it needs. Every method takes the same time, however much there is."""
 
     def __init__(self, batches: Iterable[Batch]) -> None:
-        self._free: dict[bool, deque[Batch]] = {False: deque(), True: deque()}
-        self._bound: dict[tuple[MachineKind, bool], deque[Batch]] = {}
+        self._queues: dict[tuple[MachineKind | None, bool], deque[Batch]] = {}
+        """By the kind of the nodes that measure the kind group, if any; and by whether one is needed alone."""
         self._to_build: OrderedDict[KindGroup, Batch] = OrderedDict()
         self._pending: Counter[bool] = Counter()
         self._building: Counter[MachineKind] = Counter()
@@ -134,11 +132,8 @@ class BatchQueue:
         for batch in batches:
             self._pending[batch.alone] += batch.size
             batch.kind_group.undone += batch.size
-            if batch.kind_group.is_ready:
-                self._free[batch.alone].append(batch)
-            else:
-                batch.kind_group.batches.append(batch)
-                self._want_built(batch.kind_group)
+            self._queue(batch)
+            self._want_built(batch.kind_group)
 
     def count(self, alone: bool) -> int:
         return self._pending[alone]
@@ -157,22 +152,21 @@ class BatchQueue:
             self._bind(kind_group, kind)
             self._building[kind] += 1
             return build
-        queue = self._bound.get((kind, alone))
-        if queue:
-            return self._note_taken(queue.popleft())
-        free = self._free[alone]
-        while free:
-            batch = free.popleft()
-            if batch.kind_group.kind in (None, kind):
-                self._bind(batch.kind_group, kind)
-                return self._note_taken(batch)
-            self._queue(batch)
+        for key in ((kind, alone), (None, alone)):
+            queue = self._queues.get(key)
+            while queue:
+                batch = queue.popleft()
+                if batch.kind_group.kind in (None, kind):
+                    self._bind(batch.kind_group, kind)
+                    self._pending[alone] -= batch.size
+                    return batch
+                self._queue(batch)
         return None
 
     def has(self, kind: MachineKind, *, alone: bool, building: bool = True) -> bool:
         if not alone and building and self._to_build:
             return True
-        return bool(self._bound.get((kind, alone)) or self._free[alone])
+        return any(self._queues.get((one, alone)) for one in (kind, None))
 
     def is_building(self, kind: MachineKind) -> bool:
         """Whether more will come for such nodes when something is compiled."""
@@ -186,12 +180,7 @@ class BatchQueue:
             self._to_build.move_to_end(batch.kind_group, last=False)
             return
         self._pending[batch.alone] += batch.size
-        if not batch.kind_group.is_ready:
-            batch.kind_group.batches.append(batch)
-        elif batch.kind_group.kind is None:
-            self._free[batch.alone].appendleft(batch)
-        else:
-            self._bound.setdefault((batch.kind_group.kind, batch.alone), deque()).appendleft(batch)
+        self._queue(batch, first=True)
 
     def add_libraries(self, kind_group: KindGroup, library_set: object) -> None:
         """The libraries of a kind group are there: what waited for them can be done."""
@@ -213,15 +202,11 @@ class BatchQueue:
         """There are no nodes of this kind any more: others have to do what these have begun, from the start."""
         for kind_group in self._kind_groups.pop(kind, {}):
             kind_group.kind = kind_group.library_set = None
-            if kind_group.sources:
-                self._want_built(kind_group)
+            self._want_built(kind_group)
         self._building.pop(kind, None)
         for alone in (False, True):
-            for batch in self._bound.pop((kind, alone), ()):
-                if batch.kind_group.is_ready:
-                    self._free[alone].append(batch)
-                else:
-                    batch.kind_group.batches.append(batch)
+            for batch in self._queues.pop((kind, alone), ()):
+                self._queue(batch)
 
     def finish(self, batch: Batch) -> None:
         """Its results are there."""
@@ -231,7 +216,7 @@ class BatchQueue:
             self._unbind(batch.kind_group)
 
     def _want_built(self, kind_group: KindGroup) -> None:
-        if kind_group not in self._to_build:
+        if kind_group.sources and kind_group not in self._to_build:
             self._to_build[kind_group] = Batch(kind_group, alone=False, request=Build(kind_group.sources))
 
     def _bind(self, kind_group: KindGroup, kind: MachineKind) -> None:
@@ -247,13 +232,15 @@ class BatchQueue:
         if kind_group.kind is not None:
             self._building[kind_group.kind] -= 1
 
-    def _queue(self, batch: Batch) -> None:
-        assert batch.kind_group.kind is not None
-        self._bound.setdefault((batch.kind_group.kind, batch.alone), deque()).append(batch)
-
-    def _note_taken(self, batch: Batch) -> Batch:
-        self._pending[batch.alone] -= batch.size
-        return batch
+    def _queue(self, batch: Batch, *, first: bool = False) -> None:
+        kind_group = batch.kind_group
+        waiting = self._queues.setdefault((kind_group.kind, batch.alone), deque())
+        if not kind_group.is_ready:
+            kind_group.batches.append(batch)
+        elif first:
+            waiting.appendleft(batch)
+        else:
+            waiting.append(batch)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,17 +292,21 @@ def _make_batch(kind_group: KindGroup, orders: Sequence[Order], cases: tuple[Cas
 
 def _cut(orders: Iterable[Order]) -> Iterator[tuple[Order, ...]]:
     """Pieces that are not too large. Orders of one case stay together: both sides of a pair are in one place."""
-    by_case: dict[Case, list[Order]] = {}
-    for order in orders:
-        by_case.setdefault(order.case, []).append(order)
     piece: list[Order] = []
-    for own in by_case.values():
+    for own in _group_by_case(orders).values():
         if piece and len(piece) + len(own) > ORDERS_PER_BATCH:
             yield tuple(piece)
             piece = []
         piece += own
     if piece:
         yield tuple(piece)
+
+
+def _group_by_case(orders: Iterable[Order]) -> dict[Case, list[Order]]:
+    by_case: dict[Case, list[Order]] = {}
+    for order in orders:
+        by_case.setdefault(order.case, []).append(order)
+    return by_case
 
 
 def _find_references(plan: Plan) -> dict[Hashable, Case]:

@@ -41,7 +41,7 @@ class Dispatcher:
 
     def __init__(self, fleet: Fleet, run_setup: RunSetup, notify: Callable[[str], None] = lambda _: None) -> None:
         """`notify` hears which nodes are not used, and why."""
-        self._fleet = fleet
+        self.fleet = fleet
         self._target = run_setup.targets[0]
         self.nodes = Nodes(fleet, run_setup, notify)
         self._batch_queue = BatchQueue(())
@@ -54,10 +54,10 @@ class Dispatcher:
 
     def open(self) -> None:
         """Ask all nodes what they are like. SetupError if there is none that can measure."""
-        began = self._fleet.now()
+        began = self.fleet.now()
         self.nodes.look()
-        while self.nodes.is_being_surveyed and self._fleet.now() - began < SURVEY_S:
-            for notice in self._fleet.wait(NOTICE_S):
+        while self.nodes.is_being_surveyed and self.fleet.now() - began < SURVEY_S:
+            for notice in self.fleet.wait(NOTICE_S):
                 list(self._take(notice))
             list(self._look())
         if not self.nodes.usable:
@@ -84,7 +84,7 @@ class Dispatcher:
                 if (stop.requested or batch_queue.is_empty) and not self._is_under_way:
                     return
                 self._check_alive()
-                for notice in self._fleet.wait(NOTICE_S):
+                for notice in self.fleet.wait(NOTICE_S):
                     yield from self._take(notice)
         finally:
             self._leave()
@@ -137,7 +137,7 @@ class Dispatcher:
         if any(not member.is_refused for member in self.nodes.members.values()):
             self._without_nodes_since = None
             return
-        now = self._fleet.now()
+        now = self.fleet.now()
         self._without_nodes_since = now if self._without_nodes_since is None else self._without_nodes_since
         if now - self._without_nodes_since > WITHOUT_NODES_S:
             raise SetupError(
@@ -148,12 +148,12 @@ class Dispatcher:
 
     def _watch(self) -> Iterator[Report]:
         """Now and then, see who takes too long."""
-        now = self._fleet.now()
+        now = self.fleet.now()
         if now - self._watched < WATCH_S:
             return
         self._watched = now
         self._attend_to_all()
-        for actor in list(self.nodes.busy):
+        for actor in self.nodes.busy:
             if actor.doing is not None and self._deadlines.is_overdue(actor.doing, now - actor.since):
                 assert actor.request_id is not None
                 message = f"There was no answer for {now - actor.since:.0f} seconds."
@@ -200,9 +200,15 @@ class Dispatcher:
         """Have all free actors of a node do something; one at least is had."""
         self._change(member, alone=alone)
         for actor in member.actors:
-            if actor.is_free and not self._stop.requested:
-                building = self.nodes.builds(member)
-                yield from self._send(actor, self._batch_queue.take(kind, alone=alone, building=building))
+            if not actor.is_free or self._stop.requested:
+                continue
+            batch = self._batch_queue.take(kind, alone=alone, building=self.nodes.builds(member))
+            if batch is None:
+                continue
+            self.nodes.send(actor, batch)
+            if not batch.is_reported and not batch.is_build:
+                batch.is_reported = True
+                yield from (Begun(order, order.target) for order in batch.orders)
 
     def _change(self, member: Member, *, alone: bool) -> None:
         """Have a node shared, or used by one alone; nothing is done there at the moment."""
@@ -210,14 +216,6 @@ class Dispatcher:
             self.nodes.close(actor)
         if not member.actors:
             self.nodes.open(member, alone=alone)
-
-    def _send(self, actor: Actor, batch: Batch | None) -> Iterator[Report]:
-        if batch is None:
-            return
-        self.nodes.send(actor, batch)
-        if not batch.is_reported and not batch.is_build:
-            batch.is_reported = True
-            yield from (Begun(order, order.target) for order in batch.orders)
 
     def _copy_slow(self, member: Member) -> None:
         """Do what is slow elsewhere a second time; whoever is first counts."""
@@ -230,7 +228,7 @@ class Dispatcher:
                 self._change(member, alone=slow.alone)
 
     def _list_slow(self, helper: Member) -> list[tuple[Actor, Batch]]:
-        now = self._fleet.now()
+        now = self.fleet.now()
         return [
             (actor, batch)
             for actor in self.nodes.busy
@@ -255,12 +253,12 @@ class Dispatcher:
             yield from self._accept(actor, doing, notice.reply)
         else:
             if isinstance(notice.reply, CanaryCounted):
-                yield self._report(ActivityKind.START, self._fleet.now() - actor.opened)
+                yield self._report(ActivityKind.START, self.fleet.now() - actor.opened)
             self.nodes.take_reply(actor, notice.reply)
         yield from self._drop_refused()
 
     def _accept(self, actor: Actor, batch: Batch, reply: NodeReply) -> Iterator[Report]:
-        seconds = self._fleet.now() - actor.since
+        seconds = self.fleet.now() - actor.since
         if isinstance(reply, RequestRefused):
             # What this node lacks, others may have.
             self.nodes.refuse(actor.node, reply.message)
@@ -269,7 +267,7 @@ class Dispatcher:
         elif isinstance(reply, Built):
             yield self._report(ActivityKind.COMPILE, seconds, len(batch.kind_group.sources))
             assert batch.kind_group.kind == actor.node.kind
-            self._batch_queue.add_libraries(batch.kind_group, share_libraries(self._fleet, reply))
+            self._batch_queue.add_libraries(batch.kind_group, share_libraries(self.fleet, reply))
             self._attend_to_all()
         elif not batch.is_done:
             batch.is_done = True
@@ -316,22 +314,15 @@ class Dispatcher:
 
 
 def _refuse_all(set_aside: Sequence[SetAside], nodes: int) -> SetupError:
-    if not set_aside and nodes:
-        return SetupError(
-            f"The nodes of the cluster ({nodes}) do not answer.",
-            missing="nodes",
-            advice="Others may have all of their slots, or processors: see 'ray status'.",
-        )
-    if not set_aside:
-        return SetupError(
-            "The cluster has no node to measure on.",
-            missing="nodes",
-            advice="Start nodes with --resources='{\"torchmark\": N}': as many as there may be counted at once.",
-        )
-    first = set_aside[0]
-    others = f" (and {len(set_aside) - 1} more nodes)" if len(set_aside) > 1 else ""
-    return SetupError(
-        f"No node of the cluster can measure. {first.node}{others}: {first.reason}",
-        missing="nodes",
-        advice="Nodes need the same torchmark, the same interpreters and, to count, Valgrind.",
-    )
+    if set_aside:
+        first = set_aside[0]
+        others = f" (and {len(set_aside) - 1} more nodes)" if len(set_aside) > 1 else ""
+        what = f"No node of the cluster can measure. {first.node}{others}: {first.reason}"
+        advice = "Nodes need the same torchmark, the same interpreters and, to count, Valgrind."
+    elif nodes:
+        what = f"The nodes of the cluster ({nodes}) do not answer."
+        advice = "Others may have all of their slots, or processors: see 'ray status'."
+    else:
+        what = "The cluster has no node to measure on."
+        advice = "Start nodes with --resources='{\"torchmark\": N}': as many as there may be counted at once."
+    return SetupError(what, missing="nodes", advice=advice)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torchmark.model.plan import Metric
@@ -154,12 +154,13 @@ class Nodes:
         return [one for one in self.members.values() if one.surveyed is not None and not one.is_refused]
 
     @property
-    def busy(self) -> Iterator[Actor]:
-        return iter(self._by_request.values())
+    def busy(self) -> list[Actor]:
+        return list(self._by_request.values())
 
     def builds(self, member: Member) -> bool:
         """Whether it is one to compile: it can, or nobody can, and then whoever measures will say so."""
-        return _compiles(member) or not any(map(_compiles, self.usable))
+        compiling = [one for one in self.usable if one.surveyed is not None and one.surveyed.compiles]
+        return member in compiling or not compiling
 
     # --- nodes ---------------------------------------------------------------------------------------
 
@@ -201,10 +202,12 @@ class Nodes:
         fit, odd = self._admission.settle(sum(uncounted) if self._counting else 0, self._fleet.now())
         for id_, kind in fit.items():
             self.members[id_].kind = kind
-        for one in odd:
+        for id_, expected in odd.items():
+            canary = self.members[id_].canary
+            assert canary is not None
             self.refuse(
-                self.members[one.node],
-                f"Its canary takes {_list(one.counts)} instructions, where it takes {_list(one.expected)} on the other "
+                self.members[id_],
+                f"Its canary takes {_list(canary.counts)} instructions, where it takes {_list(expected)} on the other "
                 "nodes of its kind: what is counted there cannot be compared.",
             )
         return [self.members[id_] for id_ in fit]
@@ -290,10 +293,6 @@ class Nodes:
         member.is_full = True
         if actor is not None:
             self.close(actor)
-
-
-def _compiles(member: Member) -> bool:
-    return member.surveyed is not None and member.surveyed.compiles
 
 
 def _list(counts: tuple[int, ...]) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import FuzzedInput
@@ -299,14 +299,6 @@ def _describe(environment: Environment) -> tuple[str, ...]:
     )
 
 
-class OddNode(NamedTuple):
-    """A node that is set aside, for its canary takes other instructions than that of most of its kind."""
-
-    node: str
-    counts: tuple[int, ...]
-    expected: tuple[int, ...]
-
-
 class Admission:
     """All nodes that have counted the canary, by kind."""
 
@@ -326,8 +318,8 @@ class Admission:
     def is_waiting(self) -> bool:
         return bool(self._waiting)
 
-    def settle(self, silent: int, now: float) -> tuple[dict[str, MachineKind], list[OddNode]]:
-        """Those that may measure from now on, and those that are set aside.
+    def settle(self, silent: int, now: float) -> tuple[dict[str, MachineKind], dict[str, tuple[int, ...]]]:
+        """Those that may measure from now on; and those that are set aside, with what most of their kind count.
 
         While so many are `silent` that may still count it, it may be open what most of a kind count. Its nodes wait
         then, but not for longer than their patience. Where it is known, nobody waits.
@@ -342,7 +334,7 @@ class Admission:
                 # Of equally many, the first: one has to be taken as right, and that others differ is reported.
                 self._expected[kind] = usual
         fit: dict[str, MachineKind] = {}
-        odd: list[OddNode] = []
+        odd: dict[str, tuple[int, ...]] = {}
         for node, (kind, counts, _) in list(self._waiting.items()):
             if kind not in self._expected:
                 continue
@@ -350,5 +342,5 @@ class Admission:
             if counts == self._expected[kind]:
                 fit[node] = kind
             else:
-                odd.append(OddNode(node, counts, self._expected[kind]))
+                odd[node] = self._expected[kind]
         return fit, odd

@@ -167,15 +167,12 @@ class RayFleet:
 
     def close(self) -> None:
         """End all actors, and leave the cluster. One that was started by this process ends with that."""
-        try:
+        with contextlib.ExitStack() as stack:
+            # Also if an interrupt ends the shutdown early.
+            stack.callback(self._at_end)
+            stack.callback(ray.shutdown)
             for actor in list(self._actors):
                 self.close_actor(actor)
-        finally:
-            try:
-                ray.shutdown()
-            finally:
-                # Also if an interrupt ends the shutdown early.
-                self._at_end()
 
     def _settle(self, reference: Any) -> Notice:
         request_id, actor = self._requests.pop(reference)
