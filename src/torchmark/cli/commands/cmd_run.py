@@ -11,20 +11,9 @@ from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.results import summarise_run
 from torchmark.api.resume import look_ahead
 from torchmark.api.runs import RunRequest, check_name
-from torchmark.cli.cases import (
-    MeasuredRun,
-    describe_empty_selection,
-    keep_to_shard,
-    list_given,
-    load_run,
-    measure_run,
-    print_faults,
-    report_empty_selection,
-    run_options,
-)
+from torchmark.cli.backend_options import BackendChoice, backend_options
+from torchmark.cli.cases import print_faults, report_empty_selection
 from torchmark.cli.options import (
-    BackendChoice,
-    backend_options,
     check_folder,
     format_store,
     is_standard_output,
@@ -36,6 +25,15 @@ from torchmark.cli.options import (
     write_json,
 )
 from torchmark.cli.output import echo
+from torchmark.cli.run_options import (
+    MeasuredRun,
+    describe_empty_selection,
+    keep_to_shard,
+    list_given,
+    load_run,
+    measure_run,
+    run_options,
+)
 from torchmark.errors import ExitCode
 from torchmark.report.as_json import to_json_results
 from torchmark.report.text.plan import render_plan

@@ -9,10 +9,9 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, summarise_run
-from torchmark.api.stored_results import check_measured, find_counted, load_run_functions
+from torchmark.api.stored_results import check_measured, find_counted, find_own_cases, load_run_functions
 from torchmark.cli.cases import (
     find_named,
-    find_own_cases,
     list_candidates,
     report_nothing_selected,
     selection_options,
