@@ -347,6 +347,13 @@ def write_json(data: dict[str, Any], output: str) -> None:
         raise StoreError(f"Cannot write JSON to standard output: {error.strerror}.") from error
 
 
+def offer_json(make: Callable[[], dict[str, Any]], json_file: str | None) -> bool:
+    """Write JSON if it is asked for; whether text is to be shown, because JSON does not go to standard output."""
+    if json_file is not None:
+        write_json(make(), json_file)
+    return not is_standard_output(json_file)
+
+
 @contextlib.contextmanager
 def output_aside() -> Iterator[None]:
     """Send to standard error what the user's code writes to standard output, in whatever language it does so.

@@ -20,16 +20,15 @@ from torchmark.cli.options import (
     check_folder,
     cores_option,
     format_store,
-    is_standard_output,
     json_option,
     no_explain_option,
+    offer_json,
     open_to_write,
     quiet_option,
     see_folder,
     store_option,
     terminal_width,
     use_colour,
-    write_json,
 )
 from torchmark.cli.output import check_output, echo, write_text
 from torchmark.errors import ExitCode, SetupError, UsageError
@@ -91,9 +90,7 @@ def command(
     except SetupError as error:
         tell(f"torchmark: {error}")
         return ExitCode.REFUSED
-    if json_file is not None:
-        write_json(report.to_dict(), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(report.to_dict, json_file):
         text = report.show(terminal_width(), colour=use_colour(), all_cases=all_cases, explaining=not no_explain)
         echo(text, styled=use_colour())
     if page is not None:

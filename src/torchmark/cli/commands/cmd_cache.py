@@ -8,7 +8,7 @@ import os
 import click
 
 from torchmark.api.statements import load_sdk
-from torchmark.cli.options import is_standard_output, json_option, write_json
+from torchmark.cli.options import json_option, offer_json
 from torchmark.cli.output import echo
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.report.text.units import format_size
@@ -33,9 +33,7 @@ def command() -> None:
 def info(json_file: str | None) -> int:
     """Show where the cache is and how full it is."""
     state = inspect_cache(os.environ)
-    if json_file is not None:
-        write_json({"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(state)}, json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, **dataclasses.asdict(state)}, json_file):
         echo(state.folder)
         echo(f"{_describe(state)}, of {format_size(state.limit_bytes)} at most")
     return 0

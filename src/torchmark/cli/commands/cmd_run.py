@@ -16,13 +16,12 @@ from torchmark.cli.cases import print_faults, report_empty_selection
 from torchmark.cli.options import (
     check_folder,
     format_store,
-    is_standard_output,
     json_option,
+    offer_json,
     quiet_option,
     store_option,
     terminal_width,
     use_colour,
-    write_json,
 )
 from torchmark.cli.output import echo
 from torchmark.cli.run_options import (
@@ -93,9 +92,7 @@ def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> i
     run, shard, faults = measured.run, measured.request.shard, measured.loaded.faults
     own = keep_to_shard(run, shard)
     summaries = summarise_run(own)
-    if json_file is not None:
-        write_json(to_json_results(own, summaries), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: to_json_results(own, summaries), json_file):
         for line in render_nodes(own):
             echo(line)
         colour, store = use_colour(), format_store(store_path)
