@@ -139,7 +139,7 @@ def _name_parameters(line: str) -> str:
 
 
 # A program says all of what a command may leave open.
-_GIVEN = frozenset((NAMES, "only_k", "metrics", "repeat", "min_run_time", "layouts", "timeout", SHARD, "python"))
+_GIVEN = frozenset((NAMES, "k", "metrics", "repeat", "min_run_time", "layouts", "timeout", SHARD, "python"))
 
 
 def run_benchmarks(
@@ -202,7 +202,6 @@ def run_benchmarks(
         chosen=CaseOptions(k=(select,) if select.strip() else ()),
         metrics=tuple(metric for metric, asked in ((Metric.WALL, time), (Metric.COUNT, count)) if asked),
         targets=(Target(python=python),),
-        repeat=1,
         min_run_time=min_run_time,
         layouts=layouts,
         timeout=timeout_s,

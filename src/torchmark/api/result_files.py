@@ -26,7 +26,6 @@ from torchmark.runner.spec import choose_layouts
 from torchmark.store.documents import export_run, import_run, parse_document
 from torchmark.store.plain import check_schema, from_plain, take
 
-SUFFIX = ".json"
 # The kind of a file, what is measured, and the field that has the results.
 _KINDS = {"time": (Metric.WALL, "measurements"), "count": (Metric.COUNT, "counts")}
 _WORDS = {Metric.WALL: "times", Metric.COUNT: "counts"}
@@ -35,18 +34,8 @@ _TARGET = Target()
 _LABEL = re.compile(r"(?P<file>[^:]*):(?P<name>.*?)(?: \[(?P<binary>[^\[\]]*)\])?", re.DOTALL)
 
 
-def names_file(text: str) -> bool:
-    """Whether an argument of `torchmark compare` means a file and not a run."""
-    return text.endswith(SUFFIX) or (os.sep in text and os.path.exists(text))
-
-
-def read_files(base: str, head: str | None) -> tuple[Run, Run]:
+def read_files(base: str, head: str) -> tuple[Run, Run]:
     """Both files, which have the same kind of results and at least one statement in common."""
-    if head is None:
-        raise UsageError(f"Name a second file to compare {base} with.")
-    for one, other in ((base, head), (head, base)):
-        if not names_file(other):
-            raise UsageError(f"{one} is a file, and {other!r} is not. Compare two files, or two runs of a store.")
     if os.path.realpath(base) == os.path.realpath(head):
         raise UsageError(f"{base} and {head} are the same file: there is nothing to compare.")
     runs = _read(base), _read(head)

@@ -186,7 +186,7 @@ def _differ(request: RunRequest, earlier: RunRequest, given: Collection[str]) ->
             if earlier.program
             else f"was begun without {', '.join(request.program)}"
         )
-    if any(option.startswith("only_") for option in given) and request.chosen != earlier.chosen:
+    if {field.name for field in dataclasses.fields(CaseOptions)} & set(given) and request.chosen != earlier.chosen:
         yield "has another selection of cases"
     for option, spelt in _FIXED_OPTIONS.items():
         if option in given and getattr(request, option) != getattr(earlier, option):

@@ -23,13 +23,14 @@ from torchmark.define.discovery import DEFAULT_SUITES, list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import ExitCode, UsageError
 from torchmark.model.outcome import Begun, Event, Failure, Outcome
-from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
+from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import SHARD, Run, RunInfo, Shard
 from torchmark.processes import StopRequest, Terminated, interrupts_stop
 from torchmark.report.progress import Advance, NoProgress, PairedAdvance, Progress, make_progress
 from torchmark.runner.backend import Backend
 from torchmark.runner.machine import describe_host, describe_sources
 from torchmark.runner.spec import FIXED, choose_layouts
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.plain import content_hash
 from torchmark.store.runs import Recorder, Store, seal
 
@@ -48,10 +49,10 @@ class RunRequest:
     chosen: CaseOptions
     metrics: tuple[Metric, ...]
     targets: tuple[Target, ...]
-    repeat: int
-    min_run_time: float
-    layouts: int
-    timeout: float
+    repeat: int = 1
+    min_run_time: float = 0.0
+    layouts: int = SUITE_LAYOUTS
+    timeout: float = DEFAULT_TIMEOUT_S
     number: int | None = None
     """Runs in a block, where that is fixed; and how many blocks."""
     blocks: int | None = None

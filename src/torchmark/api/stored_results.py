@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.history import confirm, list_neighbours, trace_histories
 from torchmark.analysis.results import choose_rounds, narrow_run
 from torchmark.analysis.verdict.stored import (
@@ -24,7 +25,6 @@ from torchmark.analysis.verdict.stored import (
     leave_out_incomparable,
 )
 from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, format_accept, read_entries
-from torchmark.api.result_files import names_file, read_files
 from torchmark.callgrind.profiles import standardise
 from torchmark.define.selection import list_known
 from torchmark.errors import ExitCode, UsageError
@@ -32,7 +32,7 @@ from torchmark.model.costs import INSTRUCTIONS, Tally
 from torchmark.model.gate import GateResult
 from torchmark.model.history import History
 from torchmark.model.plan import Case, Metric, Target
-from torchmark.model.run import Run, RunInfo
+from torchmark.model.run import Run, RunInfo, read_shard
 from torchmark.report.text.counts import FunctionRow, FunctionTable
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.run_summary import SHORT_ID, name_run
@@ -137,6 +137,12 @@ def choose_target(targets: Sequence[Target], env: str | None, run: str, how: str
     return targets[0]
 
 
+def find_own_cases(store: Store, info: RunInfo) -> frozenset[Case] | None:
+    """The cases of the shard that a stored run is; None for a whole run."""
+    shard = read_shard(info)
+    return None if shard is None else frozenset(list_own_cases(store.load(info.id).plan, shard))
+
+
 # How many cases are loaded at a time: each has thousands of functions, on both sides.
 BATCH = 20
 
@@ -193,8 +199,8 @@ class LoadedSides:
 @contextlib.contextmanager
 def load_sides(store_path: Path, base: str, head: str | None, admits: Callable[[Case], bool]) -> Iterator[LoadedSides]:
     """Two files of results, or two environments of runs in a store, which stays open."""
-    if names_file(base) or (head is not None and names_file(head)):
-        whole = read_files(base, head)
+    if _names_file(base) or (head is not None and _names_file(head)):
+        whole = _read_files(base, head)
         first, second = (StoredSide(run.info, run.plan.targets[0], alone=True, is_file=True) for run in whole)
         runs = tuple(narrow_run(run, cases=[*filter(admits, run.plan.cases)]) for run in whole)
         yield LoadedSides((first, second), runs, None, _list_others(runs, whole))
@@ -203,6 +209,22 @@ def load_sides(store_path: Path, base: str, head: str | None, admits: Callable[[
         sides = find_sides(store, base, head)
         runs = tuple(store.load(side.info.id, select=admits) for side in sides)
         yield LoadedSides(sides, runs, store, _list_others(runs, (store.load(side.info.id) for side in sides)))
+
+
+def _names_file(text: str) -> bool:
+    return text.endswith(".json") or (os.sep in text and os.path.exists(text))
+
+
+def _read_files(base: str, head: str | None) -> tuple[Run, Run]:
+    if head is None:
+        raise UsageError(f"Name a second file to compare {base} with.")
+    for one, other in ((base, head), (head, base)):
+        if not _names_file(other):
+            raise UsageError(f"{one} is a file, and {other!r} is not. Compare two files, or two runs of a store.")
+    # It loads what measures statements, which takes a while.
+    from torchmark.api.result_files import read_files
+
+    return read_files(base, head)
 
 
 def _list_others(selected: Sequence[Run], whole: Iterable[Run]) -> tuple[Case, ...]:

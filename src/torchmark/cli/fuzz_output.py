@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchmark.analysis.input_comparisons import InputComparison, compare_on_inputs
 from torchmark.api.statements import look_for_rules
-from torchmark.cli.options import is_standard_output, terminal_width, write_json
+from torchmark.cli.options import offer_json, terminal_width
 from torchmark.cli.output import echo
 from torchmark.model.environment import Environment
 from torchmark.model.inputs import RuleSearch, gather_features
@@ -103,9 +103,7 @@ def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bo
     if not study.results:
         return
     comparisons = study.comparisons()
-    if json_file is not None:
-        write_json(to_json_fuzz(study, comparisons), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: to_json_fuzz(study, comparisons), json_file):
         width = terminal_width()
         for line in render(study, comparisons, width, top, chosen=with_code):
             echo(line)

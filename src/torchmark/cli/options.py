@@ -1,9 +1,8 @@
-"""Options that several commands have, each declared once; the types of their values; the store and the back end."""
+"""Options that several commands have, each declared once; the types of their values; and the store."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import inspect
 import json
@@ -12,24 +11,19 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from torchmark.cli.output import STANDARD_INPUT, STANDARD_OUTPUT, check_output, echo, write_text
 from torchmark.errors import StoreError, TorchmarkError, UsageError
-from torchmark.model.plan import Metric
+from torchmark.model.plan import Metric, Sampling
 from torchmark.report.text.terminal import escape_json, printable
-from torchmark.runner.local import LocalBackend
 from torchmark.runner.spec import find_interpreter
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 from torchmark.store.runs import DEFAULT_STORE, Store, open_store
-
-if TYPE_CHECKING:
-    from torchmark.runner.cluster.backend import ClusterBackend
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -259,8 +253,8 @@ threads_option = click.option("--threads", type=THREAD_COUNTS, default="1", help
 
 def timeout_option(what: str) -> Callable[[_Function], _Function]:
     """`--timeout`, after which this is given up."""
-    text = f"Seconds until {what} is given up ({DEFAULT_TIMEOUT_S:g})."
-    return click.option("--timeout", type=SECONDS, default=DEFAULT_TIMEOUT_S, help=text)
+    text = f"Seconds until {what} is given up ({Sampling.timeout_s:g})."
+    return click.option("--timeout", type=SECONDS, default=Sampling.timeout_s, help=text)
 
 
 def check_interpreters(*pythons: str | None) -> None:
@@ -353,6 +347,13 @@ def write_json(data: dict[str, Any], output: str) -> None:
         raise StoreError(f"Cannot write JSON to standard output: {error.strerror}.") from error
 
 
+def offer_json(make: Callable[[], dict[str, Any]], json_file: str | None) -> bool:
+    """Write JSON if it is asked for; whether text is to be shown, because JSON does not go to standard output."""
+    if json_file is not None:
+        write_json(make(), json_file)
+    return not is_standard_output(json_file)
+
+
 @contextlib.contextmanager
 def output_aside() -> Iterator[None]:
     """Send to standard error what the user's code writes to standard output, in whatever language it does so.
@@ -417,59 +418,3 @@ store_option = click.option(
     metavar="PATH",
     help=f"The file that runs are kept in ($TORCHMARK_STORE, or {DEFAULT_STORE}).",
 )
-
-LOCAL, RAY = "local", "ray"
-
-
-@dataclasses.dataclass(frozen=True)
-class BackendChoice:
-    """What is to be used, as it was asked for."""
-
-    backend: str = LOCAL
-    address: str | None = None
-
-    @property
-    def is_ray(self) -> bool:
-        return self.backend == RAY
-
-    def check(self, cores: str | None) -> None:
-        """Refuse what does not go together. SetupError if Ray is not installed."""
-        if not self.is_ray and self.address is not None:
-            raise UsageError("--address is of a Ray cluster: give --backend ray with it.")
-        if self.is_ray:
-            if cores is not None:
-                raise UsageError("--cores is of this machine: nodes of a cluster say themselves what they offer.")
-            from torchmark.runner.cluster.backend import open_ray
-
-            open_ray(self.address)
-
-    def make_cluster(self, *, aligned: bool = False, together: bool = False) -> ClusterBackend:
-        """The cluster; it is not connected to yet."""
-        from torchmark.runner.cluster.backend import ClusterBackend, open_ray
-
-        return ClusterBackend(open_ray(self.address, aligned=aligned, notify=_tell), _tell, together=together)
-
-    def make(self, cores: Sequence[int]) -> LocalBackend | ClusterBackend:
-        """What carries out the orders of a run."""
-        return self.make_cluster() if self.is_ray else LocalBackend(cores)
-
-
-backend_options = give_together(
-    "means",
-    BackendChoice,
-    click.option(
-        "--backend",
-        type=click.Choice([LOCAL, RAY]),
-        default=LOCAL,
-        help="Where to measure: on this machine, or on a Ray cluster (local).",
-    ),
-    click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="Which Ray cluster (RAY_ADDRESS, or the one that runs here, or a new one for this command).",
-    ),
-)
-
-
-def _tell(text: str) -> None:
-    echo(f"NOTE: {text}", err=True)

@@ -19,7 +19,7 @@ from torchmark.cli.output import STANDARD_OUTPUT, check_output
 from torchmark.define.selection import CaseOptions, select
 from torchmark.errors import UsageError
 from torchmark.measure.steps import LARGEST_NUMBER
-from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric
+from torchmark.model.plan import Case, Metric
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 DEFAULT_OUTPUT = "overrides.zip"
@@ -40,7 +40,7 @@ class OverridesOptions:
     nreps: int
     nrepreps: int
     types: tuple[str, ...]
-    only_k: str | None
+    k: str | None
     python: str | None
     base: str | None
     head: str | None
@@ -71,7 +71,7 @@ class OverridesOptions:
 
     @property
     def _chosen(self) -> CaseOptions:
-        return CaseOptions(k=() if self.only_k is None else (self.only_k,))
+        return CaseOptions(k=() if self.k is None else (self.k,))
 
     def load(self) -> Loaded:
         """The cases that are meant, also of the user's types, with the plain Tensors they are held against."""
@@ -88,10 +88,6 @@ class OverridesOptions:
             chosen=self._chosen,
             metrics=(Metric.COUNT,) if compares else (Metric.WALL, Metric.COUNT),
             targets=self.make_question(()).targets if compares else plan_targets(self.python, ()),
-            repeat=1,
-            min_run_time=0.0,
-            layouts=SUITE_LAYOUTS,
-            timeout=DEFAULT_TIMEOUT_S,
             number=None if compares else self.nreps,
             blocks=None if compares else self.nrepreps,
             types=self.types,
@@ -99,7 +95,7 @@ class OverridesOptions:
 
     def make_question(self, cases: Sequence[Case]) -> OverrideComparison:
         words = [word for name in self.types for word in ("--type", name)]
-        words += ["-k", self.only_k] if self.only_k is not None else []
+        words += ["-k", self.k] if self.k is not None else []
         return OverrideComparison(
             cases=tuple(cases), base=self.base, head=self.head, arguments=tuple(words), timeout_s=DEFAULT_TIMEOUT_S
         )
@@ -131,7 +127,7 @@ overrides_options = give_together(
         multiple=True,
         help="A type of yours, to be measured in all calls; operands are CLASS([1.0]) and so on.",
     ),
-    click.option("-k", "only_k", metavar="EXPR", help="Only cases with these words in their labels."),
+    click.option("-k", metavar="EXPR", help="Only cases with these words in their labels."),
     python_option(),
     click.option("--base", metavar="PYTHON", help="Compare: the interpreter of the point that a branch diverges from."),
     click.option("--head", metavar="PYTHON", help="The interpreter of the branch; this program's own if not given."),

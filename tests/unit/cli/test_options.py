@@ -1,4 +1,4 @@
-"""JSON for other programs: a file is written whole or not at all, and all that is not a file is written to."""
+"""Options that are given together; and JSON for other programs: a file is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from tests.in_process import Program
-from torchmark.cli.options import is_standard_output, write_json
-from torchmark.errors import StoreError
+from torchmark.cli.options import Parsed, give_together, is_standard_output, write_json
+from torchmark.errors import StoreError, UsageError
 
 DATA = {"schema": "x", "values": [1.5, None, "é\udcff"]}
 
@@ -106,3 +107,34 @@ def test_no_file_is_made_before_there_is_something_to_write(
     assert os.listdir() == []
     assert program("list", "standard", "-k", "clone", "--json", "out.json").returncode == 0
     assert json.loads(Path("out.json").read_text())
+
+
+def parse_even(text: str) -> int:
+    if int(text) % 2:
+        raise UsageError(f"{text} is odd.")
+    return int(text)
+
+
+inner = give_together("both", lambda a, b: (a, b), click.option("--a", default=1), click.option("--b", default=2))
+outer = give_together("all_of", lambda both, c: (*both, c), inner, click.option("--c", type=Parsed("EVEN", parse_even)))
+
+
+@click.command()
+@click.option("--first", is_flag=True)
+@outer
+@click.option("--last", is_flag=True)
+def command(first: bool, all_of: tuple[Any, ...], last: bool) -> tuple[Any, ...]:
+    return (first, all_of, last)
+
+
+def test_options_that_are_given_together_are_one_value_in_their_place_of_the_help() -> None:
+    assert command.main(["--b", "7", "--last", "--c", "4"], standalone_mode=False) == (False, (1, 7, 4), True)
+    assert [parameter.name for parameter in command.params] == ["first", "a", "b", "c", "last"]
+
+
+def test_a_value_that_is_refused_is_told_with_its_option() -> None:
+    with pytest.raises(click.BadParameter, match="3 is odd") as raised:
+        command.main(["--c", "3"], standalone_mode=False)
+    assert raised.value.param is not None
+    assert raised.value.param.name == "c"
+    assert command.main([], standalone_mode=False) == (False, (1, 2, None), False)

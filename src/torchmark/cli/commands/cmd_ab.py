@@ -12,25 +12,23 @@ from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.ab_options import AbOptions, ab_options, open_place
+from torchmark.cli.backend_options import BackendChoice, backend_options
 from torchmark.cli.cases import print_faults, report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
-    BackendChoice,
     all_option,
-    backend_options,
     check_folder,
     cores_option,
     format_store,
-    is_standard_output,
     json_option,
     no_explain_option,
+    offer_json,
     open_to_write,
     quiet_option,
     see_folder,
     store_option,
     terminal_width,
     use_colour,
-    write_json,
 )
 from torchmark.cli.output import check_output, echo, write_text
 from torchmark.errors import ExitCode, SetupError, UsageError
@@ -92,9 +90,7 @@ def command(
     except SetupError as error:
         tell(f"torchmark: {error}")
         return ExitCode.REFUSED
-    if json_file is not None:
-        write_json(report.to_dict(), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(report.to_dict, json_file):
         text = report.show(terminal_width(), colour=use_colour(), all_cases=all_cases, explaining=not no_explain)
         echo(text, styled=use_colour())
     if page is not None:

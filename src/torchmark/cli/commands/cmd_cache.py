@@ -7,7 +7,7 @@ import os
 
 import click
 
-from torchmark.cli.options import is_standard_output, json_option, write_json
+from torchmark.cli.options import json_option, offer_json
 from torchmark.cli.output import echo
 from torchmark.model.schemas import begin_document
 from torchmark.report.text.terminal import count, show_waiting
@@ -30,9 +30,7 @@ def command() -> None:
 def info(json_file: str | None) -> int:
     """Show where the cache is and how full it is."""
     state = inspect_cache(os.environ)
-    if json_file is not None:
-        write_json({**begin_document("cache"), **dataclasses.asdict(state)}, json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: {**begin_document("cache"), **dataclasses.asdict(state)}, json_file):
         echo(state.folder)
         echo(f"{_describe(state)}, of {format_size(state.limit_bytes)} at most")
     return 0

@@ -15,14 +15,13 @@ from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
     all_option,
     format_store,
-    is_standard_output,
     json_option,
     metric_option,
     no_explain_option,
+    offer_json,
     store_option,
     terminal_width,
     use_colour,
-    write_json,
 )
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection, parse
@@ -82,11 +81,9 @@ def command(
         tell, store = functools.partial(echo, err=True), format_store(store_path)
         compared = compare_stored(loaded, gate, tell, metrics=metrics, force=force, store_name=store)
     contrast, result, code = compared.contrast, compared.result, compared.exit_code
-    if json_file is not None:
-        base_side, head_side = ((side.info, side.target) for side in loaded.sides)
-        plain = to_json_compared((base_side, head_side), contrast, result, forced=force, exit_code=code)
-        write_json(plain, json_file)
-    if not is_standard_output(json_file):
+    base_side, head_side = ((side.info, side.target) for side in loaded.sides)
+    make = functools.partial(to_json_compared, (base_side, head_side), contrast, result, forced=force, exit_code=code)
+    if offer_json(make, json_file):
         _print_tables(compared, all_cases=all_cases, explained=meant)
     append_summary(summarise_contrast(contrast, result, compared.names, forced=force), gate)
     return code

@@ -14,17 +14,16 @@ from torchmark.cli.options import (
     check_language,
     counted_runs_option,
     global_setup_option,
-    is_standard_output,
     json_option,
     language_option,
     layouts_option,
+    offer_json,
     python_option,
     setup_option,
     statements_argument,
     terminal_width,
     threads_option,
     timeout_option,
-    write_json,
 )
 from torchmark.cli.output import echo
 from torchmark.errors import ExitCode, UsageError
@@ -103,9 +102,8 @@ def command(
         # Also after an interrupt: what has been counted is not lost.
         results, failures = outcomes.results, outcomes.failures
         changes = list_changes(*results) if diff and len(results) == 2 else []
-        if json_file is not None:
-            write_json(to_json_counts([*map(to_json_stats, results)], failures, changes, language), json_file)
-        if results and not is_standard_output(json_file):
+        counts = map(to_json_stats, results)
+        if offer_json(lambda: to_json_counts([*counts], failures, changes, language), json_file) and results:
             _print_counts(results, changes, diff=diff and len(results) == 2)
         for task, failure in failures:
             echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)

@@ -16,10 +16,10 @@ from torchmark.cli.options import (
     is_standard_output,
     json_option,
     metric_option,
+    offer_json,
     store_option,
     target_option,
     terminal_width,
-    write_json,
 )
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
 from torchmark.define.selection import Selection, list_known, parse
@@ -81,11 +81,10 @@ def command(
             return report_nothing_selected([*found.values()], selection)
     histories = _choose_target(histories, env)
     interpreters = find_interpreters(histories)
-    if json_file is not None:
-        write_json(to_json_histories(histories, metrics, interpreters), json_file)
+    shows_text = offer_json(lambda: to_json_histories(histories, metrics, interpreters), json_file)
     if html_file is not None:
         write_text(render_history_page(histories, metrics=metrics, interpreters=interpreters), html_file)
-    if html_file != STANDARD_OUTPUT and not is_standard_output(json_file):
+    if shows_text and html_file != STANDARD_OUTPUT:
         width = terminal_width()
         text = render_histories(
             histories, width, metrics=metrics, pinned=pinned, interpreters=interpreters, plain=not _has_blocks()

@@ -11,7 +11,7 @@ from torchmark.cli.cases import (
     print_faults,
     selection_options,
 )
-from torchmark.cli.options import is_standard_output, json_option, terminal_width, write_json
+from torchmark.cli.options import json_option, offer_json, terminal_width
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
 from torchmark.report.as_json import to_json_list
@@ -34,9 +34,7 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
     torchmark list benchmarks/ -k '"nn Modules" or Conv2d' --runtime eager
     """
     loaded = load_cases(names, selection)
-    if json_file is not None:
-        write_json(to_json_list(loaded.cases, loaded.faults), json_file)
-    if loaded.cases and not is_standard_output(json_file):
+    if offer_json(lambda: to_json_list(loaded.cases, loaded.faults), json_file) and loaded.cases:
         width = terminal_width()
         echo(render_cases(loaded.cases, width))
         echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")

@@ -17,15 +17,14 @@ from torchmark.cli.options import (
     all_option,
     check_folder,
     format_store,
-    is_standard_output,
     json_option,
+    offer_json,
     open_to_write,
     quiet_option,
     see_folder,
     store_option,
     terminal_width,
     use_colour,
-    write_json,
 )
 from torchmark.cli.output import echo, write_bytes
 from torchmark.cli.overrides_options import DEFAULT_OUTPUT, OverridesOptions, overrides_options
@@ -84,9 +83,7 @@ def command(
         except Terminated as ended:
             # Before there was anything to show.
             return ExitCode.SIGNALLED + ended.number
-        if json_file is not None:
-            write_json(to_json_overrides(done.run, done.rows, done.findings), json_file)
-        if not is_standard_output(json_file):
+        if offer_json(lambda: to_json_overrides(done.run, done.rows, done.findings), json_file):
             echo(_render(done, format_store(store_path)), styled=use_colour())
         return done.exit_code
     question = asked.make_question(loaded.cases)
@@ -99,14 +96,13 @@ def command(
         tell(f"torchmark: {error}")
         return ExitCode.REFUSED
     report, output = changed.report, asked.output or DEFAULT_OUTPUT
-    if json_file is not None:
-        write_json(report.to_dict(), json_file)
-    if not is_standard_output(json_file):
+    shows_text = offer_json(report.to_dict, json_file)
+    if shows_text:
         echo(report.show(terminal_width(), colour=use_colour(), all_cases=all_cases), styled=use_colour())
     append_summary(report.summarise(), gate)
     # Last: whatever goes wrong with it, the verdicts have been told.
     write_bytes(changed.pack(Path(output).stem or "overrides", store_path), output)
-    if not is_standard_output(json_file):
+    if shows_text:
         size, drawn = os.path.getsize(output), len(changed.traced.stacks)
         echo(f"\n{describe_bundle(output, size, drawn, len(changed.slower))}")
     return report.exit_code

@@ -11,31 +11,28 @@ from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.results import summarise_run
 from torchmark.api.resume import look_ahead
 from torchmark.api.runs import RunRequest, check_name
-from torchmark.cli.cases import (
+from torchmark.cli.backend_options import BackendChoice, backend_options
+from torchmark.cli.cases import print_faults, report_empty_selection
+from torchmark.cli.options import (
+    check_folder,
+    format_store,
+    json_option,
+    offer_json,
+    quiet_option,
+    store_option,
+    terminal_width,
+    use_colour,
+)
+from torchmark.cli.output import echo
+from torchmark.cli.run_options import (
     MeasuredRun,
     describe_empty_selection,
     keep_to_shard,
     list_given,
     load_run,
     measure_run,
-    print_faults,
-    report_empty_selection,
     run_options,
 )
-from torchmark.cli.options import (
-    BackendChoice,
-    backend_options,
-    check_folder,
-    format_store,
-    is_standard_output,
-    json_option,
-    quiet_option,
-    store_option,
-    terminal_width,
-    use_colour,
-    write_json,
-)
-from torchmark.cli.output import echo
 from torchmark.errors import ExitCode
 from torchmark.report.as_json import to_json_results
 from torchmark.report.text.plan import render_plan
@@ -95,9 +92,7 @@ def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> i
     run, shard, faults = measured.run, measured.request.shard, measured.loaded.faults
     own = keep_to_shard(run, shard)
     summaries = summarise_run(own)
-    if json_file is not None:
-        write_json(to_json_results(own, summaries), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: to_json_results(own, summaries), json_file):
         for line in render_nodes(own):
             echo(line)
         colour, store = use_colour(), format_store(store_path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from torchmark.cli.options import is_standard_output, json_option, store_option, terminal_width, write_json
+from torchmark.cli.options import json_option, offer_json, store_option, terminal_width
 from torchmark.cli.output import echo
 from torchmark.report.as_json import to_json_runs
 from torchmark.report.text.run_summary import render_runs
@@ -24,8 +24,6 @@ def command(store_path: Path, json_file: str | None) -> int:
     """
     with open_store(store_path, read_only=True) as store:
         entries = store.list_entries()
-    if json_file is not None:
-        write_json(to_json_runs(entries), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: to_json_runs(entries), json_file):
         echo(render_runs(entries, terminal_width()) if entries else "There are no runs in the store yet.")
     return 0

@@ -13,12 +13,11 @@ from torchmark.cli.options import (
     check_folder,
     check_interpreters,
     cores_option,
-    is_standard_output,
     json_option,
+    offer_json,
     python_option,
     quiet_option,
     terminal_width,
-    write_json,
 )
 from torchmark.cli.output import echo
 from torchmark.compare.session import claim_machine
@@ -61,8 +60,6 @@ def command(quick: bool, python: str | None, cores: str | None, quiet: bool, jso
         with make_progress(sys.stderr, quiet, PairedAdvance(planned, time.monotonic)) as progress:
             trust = make_trials(workers, plan, extent, lambda done: progress.take(("trials", done, planned)))
     keep_trust(trust, extent)
-    if json_file is not None:
-        write_json(to_json_selftest(trust, plan.run_s), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: to_json_selftest(trust, plan.run_s), json_file):
         echo(render_selftest(trust, STMT, plan.run_s, terminal_width()))
     return 0

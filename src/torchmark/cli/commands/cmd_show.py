@@ -9,24 +9,22 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.results import narrow_run, summarise_run
-from torchmark.api.stored_results import check_measured, find_counted, load_run_functions
+from torchmark.api.stored_results import check_measured, find_counted, find_own_cases, load_run_functions
 from torchmark.cli.cases import (
     find_named,
-    find_own_cases,
     list_candidates,
     report_nothing_selected,
     selection_options,
 )
 from torchmark.cli.options import (
     format_store,
-    is_standard_output,
     json_option,
     metric_option,
+    offer_json,
     run_argument,
     store_option,
     terminal_width,
     use_colour,
-    write_json,
 )
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
@@ -88,9 +86,7 @@ def command(
         breakdowns = load_run_functions(store, run, _choose_case(run, functions)) if functions is not None else []
         shown = dataclasses.replace(run, info=make_unmistakable(store, info))
     summaries = summarise_run(run)
-    if json_file is not None:
-        write_json(to_json_results(run, summaries, breakdowns), json_file)
-    if not is_standard_output(json_file):
+    if offer_json(lambda: to_json_results(run, summaries, breakdowns), json_file):
         texts = [render_functions(one.title, one.rows, _width(), inclusive=inclusive) for one in breakdowns]
         if with_failures and not texts:
             texts = [describe_run(shown, _width()), render_failures(summaries, run.plan) or "Nothing failed."]

@@ -12,9 +12,9 @@ from torchmark.cli.options import (
     check_language,
     global_setup_option,
     habit_options,
-    is_standard_output,
     json_option,
     language_option,
+    offer_json,
     python_option,
     read_statement,
     setup_option,
@@ -22,7 +22,6 @@ from torchmark.cli.options import (
     terminal_width,
     threads_option,
     timeout_option,
-    write_json,
 )
 from torchmark.cli.output import echo
 from torchmark.errors import ExitCode, UsageError
@@ -86,9 +85,10 @@ def command(
         time_statements(outcomes, specs, threads, budget, python=python, language=language, timeout_s=timeout)
     finally:
         # Also after an interrupt: what has been timed is not lost.
-        if outcomes.groups and json_file is not None:
-            write_json(to_json_times(outcomes.groups, outcomes.measurements, outcomes.failures, language), json_file)
-        if outcomes.results and not is_standard_output(json_file):
+        shows_text = bool(outcomes.groups) and offer_json(
+            lambda: to_json_times(outcomes.groups, outcomes.measurements, outcomes.failures, language), json_file
+        )
+        if shows_text and outcomes.results:
             used = {name for name, given in (("adaptive", adaptive), ("number", number)) if given}
             echo(describe_groups(outcomes.groups, terminal_width(), used=used, python=python, language=language))
         if outcomes.groups and outcomes.failures:
