@@ -111,9 +111,9 @@ def to_plain(value: object, *, sparse: bool = False) -> Any:
         return value.name.lower()
     if isinstance(value, frozenset):
         return sorted(map(to_plain, value))
+    plain: dict[str, Any] = {"kind": value.kind} if isinstance(value, Tagged) else {}
     if not dataclasses.is_dataclass(value):
         return value
-    plain = {"kind": value.kind} if isinstance(value, Tagged) else {}
     for field in dataclasses.fields(value):
         content = getattr(value, field.name)
         if not sparse or content != field.default:

@@ -346,7 +346,7 @@ def _run(worker: Worker, job: PairJob | GaugeJob, timeout_s: float, partner: int
 def _read_blocks(reply: Reply) -> list[SideBlocks]:
     message = reply.message
     assert isinstance(message, PairTimed)
-    return [SideBlocks(*series) for series in zip(message.times, message.faults, message.switches, strict=True)]
+    return list(message.sides)
 
 
 def _list_failures(results: Sequence[Reply | Failure]) -> Failures:
