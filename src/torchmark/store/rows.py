@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -273,15 +274,14 @@ def _read_environment(text: object) -> Environment:
 
 
 def read_run(database: Database, run_id: str, *, profiles: bool, select: Callable[[Case], bool] | None) -> Run:
+    """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
     cases = {subject: case for subject, case in _read_cases(database, run) if select is None or select(case)}
     plan = _make_plan(database, run, cases.values())
+    outcomes = tuple(_read_outcomes(database, run, plan, cases, profiles=profiles))
     activities = database.rows("SELECT body FROM activities WHERE run = ? ORDER BY number", run)
     return Run(
-        info,
-        plan,
-        tuple(_StoredOutcomes(database, plan, cases, profiles=profiles).read(run)),
-        tuple(from_plain(Activity, parse(text, "activity"), "activity") for (text,) in activities),
+        info, plan, outcomes, tuple(from_plain(Activity, parse(text, "activity"), "activity") for (text,) in activities)
     )
 
 
@@ -312,62 +312,55 @@ def _read_cases(database: Database, run: int) -> Iterator[tuple[int, Case]]:
         yield subject, case
 
 
-class _StoredOutcomes:
-    """Reads outcomes of one run, and what several of them have in common only once."""
+def _read_outcomes(
+    database: Database, run: int, plan: Plan, cases: Mapping[int, Case], *, profiles: bool
+) -> Iterator[Outcome]:
+    """Those of the plan, in the order in which they came. What several have in common is read once."""
 
-    def __init__(self, database: Database, plan: Plan, cases: dict[int, Case], *, profiles: bool) -> None:
-        self._database, self._plan, self._cases, self._profiles = database, plan, cases, profiles
-        self._environments: dict[int, Environment] = {}
-        self._parts: dict[tuple[str, str], Any] = {}
+    @functools.cache
+    def find_environment(number: int) -> Environment:
+        for (body,) in database.rows("SELECT body FROM environments WHERE number = ?", number):
+            return _read_environment(body)
+        raise StoreError("It is damaged: an environment is missing.")
 
-    def read(self, run: int) -> Iterator[Outcome]:
-        rows = self._database.rows(
-            "SELECT number, subject, target, metric, round, began, ended, environment, body FROM outcomes "
-            "WHERE run = ? AND planned = 1 ORDER BY number",
-            run,
+    @functools.cache
+    def find_part(role: str, blob: str) -> Any:
+        return read_part(role, unpack(blob, read_blob(database, blob)))
+
+    rows = database.rows(
+        "SELECT number, subject, target, metric, round, began, ended, environment, body FROM outcomes "
+        "WHERE run = ? AND planned = 1 ORDER BY number",
+        run,
+    )
+    for row in rows:
+        number, subject, target_text, metric_text, of_round, began, ended, environment, body = check_row(
+            row, int, int, str, str, int, _NUMBER, _NUMBER, (int, type(None)), str
         )
-        for row in rows:
-            number, subject, target, metric, of_round, began, ended, environment, body = check_row(
-                row, int, int, str, str, int, _NUMBER, _NUMBER, (int, type(None)), str
-            )
-            if subject not in self._cases:
-                continue
-            order = self._read_order(subject, target, metric, of_round)
-            found = from_plain(OutcomeBody, parse(body, "outcome"), "outcome")
-            where = self._find_environment(environment)
-            yield join_outcome(found, order, self._read_parts(number), (began, ended), where)
-
-    def _read_order(self, subject: int, target_text: str, metric_text: str, number: int) -> Order:
+        if subject not in cases:
+            continue
         target = from_plain(Target, parse(target_text, "target"), "target")
         metric = from_plain(Metric, metric_text, "metric")
-        check_order(self._plan, target, metric, number)
-        return Order(self._cases[subject], target, metric, number)
+        check_order(plan, target, metric, of_round)
+        found = database.rows("SELECT role, blob FROM parts WHERE outcome = ?", number)
+        yield join_outcome(
+            from_plain(OutcomeBody, parse(body, "outcome"), "outcome"),
+            Order(cases[subject], target, metric, of_round),
+            {
+                role: find_part(role, blob)
+                for role, blob in (check_row(part, str, str) for part in found)
+                if profiles or role in LIGHT_ROLES
+            },
+            (began, ended),
+            None if environment is None else find_environment(environment),
+        )
 
-    def _find_environment(self, number: int | None) -> Environment | None:
-        if number is None:
-            return None
-        if number not in self._environments:
-            rows = self._database.rows("SELECT body FROM environments WHERE number = ?", number)
-            if not rows:
-                raise StoreError("It is damaged: an environment is missing.")
-            self._environments[number] = _read_environment(rows[0][0])
-        return self._environments[number]
 
-    def _read_parts(self, outcome: int) -> dict[str, Any]:
-        rows = self._database.rows("SELECT role, blob FROM parts WHERE outcome = ?", outcome)
-        return {
-            role: self._find_part(role, blob)
-            for role, blob in (check_row(row, str, str) for row in rows)
-            if self._profiles or role in LIGHT_ROLES
-        }
-
-    def _find_part(self, role: str, blob: str) -> Any:
-        if (role, blob) not in self._parts:
-            rows = self._database.rows("SELECT body FROM blobs WHERE hash = ?", blob)
-            if not rows or not isinstance(rows[0][0], bytes):
-                raise StoreError("It is damaged: costs by function are missing.")
-            self._parts[role, blob] = read_part(role, unpack(blob, rows[0][0]))
-        return self._parts[role, blob]
+def read_blob(database: Database, name: str) -> bytes:
+    """The compressed text that has this hash."""
+    for (body,) in database.rows("SELECT body FROM blobs WHERE hash = ?", name):
+        if isinstance(body, bytes):
+            return body
+    raise StoreError("It is damaged: costs by function are missing.")
 
 
 def read_durations(database: Database, sampling: Sampling) -> dict[tuple[str, str, Metric], float]:
