@@ -377,7 +377,7 @@ def _race() -> Result | None:
 def _count() -> Result | None:
     made = _make_worker()
     try:
-        job = CountJob("pass", "pass", PLACE, 10, layouts=(1,))
+        job = CountJob("pass", "pass", PLACE, number=10, layouts=(1,))
         result = count(made, job, timeout_s=PATIENCE_S, baseline=False)
         return result if isinstance(result, Failure) else None
     finally:

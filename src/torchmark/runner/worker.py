@@ -507,7 +507,7 @@ def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile 
     known = worker.baselines.get(number)
     if known is not None:
         return known
-    job = CountJob("pass", "pass", Place("/"), number, layouts=(BARE_LAYOUT,))
+    job = CountJob("pass", "pass", Place("/"), number=number, layouts=(BARE_LAYOUT,))
     counts = count(worker, job, timeout_s=timeout_s, baseline=False)
     if isinstance(counts, Failure):
         return counts
