@@ -116,15 +116,11 @@ class SnippetTimer:
         text = stmt if isinstance(stmt, str) else CALL_TEXT
         # The source must live as long as the loop, or tracebacks lose their lines.
         self._make_loop, self._source = compile_loop(text, setup, dict(globals or {}), stmt_name)
-        self._code: CodeType = self._make_loop.__code__
+        self.code: CodeType = self._make_loop.__code__
+        """What runs, setup and loop."""
         self._clock = timer
         self._keeping = False
         self._kept: _Ready | None = None
-
-    @property
-    def code(self) -> CodeType:
-        """What runs, setup and loop."""
-        return self._code
 
     @contextlib.contextmanager
     def one_setup(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from torchmark.model.outcome import Activity, Outcome, Result
 from torchmark.model.plain import name_kind, to_plain
 from torchmark.model.plan import Case, Metric, Node, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
-from torchmark.store.plain import check_schema, content_hash, dump, from_plain, hash_text, parse, take, without_schema
+from torchmark.store.plain import check_schema, content_hash, dump, from_plain, hash_text, parse, take
 
 # Costs by function of a case of the standard suite are a text of 0.1 MB, those of a whole training step with
 # torch.compile below 1 MB.
@@ -356,8 +356,7 @@ class _Document:
 
 def import_run(data: object) -> Run:
     """The run that `export_run` gave this for; StoreError names the field that is not as it should be."""
-    check_schema(data, SCHEMA, SCHEMA_VERSION)
-    document = from_plain(_Document, without_schema(data), "")
+    document = from_plain(_Document, check_schema(data, SCHEMA, SCHEMA_VERSION), "")
     plan = Plan(tuple(map(_read_case, document.cases, itertools.count())), document.targets, document.sampling)
     try:
         check_plan(plan)

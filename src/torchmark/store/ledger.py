@@ -14,7 +14,7 @@ from torchmark.files import open_plain, put_file
 from torchmark.model.gate import LedgerEntry, SelfTest
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case
-from torchmark.store.plain import check_schema, from_plain, parse, without_schema
+from torchmark.store.plain import check_schema, from_plain, parse
 
 SCHEMA = "torchmark.ledger"
 SCHEMA_VERSION = 1
@@ -79,9 +79,7 @@ def dump_entry(entry: LedgerEntry) -> str:
 
 def parse_entry(content: bytes) -> LedgerEntry:
     """The entry of a text; StoreError names the field that is not as it should be."""
-    data = parse(content, "entry")
-    check_schema(data, SCHEMA, SCHEMA_VERSION)
-    entry = from_plain(LedgerEntry, without_schema(data), "entry")
+    entry = from_plain(LedgerEntry, check_schema(parse(content, "entry"), SCHEMA, SCHEMA_VERSION), "entry")
     return dataclasses.replace(entry, functions=tuple(sorted(entry.functions)))
 
 

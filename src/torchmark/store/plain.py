@@ -86,8 +86,8 @@ def from_plain(kind: type[_T], data: object, name: str, rules: Rules = RULES) ->
         raise StoreError(str(error)) from None
 
 
-def check_schema(data: object, schema: str, version: int) -> None:
-    """Refuse what is something else, or was written by a newer program."""
+def check_schema(data: object, schema: str, version: int) -> dict[str, Any]:
+    """The fields of a file besides its schema; refused is what is something else, or was written by a newer program."""
     if not isinstance(data, Mapping) or data.get("schema") != schema:
         found = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
         raise StoreError(f"This is no {schema}: its schema is {found!r}.")
@@ -96,11 +96,7 @@ def check_schema(data: object, schema: str, version: int) -> None:
             f"This {schema} has schema version {data.get('schema_version')!r}; this torchmark reads version {version}. "
             "Read it with the torchmark that wrote it, or a newer one."
         )
-
-
-def without_schema(data: object) -> dict[str, Any]:
-    """The fields of a file besides those that `check_schema` has looked at."""
-    return {name: value for name, value in dict(data).items() if name not in ("schema", "schema_version")}  # type: ignore[call-overload]
+    return {name: value for name, value in data.items() if name not in ("schema", "schema_version")}
 
 
 def pick_fields(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:

@@ -243,19 +243,10 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
             versions.setdefault(run, set()).add(environments[number].torch_version)
     entries = []
     for info in read_infos(database):
-        run = read_number(database, info.id)
-        writer = read_writer(database, info.id)
+        run, writer = read_number(database, info.id), read_writer(database, info.id)
         names = tuple(target.name for target in _read_targets(database, run))
         torch = tuple(sorted(versions.get(run, ())))
-        entries.append(
-            RunEntry(
-                info=info,
-                cases=cases.get(run, 0),
-                targets=names,
-                torch_versions=torch,
-                writer=None if writer is None else writer.pid,
-            )
-        )
+        entries.append(RunEntry(info, cases.get(run, 0), names, torch, writer=None if writer is None else writer.pid))
     return tuple(entries)
 
 

@@ -233,15 +233,9 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def path(self) -> Path:
-        return self._database.path
-
-    @property
-    def left(self) -> tuple[Path, ...]:
+        self.path = database.path
+        self.left = database.left
         """Files of an earlier store of the same name that were beside it when it was made, by their new names."""
-        return self._database.left
 
     def __enter__(self) -> Store:
         return self
