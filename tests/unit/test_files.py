@@ -12,7 +12,7 @@ import pytest
 
 from tests.strangers import give_away
 from torchmark import files
-from torchmark.files import Hold, find_fault, is_ours, list_holders, open_lock, try_lock
+from torchmark.files import Hold, find_fault, is_ours, list_holders, open_lock, put_file, try_lock
 
 
 @pytest.fixture
@@ -126,3 +126,21 @@ def test_a_file_system_without_locks_is_told_apart_from_a_lock_that_is_held(
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert try_lock(lock, fcntl.LOCK_EX) is Hold.IMPOSSIBLE
+
+
+def test_a_file_is_replaced_as_a_whole_and_keeps_its_rights(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    put_file(path, b"one")
+    path.chmod(0o640)
+    put_file(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        put_file(folder, b"content")
+    assert list(tmp_path.iterdir()) == [folder]

@@ -110,17 +110,13 @@ def _put_case(database: Database, run: int, position: int, case: Case, known: Ma
 def put_planned_outcome(
     database: Database, run: int, plan: Plan, subjects: Mapping[Case, int], outcome: Outcome
 ) -> None:
+    """Add what became of an order of the plan, in place of what is there."""
     order = outcome.order
     if order.case not in subjects:
         raise UsageError(f"The case {order.case.key} is no part of the plan.")
     check_order(plan, order.target, order.metric, order.round)
-    _put_outcome(database, run, subjects[order.case], outcome)
-
-
-def _put_outcome(database: Database, run: int, subject: int, outcome: Outcome) -> None:
     body, parts = split_outcome(outcome)
-    order = outcome.order
-    place = (run, subject, dump(to_plain(order.target)), order.metric.value, order.round)
+    place = (run, subjects[order.case], dump(to_plain(order.target)), order.metric.value, order.round)
     database.change(
         "DELETE FROM outcomes WHERE run = ? AND subject = ? AND target = ? AND metric = ? AND round = ?", *place
     )
