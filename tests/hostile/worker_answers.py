@@ -21,7 +21,7 @@ from tests.hostile.json_values import NUMBERS, TEXTS, dump_raw, mutate
 from tests.stored_runs import ADD_CASE, BEGAN, COMPILED_CASE, ENVIRONMENT, INFO
 from torchmark.errors import TorchmarkError
 from torchmark.model.environment import Sdk
-from torchmark.model.job import BlockPlan, CountJob, PairedCase, PairedSide, Place, RaceJob, TimeJob, Way
+from torchmark.model.job import BlockPlan, CountJob, PairedCase, PairedSide, Place, RaceJob, SideBlocks, TimeJob, Way
 from torchmark.model.outcome import CompileCosts, Failure, FirstCall, Outcome, Result
 from torchmark.model.plan import Artefact, Case, Metric, Plan, RuntimeMode, Sampling, Target
 from torchmark.model.task import Times
@@ -49,7 +49,6 @@ from torchmark.worker.protocol import (
     Scripted,
     Separate,
     Started,
-    Timed,
     encode,
 )
 
@@ -102,14 +101,14 @@ fn=(2)
 totals: 100
 """
 ANSWERS: Mapping[str, Message] = {
-    "time": Timed(1000, (0.1, 0.2, 0.15), 1e-8),
-    "race": Raced((10, 10), ((0.1, 0.2), (0.1, 0.2))),
+    "time": Times(1000, (0.1, 0.2, 0.15), 1e-8),
+    "race": Raced((Times(10, (0.1, 0.2)), Times(10, (0.1, 0.2)))),
     "count": Counted(functions=(("f", "a.py", 1),)),
     "check": Checked(None),
     "compile": FirstCall(2.5, 0.5, 1, 0, breaks=("print",)),
     "script": Scripted(),
     "gauge": Gauged(1e-6, 0.1),
-    "pair": PairTimed(((0.1, 0.1), (0.1, 0.1)), ((0, 0), (0, 0)), ((0, 0), (0, 0))),
+    "pair": PairTimed((SideBlocks((0.1, 0.1), (0, 0), (0, 0)),) * 2),
 }
 _OTHER_ANSWERS: tuple[Message, ...] = (
     Separate(3),
@@ -222,9 +221,10 @@ def _make_answer(good: Message, chance: random.Random) -> bytes:
         plain[chance.choice(("failure", "message", "traceback"))] = chance.choice(("nosuch", 5, None, [], {}, True))
         return _pack(plain)
     if kind < 0.72:
-        field = chance.choice(('"number":0', '"number":-1', f'"number":{chance.choice(NUMBERS)}', '"raw_times":["x"]'))
-        fields = [field, *(f for f in ('"number":10', '"raw_times":[0.1]') if f[:6] != field[:6])]
-        return _frame(('{"kind":"timed","overhead_s":null,' + ",".join(fields) + "}").encode())
+        size = '"number_per_run":'
+        field = chance.choice((f"{size}0", f"{size}-1", f"{size}{chance.choice(NUMBERS)}", '"raw_times":["x"]'))
+        fields = [field, *(f for f in (f"{size}10", '"raw_times":[0.1]') if f[:6] != field[:6])]
+        return _frame(('{"kind":"times","overhead_s":null,' + ",".join(fields) + "}").encode())
     if kind < 0.76:
         return _pack(encode(good)) * chance.choice((2, 1000)) + chance.choice((b"", b"\xff" * 5))
     if kind < 0.8:
@@ -377,7 +377,7 @@ def _race() -> Result | None:
 def _count() -> Result | None:
     made = _make_worker()
     try:
-        job = CountJob("pass", "pass", PLACE, 10, layouts=(1,))
+        job = CountJob("pass", "pass", PLACE, number=10, layouts=(1,))
         result = count(made, job, timeout_s=PATIENCE_S, baseline=False)
         return result if isinstance(result, Failure) else None
     finally:

@@ -17,11 +17,10 @@ from torchmark.errors import SetupError
 from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Place, TimeJob
 from torchmark.model.outcome import Failure
-from torchmark.model.task import Compiled, Snippet
+from torchmark.model.task import Compiled, Snippet, Times
 from torchmark.runner.prepare import build_snippets
 from torchmark.runner.spec import other_worker
 from torchmark.runner.worker import Reply, Worker, count
-from torchmark.worker.protocol import Timed
 
 
 def expect(worker: Worker, setup: str, cwd: Path | str = "/") -> None:
@@ -93,7 +92,7 @@ def test_it_can_be_timed_there() -> None:
     finally:
         worker.close()
     assert isinstance(reply, Reply)
-    assert isinstance(reply.message, Timed)
+    assert isinstance(reply.message, Times)
     assert min(reply.message.raw_times) > 0
 
 

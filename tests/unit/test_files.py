@@ -147,6 +147,14 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path: Path, mon
     assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("results", b"after")]
 
 
+def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_whole(folder, b"content")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_cache_that_cannot_be_written_is_told_with_what_to_try(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (

@@ -13,7 +13,15 @@ from collections.abc import Callable, Generator, Iterator
 from types import CodeType
 from typing import Any, NamedTuple, Optional, Union
 
-from torchmark.measure.source import LOOP_NAME, STMT_NAME, SourceFile, has_user_frames, open_source, source_lines
+from torchmark.measure.source import (
+    LOOP_NAME,
+    SETUP_NAME,
+    STMT_NAME,
+    SourceFile,
+    has_user_frames,
+    open_source,
+    source_lines,
+)
 from torchmark.measure.steps import R, Steps, carry_out
 
 
@@ -33,7 +41,7 @@ def parse_text(text: str, name: str) -> ast.Module:
         return ast.parse(text, name)
 
 
-def run_setup(setup: str, namespace: dict[str, Any], name: str = "<setup>") -> SourceFile:
+def run_setup(setup: str, namespace: dict[str, Any], name: str = SETUP_NAME) -> SourceFile:
     """Run a setup at the top level of a module: what it assigns is in `namespace` afterwards; errors call it `name`.
 
     What is given must live as long as what the setup defines, or tracebacks lose their lines. It is known to them from
@@ -108,15 +116,11 @@ class SnippetTimer:
         text = stmt if isinstance(stmt, str) else CALL_TEXT
         # The source must live as long as the loop, or tracebacks lose their lines.
         self._make_loop, self._source = compile_loop(text, setup, dict(globals or {}), stmt_name)
-        self._code: CodeType = self._make_loop.__code__
+        self.code: CodeType = self._make_loop.__code__
+        """What runs, setup and loop."""
         self._clock = timer
         self._keeping = False
         self._kept: _Ready | None = None
-
-    @property
-    def code(self) -> CodeType:
-        """What runs, setup and loop."""
-        return self._code
 
     @contextlib.contextmanager
     def one_setup(self) -> Iterator[None]:
@@ -179,7 +183,7 @@ def compile_loop(
     every line keeps its number. Whatever is not a complete module by itself (`return`, a stray `else`) is the
     SyntaxError that Python gives for it.
     """
-    parts = {"_SETUP_GOES_HERE_": parse_text(setup, "<setup>"), "_STMT_GOES_HERE_": parse_text(stmt, stmt_name)}
+    parts = {"_SETUP_GOES_HERE_": parse_text(setup, SETUP_NAME), "_STMT_GOES_HERE_": parse_text(stmt, stmt_name)}
     source = open_source(setup, stmt, stmt_name)
     ast.increment_lineno(parts["_STMT_GOES_HERE_"], source.stmt_offset)
     tree = ast.fix_missing_locations(Fill(parts).visit(ast.parse(_TEMPLATE)))
@@ -256,5 +260,5 @@ def write_script(stmt: str, setup: str) -> str:
         x = 'a'
         yield
     """
-    parts = {"_SETUP_GOES_HERE_": parse_text(setup, "<setup>"), "_STMT_GOES_HERE_": parse_text(stmt, STMT_NAME)}
+    parts = {"_SETUP_GOES_HERE_": parse_text(setup, SETUP_NAME), "_STMT_GOES_HERE_": parse_text(stmt, STMT_NAME)}
     return ast.unparse(ast.fix_missing_locations(Fill(parts).visit(ast.parse(_SCRIPT))))

@@ -18,6 +18,7 @@ from typing import Any, Optional
 LOOP_NAME = "_torchmark_loop"
 # What tracebacks call a statement, where there is one.
 STMT_NAME = "<stmt>"
+SETUP_NAME = "<setup>"
 
 _numbers = itertools.count(1)
 _files: weakref.WeakValueDictionary[str, SourceFile] = weakref.WeakValueDictionary()
@@ -45,7 +46,7 @@ class SourceFile:
         """
         if line > self.stmt_offset:
             return self.stmt_name, line - self.stmt_offset
-        return "<setup>", line
+        return SETUP_NAME, line
 
 
 def source_lines(text: str) -> list[str]:

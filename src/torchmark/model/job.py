@@ -35,44 +35,43 @@ class Given:
 
 
 @dataclasses.dataclass(frozen=True)
-class CountJob:
-    """Count the instructions of `number` runs, once in each layout."""
+class PlacedStatement:
+    """A statement as a process runs it."""
 
     stmt: str
     setup: str
     place: Place
-    number: int = 100
     threads: int = 1
-    layouts: tuple[int, ...] = DEFAULT_LAYOUTS
     givens: tuple[Given, ...] = ()
     compiled: Compiled | None = None
     """Where to find the statement if it is C++; `stmt` and `setup` are then not looked at."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CountJob(PlacedStatement):
+    """Count the instructions of `number` runs, once in each layout."""
+
+    number: int = 100
+    layouts: tuple[int, ...] = DEFAULT_LAYOUTS
     watch_compiler: bool = False
     """Fail if `torch.compile` compiles anything once the statement is warm."""
 
 
 @dataclasses.dataclass(frozen=True)
-class TimeJob:
+class TimeJob(PlacedStatement):
     """Time blocks until they add up to `min_run_time_s`, for at most `max_run_time_s` in all.
 
     With a `threshold`, until the interquartile range is below that share of the median; with a `number`, a few blocks
     of so many runs, or exactly as many as `blocks` says, all after one setup.
     """
 
-    stmt: str
-    setup: str
-    place: Place
-    threads: int = 1
     min_run_time_s: float = 0.2
     max_run_time_s: float = 10.0
     threshold: float | None = None
     number: int | None = None
-    givens: tuple[Given, ...] = ()
-    compiled: Compiled | None = None
-    """As for counting."""
+    blocks: int | None = None
     watch_compiler: bool = False
     """As for counting; the setup then runs once for the whole measurement."""
-    blocks: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,21 +99,14 @@ class RaceJob:
 
 
 @dataclasses.dataclass(frozen=True)
-class GaugeJob:
+class GaugeJob(PlacedStatement):
     """Find out how long one run takes, at best, pinned to some cores; to choose the size of blocks by."""
 
-    stmt: str
-    setup: str
-    place: Place
-    threads: int = 1
-    givens: tuple[Given, ...] = ()
-    compiled: Compiled | None = None
-    """As for counting."""
     cores: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class PairJob:
+class PairJob(PlacedStatement):
     """Time blocks of a statement in turns with another process, or with a second statement in this one.
 
     There are as many pairs of blocks as `firsts`, which tells for each which side begins: 0 is base, 1 is head. Each
@@ -122,19 +114,12 @@ class PairJob:
     comes with the job, and the same `firsts`; what goes through it is the turn.
     """
 
-    stmt: str
-    setup: str
-    place: Place
-    number: int
-    warm: int
-    firsts: tuple[int, ...]
+    number: int = 1
+    warm: int = 0
+    firsts: tuple[int, ...] = ()
     side: int = 0
     partner: str | None = None
     """The other side's statement, where both run in this process, after one setup, on the same variables."""
-    threads: int = 1
-    givens: tuple[Given, ...] = ()
-    compiled: Compiled | None = None
-    """As for counting."""
     cores: tuple[int, ...] = ()
 
 
@@ -192,15 +177,8 @@ Job = Union[CountJob, TimeJob, RaceJob, GaugeJob, PairJob, ScriptJob, CheckJob, 
 
 
 @dataclasses.dataclass(frozen=True)
-class PairedSide:
-    """One side's statement as its process runs it."""
-
-    stmt: str
-    setup: str
-    place: Place
-    threads: int = 1
-    compiled: Compiled | None = None
-    """Where to find it if it is C++; the texts are then not looked at."""
+class PairedSide(PlacedStatement):
+    """One side of a comparison."""
 
 
 @dataclasses.dataclass(frozen=True)

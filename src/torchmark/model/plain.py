@@ -112,9 +112,9 @@ def to_plain(value: object, *, sparse: bool = False) -> Any:
         return value.name.lower()
     if isinstance(value, frozenset):
         return sorted(map(to_plain, value))
+    plain: dict[str, Any] = {"kind": value.kind} if isinstance(value, Tagged) else {}
     if not dataclasses.is_dataclass(value):
         return value
-    plain = {"kind": value.kind} if isinstance(value, Tagged) else {}
     for field in dataclasses.fields(value):
         content = getattr(value, field.name)
         if not sparse or content != field.default:
@@ -132,21 +132,13 @@ def from_plain(kind: type[_T], data: object, name: str, rules: Rules) -> _T:
     return value
 
 
-def choose(choices: Mapping[str, _T], name: object) -> _T:
-    """What a name stands for, of an enumeration or of a union's classes."""
-    if not isinstance(name, str) or name not in choices:
-        raise PlainError(f"is {_format(name)}; expected one of {', '.join(choices)}")
-    return choices[name]
-
-
 def _read(kind: Any, data: object, rules: Rules) -> Any:
     if kind in _EXPECTED:
         value = _read_simple(kind, data)
     elif dataclasses.is_dataclass(kind):
         value = _read_fields(kind, data, rules)
     elif isinstance(kind, enum.EnumMeta):
-        members: Any = kind
-        value = choose({member.name.lower(): member for member in members}, data)
+        value = _read_member(kind, data)
     elif kind.__origin__ in (tuple, list, frozenset):
         value = kind.__origin__(_read_items(kind.__args__, data, rules))
     else:
@@ -173,6 +165,13 @@ def _read_simple(kind: Any, value: Any) -> Any:
 def _format(value: object) -> str:
     """The beginning of a value. Python refuses to write numbers of thousands of digits."""
     return "a huge number" if isinstance(value, int) and abs(value) > MOST else repr(value)[:_SHOWN]
+
+
+def _read_member(kind: Any, name: object) -> Any:
+    members = {member.name.lower(): member for member in kind}
+    if not isinstance(name, str) or name not in members:
+        raise PlainError(f"is {_format(name)}; expected one of {', '.join(members)}")
+    return members[name]
 
 
 def _read_items(kinds: tuple[Any, ...], data: object, rules: Rules) -> list[Any]:

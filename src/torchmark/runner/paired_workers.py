@@ -327,7 +327,7 @@ def _read_blocks(reply: Reply | Failure) -> list[SideBlocks]:
     assert isinstance(reply, Reply)
     message = reply.message
     assert isinstance(message, PairTimed)
-    return [SideBlocks(*series) for series in zip(message.times, message.faults, message.switches, strict=True)]
+    return list(message.sides)
 
 
 def _list_failures(results: Sequence[Reply | Failure]) -> Failures:

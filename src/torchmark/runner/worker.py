@@ -67,14 +67,13 @@ from torchmark.worker.protocol import (
     Refused,
     Scripted,
     Separate,
-    Timed,
     describe_status,
     name_layout,
 )
 
 _ANSWERS: dict[type[Job], tuple[type[Message], ...]] = {
     CountJob: (Counted, Separate),
-    TimeJob: (Timed,),
+    TimeJob: (Times,),
     RaceJob: (Raced,),
     GaugeJob: (Gauged,),
     PairJob: (PairTimed,),
@@ -99,21 +98,21 @@ def _fits(job: Job, answer: Message) -> bool:
     if isinstance(job, CountJob) and isinstance(answer, Separate):
         # Only several layouts can be asked for one at a time.
         return len(job.layouts) > 1
-    if isinstance(job, TimeJob) and isinstance(answer, Timed):
+    if isinstance(job, TimeJob) and isinstance(answer, Times):
         blocks = len(answer.raw_times) if job.blocks is None or job.number is None else job.blocks
-        return (job.number is None or answer.number == job.number) and len(answer.raw_times) == blocks
+        return (job.number is None or answer.number_per_run == job.number) and len(answer.raw_times) == blocks
     if isinstance(job, RaceJob) and isinstance(answer, Raced):
-        return len(answer.numbers) == len(job.stmts)
+        return len(answer.results) == len(job.stmts)
     if isinstance(job, PairJob) and isinstance(answer, PairTimed):
         sides = 1 if job.partner is None else 2
-        return len(answer.times) == sides and all(len(side) == len(job.firsts) for side in answer.times)
+        return len(answer.sides) == sides and all(len(side.times) == len(job.firsts) for side in answer.sides)
     return True
 
 
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
-Answer: TypeAlias = Counted | Separate | Timed | Raced | Gauged | PairTimed | FirstCall | Scripted | Checked
-ANSWERS = (Counted, Separate, Timed, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked)
+Answer: TypeAlias = Counted | Separate | Times | Raced | Gauged | PairTimed | FirstCall | Scripted | Checked
+ANSWERS = (Counted, Separate, Times, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -476,9 +475,8 @@ def measure_time(
     reply = worker.run(job, payload, timeout_s)
     if isinstance(reply, Failure):
         return reply
-    timed = reply.message
-    assert isinstance(timed, Timed)
-    return Times(timed.number, timed.raw_times, timed.overhead_s, timed.optimised_away)
+    assert isinstance(reply.message, Times)
+    return reply.message
 
 
 def race(
@@ -488,9 +486,8 @@ def race(
     reply = worker.run(job, payload, timeout_s)
     if isinstance(reply, Failure):
         return reply
-    raced = reply.message
-    assert isinstance(raced, Raced)
-    return tuple(map(Times, raced.numbers, raced.raw_times))
+    assert isinstance(reply.message, Raced)
+    return reply.message.results
 
 
 def count(
@@ -530,7 +527,7 @@ def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile 
     known = worker.baselines.get(number)
     if known is not None:
         return known
-    job = CountJob("pass", "pass", Place("/"), number, layouts=(BARE_LAYOUT,))
+    job = CountJob("pass", "pass", Place("/"), number=number, layouts=(BARE_LAYOUT,))
     counts = count(worker, job, timeout_s=timeout_s, baseline=False)
     if isinstance(counts, Failure):
         return counts

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, get_args
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.costs import INSTRUCTIONS, Call, Costs, Function, Profile, Tally, add_calls
 from torchmark.model.environment import Environment
-from torchmark.model.outcome import Activity, CompileCosts, Failure, Outcome, Result
-from torchmark.model.plain import to_plain
+from torchmark.model.outcome import Activity, Outcome, Result
+from torchmark.model.plain import name_kind, to_plain
 from torchmark.model.plan import Case, Metric, Node, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunInfo
 from torchmark.model.schemas import begin_document
-from torchmark.model.task import Times
-from torchmark.store.plain import check_schema, content_hash, dump, from_plain, hash_text, parse, take, without_schema
+from torchmark.store.plain import check_schema, content_hash, dump, from_plain, hash_text, parse, take
 
 # Costs by function of a case of the standard suite are a text of 0.1 MB, those of a whole training step with
 # torch.compile below 1 MB.
@@ -140,12 +140,7 @@ def _check_rows(name: str, rows: Sequence[Sequence[int]], *, width: int, referen
             raise StoreError(f"The field {name!r} has a row {row!r:.40} that does not fit the others.")
 
 
-_KINDS: dict[str, type[Times] | type[CompileCosts] | type[Tally] | type[Failure]] = {
-    "times": Times,
-    "compile_costs": CompileCosts,
-    "tally": Tally,
-    "failure": Failure,
-}
+_KINDS: dict[str, type[Result]] = {name_kind(kind): kind for kind in get_args(Result)}
 
 # Fields of a tally that are split off, how to write and how to read them.
 _ROLES: dict[str, tuple[Callable[[Any], Any], Callable[[object], Any]]] = {
@@ -177,8 +172,9 @@ def split_outcome(outcome: Outcome) -> tuple[dict[str, Any], dict[str, Any]]:
         parts = {role: _ROLES[role][0](value) for role, value in found.items() if value is not None}
         result = dataclasses.replace(result, noisy=None, profile=None, baseline_profile=None, text=None)
     plain = {name: value for name, value in to_plain(result).items() if name not in _ROLES}
-    kind = next(name for name, kind in _KINDS.items() if isinstance(result, kind))
-    body = OutcomeBody(result={kind: plain}, cores=outcome.cores, unchecked=outcome.unchecked, node=outcome.node)
+    body = OutcomeBody(
+        result={name_kind(type(result)): plain}, cores=outcome.cores, unchecked=outcome.unchecked, node=outcome.node
+    )
     return to_plain(body), parts
 
 
@@ -357,18 +353,22 @@ class _Document:
 
 def import_run(data: object) -> Run:
     """The run that `export_run` gave this for; StoreError names the field that is not as it should be."""
-    check_schema(data, "run")
-    document = from_plain(_Document, without_schema(data), "")
+    document = from_plain(_Document, check_schema(data, "run"), "")
     plan = Plan(tuple(map(_read_case, document.cases, itertools.count())), document.targets, document.sampling)
     try:
         check_plan(plan)
     except UsageError as error:
         raise StoreError(f"The fields 'cases' and 'targets' are no plan: {error}") from error
-    reader = _DocumentOutcomes(document, plan)
-    outcomes = tuple(map(reader.read, document.outcomes, itertools.count()))
+    find_part = functools.cache(functools.partial(_find_part, document.parts))
+    outcomes = []
+    for number, entry in enumerate(document.outcomes):
+        try:
+            outcomes.append(_read_entry(entry, document, plan, find_part))
+        except StoreError as error:
+            raise StoreError(f"In outcomes[{number}]: {error}") from error
     if len({outcome.order for outcome in outcomes}) < len(outcomes):
         raise StoreError("The field 'outcomes' has two of the same order.")
-    return Run(document.run, plan, outcomes, document.activities)
+    return Run(document.run, plan, tuple(outcomes), document.activities)
 
 
 def _read_case(data: Mapping[str, Any], number: int) -> Case:
@@ -380,40 +380,27 @@ def _read_case(data: Mapping[str, Any], number: int) -> Case:
     return case
 
 
-class _DocumentOutcomes:
-    """Joins outcomes, and reads what they share only once."""
+def _read_entry(
+    entry: _OutcomeEntry, document: _Document, plan: Plan, find_part: Callable[[str, str], object]
+) -> Outcome:
+    case, target = _pick("case", entry.case, plan.cases), _pick("target", entry.target, plan.targets)
+    check_order(plan, target, entry.metric, entry.round)
+    where = entry.environment
+    return join_outcome(
+        entry,
+        Order(case, target, entry.metric, entry.round),
+        {role: find_part(role, take(entry.parts, role, str)) for role in entry.parts},
+        (entry.began, entry.ended),
+        None if where is None else _pick("environment", where, document.environments),
+    )
 
-    def __init__(self, document: _Document, plan: Plan) -> None:
-        self._document, self._plan = document, plan
-        self._parts: dict[tuple[str, str], Any] = {}
 
-    def read(self, entry: _OutcomeEntry, number: int) -> Outcome:
-        try:
-            return self._read(entry)
-        except StoreError as error:
-            raise StoreError(f"In outcomes[{number}]: {error}") from error
-
-    def _read(self, entry: _OutcomeEntry) -> Outcome:
-        case, target = _pick("case", entry.case, self._plan.cases), _pick("target", entry.target, self._plan.targets)
-        check_order(self._plan, target, entry.metric, entry.round)
-        where = entry.environment
-        return join_outcome(
-            entry,
-            Order(case, target, entry.metric, entry.round),
-            {role: self._find_part(role, take(entry.parts, role, str)) for role in entry.parts},
-            (entry.began, entry.ended),
-            None if where is None else _pick("environment", where, self._document.environments),
-        )
-
-    def _find_part(self, role: str, name: str) -> Any:
-        parts = self._document.parts
-        if (role, name) not in self._parts:
-            if name not in parts:
-                raise StoreError(f"The field 'parts' has no {name:.80}.")
-            if hash_text(dump(parts[name])) != name:
-                raise StoreError(f"The field 'parts' has been changed: {name!r:.80} is not the hash of its content.")
-            self._parts[role, name] = read_part(role, parts[name])
-        return self._parts[role, name]
+def _find_part(parts: Mapping[str, Any], role: str, name: str) -> Any:
+    if name not in parts:
+        raise StoreError(f"The field 'parts' has no {name:.80}.")
+    if hash_text(dump(parts[name])) != name:
+        raise StoreError(f"The field 'parts' has been changed: {name!r:.80} is not the hash of its content.")
+    return read_part(role, parts[name])
 
 
 def _pick(name: str, number: int, values: Sequence[_T]) -> _T:

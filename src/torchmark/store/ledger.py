@@ -15,7 +15,7 @@ from torchmark.model.gate import LedgerEntry, SelfTest
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case
 from torchmark.model.schemas import begin_document
-from torchmark.store.plain import check_schema, from_plain, parse, without_schema
+from torchmark.store.plain import check_schema, from_plain, parse
 
 # Hundreds of times what an entry takes.
 MOST_BYTES = 4_000_000
@@ -78,9 +78,7 @@ def dump_entry(entry: LedgerEntry) -> str:
 
 def parse_entry(content: bytes) -> LedgerEntry:
     """The entry of a text; StoreError names the field that is not as it should be."""
-    data = parse(content, "entry")
-    check_schema(data, "ledger")
-    entry = from_plain(LedgerEntry, without_schema(data), "entry")
+    entry = from_plain(LedgerEntry, check_schema(parse(content, "entry"), "ledger"), "entry")
     return dataclasses.replace(entry, functions=tuple(sorted(entry.functions)))
 
 

@@ -28,6 +28,7 @@ from torchmark.store.rows import (
     put_activity,
     put_planned_outcome,
     put_run,
+    read_blob,
     read_info,
     read_infos,
     read_number,
@@ -201,9 +202,11 @@ def _hand_on_parts(target: Database, copy: _Copy, own: set[_Place]) -> list[_Par
         hashes = iter(dict.fromkeys(blob for _, _, blob in parts))
         while some := list(itertools.islice(hashes, _AT_ONCE)):
             new = [blob for blob in some if not target.rows("SELECT 1 FROM blobs WHERE hash = ?", blob)]
-            # All is read before anything is written, so that a fault is told of the store that has it.
+            # All is read and checked before anything is written, so that a fault is told of the store that has it.
             with explaining(source.path):
-                blobs = [(blob, _read_blob(source, blob)) for blob in new]
+                blobs = [(blob, read_blob(source, blob)) for blob in new]
+                for blob in blobs:
+                    unpack(*blob)
             with target.transaction():
                 target.change_many("INSERT INTO blobs (hash, body) VALUES (?, ?)", blobs)
     return parts
@@ -220,14 +223,6 @@ def _list_parts(database: Database, run_id: str) -> Iterator[_Part]:
         name, target, metric, number, role, blob = check_row(row, str, str, str, int, str, str)
         if role not in LIGHT_ROLES:
             yield (name, target, metric, number), role, blob
-
-
-def _read_blob(database: Database, name: str) -> bytes:
-    for (body,) in database.rows("SELECT body FROM blobs WHERE hash = ?", name):
-        if isinstance(body, bytes):
-            unpack(name, body)
-            return body
-    raise StoreError("It is damaged: costs by function are missing.")
 
 
 def _write(database: Database, merged: Run, parts: Iterable[_Part]) -> None:

@@ -87,8 +87,8 @@ def from_plain(kind: type[_T], data: object, name: str, rules: Rules = RULES) ->
         raise StoreError(str(error)) from None
 
 
-def check_schema(data: object, kind: str) -> None:
-    """Refuse what is another kind of document, or was written by a newer program."""
+def check_schema(data: object, kind: str) -> dict[str, Any]:
+    """The fields of a document besides its schema; refuse another kind, and what a newer program wrote."""
     schema, version = f"torchmark.{kind}", VERSIONS[kind]
     if not isinstance(data, Mapping) or data.get("schema") != schema:
         found = data.get("schema") if isinstance(data, Mapping) else type(data).__name__
@@ -98,11 +98,7 @@ def check_schema(data: object, kind: str) -> None:
             f"This {schema} has schema version {data.get('schema_version')!r}; this torchmark reads version {version}. "
             "Read it with the torchmark that wrote it, or a newer one."
         )
-
-
-def without_schema(data: object) -> dict[str, Any]:
-    """The fields of a file besides those that `check_schema` has looked at."""
-    return {name: value for name, value in dict(data).items() if name not in ("schema", "schema_version")}  # type: ignore[call-overload]
+    return {name: value for name, value in data.items() if name not in ("schema", "schema_version")}
 
 
 def pick_fields(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,17 +110,13 @@ def _put_case(database: Database, run: int, position: int, case: Case, known: Ma
 def put_planned_outcome(
     database: Database, run: int, plan: Plan, subjects: Mapping[Case, int], outcome: Outcome
 ) -> None:
+    """Add what became of an order of the plan, in place of what is there."""
     order = outcome.order
     if order.case not in subjects:
         raise UsageError(f"The case {order.case.key} is no part of the plan.")
     check_order(plan, order.target, order.metric, order.round)
-    _put_outcome(database, run, subjects[order.case], outcome)
-
-
-def _put_outcome(database: Database, run: int, subject: int, outcome: Outcome) -> None:
     body, parts = split_outcome(outcome)
-    order = outcome.order
-    place = (run, subject, dump(to_plain(order.target)), order.metric.value, order.round)
+    place = (run, subjects[order.case], dump(to_plain(order.target)), order.metric.value, order.round)
     database.change(
         "DELETE FROM outcomes WHERE run = ? AND subject = ? AND target = ? AND metric = ? AND round = ?", *place
     )
@@ -243,19 +239,10 @@ def read_entries(database: Database) -> tuple[RunEntry, ...]:
             versions.setdefault(run, set()).add(environments[number].torch_version)
     entries = []
     for info in read_infos(database):
-        run = read_number(database, info.id)
-        writer = read_writer(database, info.id)
+        run, writer = read_number(database, info.id), read_writer(database, info.id)
         names = tuple(target.name for target in _read_targets(database, run))
         torch = tuple(sorted(versions.get(run, ())))
-        entries.append(
-            RunEntry(
-                info=info,
-                cases=cases.get(run, 0),
-                targets=names,
-                torch_versions=torch,
-                writer=None if writer is None else writer.pid,
-            )
-        )
+        entries.append(RunEntry(info, cases.get(run, 0), names, torch, writer=None if writer is None else writer.pid))
     return tuple(entries)
 
 
@@ -286,13 +273,11 @@ def read_run(
     found = _read_cases(database, run, names)
     cases = {subject: case for subject, case in found if select is None or select(case)}
     plan = _make_plan(database, run, cases.values())
+    only = None if names is None else tuple(cases)
+    outcomes = tuple(_read_outcomes(database, run, plan, cases, only, profiles=profiles))
     activities = database.rows("SELECT body FROM activities WHERE run = ? ORDER BY number", run)
-    outcomes = _StoredOutcomes(database, plan, cases, profiles=profiles)
     return Run(
-        info,
-        plan,
-        tuple(outcomes.read(run, only=None if names is None else tuple(cases))),
-        tuple(from_plain(Activity, parse(text, "activity"), "activity") for (text,) in activities),
+        info, plan, outcomes, tuple(from_plain(Activity, parse(text, "activity"), "activity") for (text,) in activities)
     )
 
 
@@ -339,77 +324,76 @@ def _read_case(name: str, definition: str, text: str, tags: str) -> Case:
     return case
 
 
-class _StoredOutcomes:
-    """Reads outcomes of one run, and what several of them have in common only once."""
+def _read_outcomes(
+    database: Database, run: int, plan: Plan, cases: Mapping[int, Case], only: Sequence[int] | None, *, profiles: bool
+) -> Iterator[Outcome]:
+    """Those of the plan, in the order in which they came; `only` are the numbers of few cases.
 
-    def __init__(self, database: Database, plan: Plan, cases: dict[int, Case], *, profiles: bool) -> None:
-        self._database, self._plan, self._cases, self._profiles = database, plan, cases, profiles
-        self._environments: dict[int, Environment] = {}
-        self._places: dict[tuple[str, str, int], tuple[Target, Metric]] = {}
-        self._parts: dict[tuple[str, str], Any] = {}
+    What several have in common is read once.
+    """
 
-    def read(self, run: int, only: Sequence[int] | None) -> Iterator[Outcome]:
-        """Those of the plan, in the order in which they came; `only` are the numbers of few cases."""
-        rows = self._database.rows(
-            "SELECT number, subject, target, metric, round, began, ended, environment, body FROM outcomes "
-            f"WHERE run = ? AND planned = 1 {_only('subject', only)} ORDER BY number",
-            run,
-            *(only or ()),
+    @functools.cache
+    def find_environment(number: int) -> Environment:
+        for (body,) in database.rows("SELECT body FROM environments WHERE number = ?", number):
+            return _read_environment(body)
+        raise StoreError("It is damaged: an environment is missing.")
+
+    @functools.cache
+    def find_part(role: str, blob: str) -> Any:
+        return read_part(role, unpack(blob, read_blob(database, blob)))
+
+    @functools.cache
+    def find_place(target_text: str, metric_text: str, of_round: int) -> tuple[Target, Metric]:
+        target = from_plain(Target, parse(target_text, "target"), "target")
+        metric = from_plain(Metric, metric_text, "metric")
+        check_order(plan, target, metric, of_round)
+        return target, metric
+
+    rows = database.rows(
+        "SELECT number, subject, target, metric, round, began, ended, environment, body FROM outcomes "
+        f"WHERE run = ? AND planned = 1 {_only('subject', only)} ORDER BY number",
+        run,
+        *(only or ()),
+    )
+    parts = _list_parts(database, run, only, profiles=profiles)
+    for row in rows:
+        number, subject, target_text, metric_text, of_round, began, ended, environment, body = check_row(
+            row, int, int, str, str, int, _NUMBER, _NUMBER, (int, type(None)), str
         )
-        parts = self._list_parts(run, only)
-        for row in rows:
-            number, subject, target, metric, of_round, began, ended, environment, body = check_row(
-                row, int, int, str, str, int, _NUMBER, _NUMBER, (int, type(None)), str
+        if subject in cases:
+            yield join_outcome(
+                from_plain(OutcomeBody, parse(body, "outcome"), "outcome"),
+                Order(cases[subject], *find_place(target_text, metric_text, of_round), of_round),
+                {role: find_part(role, blob) for role, blob in parts.get(number, ())},
+                (began, ended),
+                None if environment is None else find_environment(environment),
             )
-            if subject not in self._cases:
-                continue
-            order = self._read_order(subject, target, metric, of_round)
-            found = from_plain(OutcomeBody, parse(body, "outcome"), "outcome")
-            where = self._find_environment(environment)
-            large = {role: self._find_part(role, blob) for role, blob in parts.get(number, ())}
-            yield join_outcome(found, order, large, (began, ended), where)
 
-    def _read_order(self, subject: int, target_text: str, metric_text: str, number: int) -> Order:
-        place = target_text, metric_text, number
-        if place not in self._places:
-            target = from_plain(Target, parse(target_text, "target"), "target")
-            metric = from_plain(Metric, metric_text, "metric")
-            check_order(self._plan, target, metric, number)
-            self._places[place] = target, metric
-        return Order(self._cases[subject], *self._places[place], number)
 
-    def _find_environment(self, number: int | None) -> Environment | None:
-        if number is None:
-            return None
-        if number not in self._environments:
-            rows = self._database.rows("SELECT body FROM environments WHERE number = ?", number)
-            if not rows:
-                raise StoreError("It is damaged: an environment is missing.")
-            self._environments[number] = _read_environment(rows[0][0])
-        return self._environments[number]
+def _list_parts(
+    database: Database, run: int, only: Sequence[int] | None, *, profiles: bool
+) -> dict[int, list[tuple[str, str]]]:
+    """The roles and hashes of the large parts of each outcome, as far as they are to be read."""
+    rows = database.rows(
+        "SELECT outcome, role, blob FROM parts JOIN outcomes ON outcomes.number = outcome "
+        f"WHERE run = ? AND planned = 1 {_only('subject', only)}",
+        run,
+        *(only or ()),
+    )
+    found: dict[int, list[tuple[str, str]]] = {}
+    for row in rows:
+        outcome, role, blob = check_row(row, int, str, str)
+        if profiles or role in LIGHT_ROLES:
+            found.setdefault(outcome, []).append((role, blob))
+    return found
 
-    def _list_parts(self, run: int, only: Sequence[int] | None) -> dict[int, list[tuple[str, str]]]:
-        """The roles and hashes of the large parts of each outcome, as far as they are to be read."""
-        rows = self._database.rows(
-            "SELECT outcome, role, blob FROM parts JOIN outcomes ON outcomes.number = outcome "
-            f"WHERE run = ? AND planned = 1 {_only('subject', only)}",
-            run,
-            *(only or ()),
-        )
-        found: dict[int, list[tuple[str, str]]] = {}
-        for row in rows:
-            outcome, role, blob = check_row(row, int, str, str)
-            if self._profiles or role in LIGHT_ROLES:
-                found.setdefault(outcome, []).append((role, blob))
-        return found
 
-    def _find_part(self, role: str, blob: str) -> Any:
-        if (role, blob) not in self._parts:
-            rows = self._database.rows("SELECT body FROM blobs WHERE hash = ?", blob)
-            if not rows or not isinstance(rows[0][0], bytes):
-                raise StoreError("It is damaged: costs by function are missing.")
-            self._parts[role, blob] = read_part(role, unpack(blob, rows[0][0]))
-        return self._parts[role, blob]
+def read_blob(database: Database, name: str) -> bytes:
+    """The compressed text that has this hash."""
+    for (body,) in database.rows("SELECT body FROM blobs WHERE hash = ?", name):
+        if isinstance(body, bytes):
+            return body
+    raise StoreError("It is damaged: costs by function are missing.")
 
 
 def read_durations(database: Database, sampling: Sampling) -> dict[tuple[str, str, Metric], float]:

@@ -16,7 +16,6 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from torchmark.errors import StoreError, UsageError
 from torchmark.files import make_private_folder, name_draft
@@ -110,9 +109,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             with self._database.transaction():
                 self._database.change(
@@ -184,31 +181,6 @@ def _make_readable(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def begin(database: Database, plan: Plan, info: RunInfo) -> Recorder:
-    with database.transaction():
-        _, subjects = put_run(database, info, plan, this_process())
-    return Recorder(database, info.id, plan, subjects, plan.orders)
-
-
-def resume(database: Database, run_id: str, plan: Plan) -> Recorder:
-    """Go on with a run, by a plan that may have changed."""
-    with database.transaction():
-        refuse_running(database, run_id)
-        run = read_number(database, run_id)
-        if plan.sampling.timeout_s > read_sampling(database, run).timeout_s:
-            _drop_timed_out(database, run)
-        subjects = put_plan(database, run, plan)
-        drop_unused(database)
-        missing = _find_missing(database, run, plan, subjects)
-        database.change(
-            "UPDATE runs SET writer = ?, finished = CASE WHEN ? THEN NULL ELSE finished END WHERE number = ?",
-            write_owner(this_process()),
-            bool(missing),
-            run,
-        )
-    return Recorder(database, run_id, plan, subjects, missing)
-
-
 def _drop_timed_out(database: Database, run: int) -> None:
     """Forget what took too long: it is given more time now."""
     for number, body in database.rows("SELECT number, body FROM outcomes WHERE run = ? AND failed = 1", run):
@@ -259,37 +231,47 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    @property
-    def path(self) -> Path:
-        return self._database.path
-
-    @property
-    def left(self) -> tuple[Path, ...]:
+        self.path = database.path
+        self.left = database.left
         """Files of an earlier store of the same name that were beside it when it was made, by their new names."""
-        return self._database.left
 
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         self._database.close()
 
     def begin(self, plan: Plan, info: RunInfo) -> Recorder:
-        return begin(self._database, plan, info)
+        """Start a run. What `info` says of orders and outcomes is not heeded: they are counted."""
+        with self._database.transaction():
+            _, subjects = put_run(self._database, info, plan, this_process())
+        return Recorder(self._database, info.id, plan, subjects, plan.orders)
 
     def resume(self, run_id: str, plan: Plan) -> Recorder:
-        """Go on with a run.
+        """Go on with a run, by a plan that may have changed.
 
         Outcomes of cases that are still defined as they were stay. Those of cases that are defined otherwise now are
         removed, and those of cases that are no longer planned are set aside, for a plan that has them again.
         """
-        return resume(self._database, run_id, plan)
+        database = self._database
+        with database.transaction():
+            refuse_running(database, run_id)
+            run = read_number(database, run_id)
+            if plan.sampling.timeout_s > read_sampling(database, run).timeout_s:
+                _drop_timed_out(database, run)
+            subjects = put_plan(database, run, plan)
+            drop_unused(database)
+            missing = _find_missing(database, run, plan, subjects)
+            database.change(
+                "UPDATE runs SET writer = ?, finished = CASE WHEN ? THEN NULL ELSE finished END WHERE number = ?",
+                write_owner(this_process()),
+                bool(missing),
+                run,
+            )
+        return Recorder(database, run_id, plan, subjects, missing)
 
     def list_runs(self) -> tuple[RunInfo, ...]:
         with self._database.snapshot():

@@ -6,7 +6,6 @@ A module of its own, as each kind of job is.
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import resource
 import socket
@@ -16,12 +15,13 @@ from typing import Any
 
 from torchmark.measure.clock import choose_clock, choose_native_clock
 from torchmark.measure.compiled import CompiledTimer
-from torchmark.measure.snippet import SnippetTimer, run_setup
+from torchmark.measure.snippet import SnippetTimer
+from torchmark.measure.source import SETUP_NAME
 from torchmark.measure.steps import Steps
-from torchmark.model.job import GaugeJob, PairJob
+from torchmark.model.job import GaugeJob, PairJob, SideBlocks
 from torchmark.model.outcome import FailureKind
 from torchmark.worker.protocol import Failed, Gauged, PairTimed
-from torchmark.worker.time_jobs import make_timer
+from torchmark.worker.time_jobs import share_setup
 
 # A block has to last that long for its length to be told from the clock's own steps and from interrupts.
 LONG_ENOUGH_S = 20e-6
@@ -73,18 +73,17 @@ class PartnerConnection:
             raise PartnerGone
 
 
-class TimedBlocks:
-    """What is known of each timed block of one side."""
+# Of a timed block: seconds, and what `read_disturbances` gave before it and after it.
+TimedBlock = tuple[float, tuple[int, int], tuple[int, int]]
 
-    def __init__(self) -> None:
-        self.times: list[float] = []
-        self.faults: list[int] = []
-        self.switches: list[int] = []
 
-    def note(self, seconds: float, before: tuple[int, int], after: tuple[int, int]) -> None:
-        self.times.append(seconds)
-        self.faults.append(after[0] - before[0])
-        self.switches.append(after[1] - before[1])
+def make_blocks(timed: Sequence[TimedBlock]) -> SideBlocks:
+    """All blocks of one side."""
+    return SideBlocks(
+        times=tuple(seconds for seconds, _, _ in timed),
+        faults=tuple(after[0] - before[0] for _, before, after in timed),
+        switches=tuple(after[1] - before[1] for _, before, after in timed),
+    )
 
 
 def gauge(job: GaugeJob, namespace: dict[str, Any]) -> Gauged:
@@ -119,7 +118,7 @@ def time_pair(job: PairJob, namespace: dict[str, Any], end: socket.socket | None
         if job.partner is not None:
             return _time_pair_here(job, job.partner, namespace)
         assert end is not None
-        return _answer((_make_engine(job, namespace).follow(take_part(job, PartnerConnection(end))),))
+        return PairTimed((_make_engine(job, namespace).follow(take_part(job, PartnerConnection(end))),))
     except PartnerGone:
         return Failed(FailureKind.NO_RESULT.value, "The other side ended before the comparison did.", None)
     finally:
@@ -127,9 +126,9 @@ def time_pair(job: PairJob, namespace: dict[str, Any], end: socket.socket | None
         pin(allowed)
 
 
-def take_part(job: PairJob, turns: PartnerConnection) -> Steps[TimedBlocks]:
+def take_part(job: PairJob, turns: PartnerConnection) -> Steps[SideBlocks]:
     """One side's blocks, each when it is its turn."""
-    blocks = TimedBlocks()
+    blocks: list[TimedBlock] = []
     yield FIRST_RUNS
     yield from settle(job.number)
     turns.meet()
@@ -143,10 +142,10 @@ def take_part(job: PairJob, turns: PartnerConnection) -> Steps[TimedBlocks]:
         yield job.warm
         before = read_disturbances()
         seconds = yield job.number
-        blocks.note(seconds, before, read_disturbances())
+        blocks.append((seconds, before, read_disturbances()))
         if i + 1 < len(sides) and sides[i + 1] != side:
             turns.hand_over()
-    return blocks
+    return make_blocks(blocks)
 
 
 def list_turns(firsts: Sequence[int]) -> list[int]:
@@ -172,38 +171,21 @@ def settle(number: int) -> Steps[None]:
 def _time_pair_here(job: PairJob, partner: str, namespace: dict[str, Any]) -> PairTimed:
     """Both statements in this process, after one setup, on the same variables."""
     with contextlib.ExitStack() as stack:
-        # As while a statement runs, and as there the setup may switch it on.
-        stack.callback(gc.enable if gc.isenabled() else gc.disable)
-        gc.disable()
-        # Functions of the setup need their source while statements call them.
-        _source = run_setup(job.setup, namespace)
-        clock, collecting = choose_clock(), gc.isenabled()
-        timers = []
-        for position, stmt in enumerate((job.stmt, partner), start=1):
-            timers.append(make_timer(stmt, f"<stmt {position}>", clock, namespace, collecting=collecting))
-            stack.enter_context(timers[-1].one_setup())
+        timers, _sources = share_setup(stack, [(job.setup, SETUP_NAME)], (job.stmt, partner), namespace)
         for timer in timers:
             timer.follow(_warm_up(job.number))
-        sides = (TimedBlocks(), TimedBlocks())
+        sides: tuple[list[TimedBlock], list[TimedBlock]] = ([], [])
         for side in list_turns(job.firsts):
             timers[side].timeit(job.warm)
             before = read_disturbances()
             seconds = timers[side].timeit(job.number)
-            sides[side].note(seconds, before, read_disturbances())
-    return _answer(sides)
+            sides[side].append((seconds, before, read_disturbances()))
+    return PairTimed(tuple(map(make_blocks, sides)))
 
 
 def _warm_up(number: int) -> Steps[None]:
     yield FIRST_RUNS
     yield from settle(number)
-
-
-def _answer(sides: Sequence[TimedBlocks]) -> PairTimed:
-    return PairTimed(
-        tuple(tuple(side.times) for side in sides),
-        tuple(tuple(side.faults) for side in sides),
-        tuple(tuple(side.switches) for side in sides),
-    )
 
 
 def _make_engine(job: GaugeJob | PairJob, namespace: dict[str, Any]) -> SnippetTimer | CompiledTimer:

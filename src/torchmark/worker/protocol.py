@@ -9,12 +9,12 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Union, get_args
 
 from torchmark.errors import WorkerError
 from torchmark.model.environment import Sdk
-from torchmark.model.job import Job
+from torchmark.model.job import Job, SideBlocks
 from torchmark.model.outcome import FailureKind, FirstCall
 from torchmark.model.plain import (
     FieldRule,
@@ -27,6 +27,7 @@ from torchmark.model.plain import (
     name_kind,
     to_plain,
 )
+from torchmark.model.task import Times
 
 HEADER = struct.Struct("!I")
 # Times of half a million blocks, far more than any message of ours has; a length above it is not a length but something
@@ -161,7 +162,7 @@ def describe_status(status: int) -> tuple[FailureKind, str]:
 
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 6
+PROTOCOL = 7
 
 # Some thirty years: no process has measured anything for longer.
 LONGEST_S = 1e9
@@ -257,21 +258,10 @@ class Separate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Timed:
-    """Times of blocks, in seconds."""
-
-    number: int
-    raw_times: tuple[float, ...]
-    overhead_s: float | None
-    optimised_away: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
 class Raced:
-    """For each statement the runs in a block of it, and the times of its blocks in seconds, one for each round."""
+    """The times of each statement. Blocks at the same position in two of them ran in one round."""
 
-    numbers: tuple[int, ...]
-    raw_times: tuple[tuple[float, ...], ...]
+    results: tuple[Times, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -284,12 +274,9 @@ class Gauged:
 
 @dataclasses.dataclass(frozen=True)
 class PairTimed:
-    """Of each side that ran here, in the order base, head: for each of its blocks seconds, page faults, and how often
-    another program took the core away."""
+    """The blocks of each side that ran here, in the order base, head."""
 
-    times: tuple[tuple[float, ...], ...]
-    faults: tuple[tuple[int, ...], ...]
-    switches: tuple[tuple[int, ...], ...]
+    sides: tuple[SideBlocks, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,7 +301,7 @@ class Failed:
     traceback: str | None
 
 
-Answer = Union[Counted, Separate, Timed, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked, Failed]
+Answer = Union[Counted, Separate, Times, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked, Failed]
 Message = Union[Hello, Ready, Refused, Go, Started, Ended, Stop, Answer, Job]
 
 
@@ -323,9 +310,9 @@ _KINDS: dict[str, type[Any]] = {name_kind(kind).replace("_job", ""): kind for ki
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def _are_alike(*series: Sequence[Sequence[object]]) -> bool:
-    """Whether all have as many parts, and all parts of all of them as many values."""
-    return len(set(map(len, series))) == 1 and len({len(part) for parts in series for part in parts}) <= 1
+def _are_alike(series: Iterable[Sequence[object]]) -> bool:
+    """Whether all have as many values."""
+    return len(set(map(len, series))) <= 1
 
 
 def _fits_function(part: str | int) -> bool:
@@ -342,31 +329,28 @@ def _short(*fields: str) -> tuple[FieldRule, ...]:
 
 # What types do not tell of the messages that a worker sends.
 RULES: Rules = {
-    Timed: (
-        *at_least(1, "number"),
-        FieldRule("raw_times", "at least one block", lambda timed: bool(timed.raw_times)),
+    Times: (
+        *at_least(1, "number_per_run"),
+        FieldRule("raw_times", "at least one block", lambda times: bool(times.raw_times)),
         *_seconds("raw_times", "overhead_s"),
     ),
     Raced: (
-        *at_least(1, "numbers"),
         FieldRule(
-            "raw_times",
-            "one series for each number, of equally many blocks",
-            lambda raced: (
-                len(raced.numbers) == len(raced.raw_times) and all(raced.raw_times) and _are_alike(raced.raw_times)
-            ),
+            "results", "equally many blocks of each", lambda raced: _are_alike(one.raw_times for one in raced.results)
         ),
-        *_seconds("raw_times"),
     ),
     Gauged: _seconds("run_s", "setup_s"),
-    PairTimed: (
-        FieldRule(
-            "times",
-            "of one or two sides, with faults and switches of as many blocks",
-            lambda timed: len(timed.times) in (1, 2) and _are_alike(timed.times, timed.faults, timed.switches),
-        ),
+    SideBlocks: (
+        FieldRule("times", "as many as faults and switches", lambda one: _are_alike(vars(one).values())),
         *_seconds("times"),
         *at_least(0, "faults", "switches"),
+    ),
+    PairTimed: (
+        FieldRule(
+            "sides",
+            "one or two, of equally many blocks",
+            lambda timed: len(timed.sides) in (1, 2) and _are_alike(side.times for side in timed.sides),
+        ),
     ),
     FirstCall: (
         *_seconds("first_s", "steady_s"),

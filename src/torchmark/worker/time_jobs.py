@@ -16,7 +16,7 @@ from torchmark.measure.clock import choose_clock, choose_native_clock
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.dynamo import Watch
 from torchmark.measure.snippet import Clock, SnippetTimer, run_setup, warned_already
-from torchmark.measure.source import STMT_NAME
+from torchmark.measure.source import SETUP_NAME, STMT_NAME, SourceFile
 from torchmark.measure.steps import (
     BLOCKS_OF_FIXED_SIZE,
     Engine,
@@ -31,23 +31,20 @@ from torchmark.measure.steps import (
 from torchmark.model.job import RaceJob, TimeJob
 from torchmark.model.outcome import FailureKind
 from torchmark.model.task import Times
-from torchmark.worker.protocol import Failed, Raced, Timed
+from torchmark.worker.protocol import Failed, Raced
 
 # Before the compiler is watched. The first run compiles; the second may be the first with some inputs that are new.
 WATCHED_WARM_UP_RUNS = 3
 
 
-def measure_time(job: TimeJob, namespace: dict[str, Any]) -> Timed | Failed:
+def measure_time(job: TimeJob, namespace: dict[str, Any]) -> Times | Failed:
     steps = choose_steps(job)
-    if job.compiled is None:
-        engine = SnippetTimer(job.stmt, job.setup, choose_clock(), namespace)
-        outcome = engine.follow(_watched(steps)) if job.watch_compiler else carry_out(engine, steps)
-        if isinstance(outcome, str):
-            return Failed(FailureKind.RECOMPILED.value, outcome, None)
-        return Timed(outcome.number_per_run, outcome.raw_times, outcome.overhead_s)
-    timer = CompiledTimer(job.compiled, choose_native_clock())
-    times = carry_out(timer, steps)
-    return Timed(times.number_per_run, times.raw_times, times.overhead_s, timer.optimised_away)
+    if job.compiled is not None:
+        timer = CompiledTimer(job.compiled, choose_native_clock())
+        return dataclasses.replace(carry_out(timer, steps), optimised_away=timer.optimised_away)
+    engine = SnippetTimer(job.stmt, job.setup, choose_clock(), namespace)
+    outcome = engine.follow(_watched(steps)) if job.watch_compiler else carry_out(engine, steps)
+    return Failed(FailureKind.RECOMPILED.value, outcome, None) if isinstance(outcome, str) else outcome
 
 
 def _watched(steps: Steps[Times]) -> Steps[Times | str]:
@@ -87,45 +84,46 @@ INPUT_NAME = "<input>"
 Now = Callable[[], float]
 
 
-@dataclasses.dataclass(frozen=True)
-class RaceBudget:
-    """How long each statement is to run, and how long all of it may take."""
-
-    min_run_time_s: float
-    max_run_time_s: float
-    threshold: float | None = None
-    number: int | None = None
-
-    def is_spent(
-        self, totals: Sequence[float], rounds: int, elapsed_s: float, round_s: float, *, steady: bool = True
-    ) -> bool:
-        """Whether to stop after so many rounds, with what each statement has run for, if a round takes `round_s`."""
-        if self.number is not None:
-            return rounds >= BLOCKS_OF_FIXED_SIZE
-        fits = elapsed_s + round_s <= self.max_run_time_s
-        if rounds < FEWEST_ROUNDS:
-            return not fits and FEWEST_ROUNDS * round_s > TOO_SLOW * self.max_run_time_s
-        return not fits or (steady and all(total >= self.min_run_time_s for total in totals))
+def is_spent(
+    job: RaceJob, totals: Sequence[float], rounds: int, elapsed_s: float, round_s: float, *, steady: bool = True
+) -> bool:
+    """Whether to stop after so many rounds, with what each statement has run for, if a round takes `round_s`."""
+    if job.number is not None:
+        return rounds >= BLOCKS_OF_FIXED_SIZE
+    fits = elapsed_s + round_s <= job.max_run_time_s
+    if rounds < FEWEST_ROUNDS:
+        return not fits and FEWEST_ROUNDS * round_s > TOO_SLOW * job.max_run_time_s
+    return not fits or (steady and all(total >= job.min_run_time_s for total in totals))
 
 
 def race(job: RaceJob, namespace: dict[str, Any]) -> Raced:
     with contextlib.ExitStack() as stack:
-        # As while a statement runs, and as there the setup may switch it on.
-        stack.callback(gc.enable if gc.isenabled() else gc.disable)
-        gc.disable()
-        # Functions of the setup need their source while statements call them.
-        _sources = run_setup(job.making, namespace, INPUT_NAME), run_setup(job.setup, namespace)
-        clock, collecting = choose_clock(), gc.isenabled()
-        timers = []
-        for position, stmt in enumerate(job.stmts, start=1):
-            name = f"<stmt {position}>" if len(job.stmts) > 1 else STMT_NAME
-            timers.append(make_timer(stmt, name, clock, namespace, collecting=collecting))
-            stack.enter_context(timers[-1].one_setup())
-        budget = RaceBudget(job.min_run_time_s, job.max_run_time_s, job.threshold, job.number)
-        return take_turns(timers, budget, time.perf_counter)
+        setups = ((job.making, INPUT_NAME), (job.setup, SETUP_NAME))
+        timers, _sources = share_setup(stack, setups, job.stmts, namespace)
+        return take_turns(timers, job, time.perf_counter)
 
 
-def make_timer(stmt: str, name: str, clock: Clock, namespace: dict[str, Any], *, collecting: bool) -> SnippetTimer:
+def share_setup(
+    stack: contextlib.ExitStack, setups: Sequence[tuple[str, str]], stmts: Sequence[str], namespace: dict[str, Any]
+) -> tuple[list[SnippetTimer], list[SourceFile]]:
+    """Timers of statements on the variables that setups make, once; these come with what errors call them.
+
+    The source of the setups is for the caller to keep: their functions need it while statements call them.
+    """
+    # As while a statement runs, and as there the setup may switch it on.
+    stack.callback(gc.enable if gc.isenabled() else gc.disable)
+    gc.disable()
+    sources = [run_setup(text, namespace, name) for text, name in setups]
+    clock, collecting = choose_clock(), gc.isenabled()
+    timers = []
+    for position, stmt in enumerate(stmts, start=1):
+        name = f"<stmt {position}>" if len(stmts) > 1 else STMT_NAME
+        timers.append(_make_timer(stmt, name, clock, namespace, collecting=collecting))
+        stack.enter_context(timers[-1].one_setup())
+    return timers, sources
+
+
+def _make_timer(stmt: str, name: str, clock: Clock, namespace: dict[str, Any], *, collecting: bool) -> SnippetTimer:
     """A timer of a statement whose globals are `namespace`.
 
     Globals that it assigns are locals of its own with the same values to begin with: `x += 1` finds an x, and what the
@@ -143,13 +141,13 @@ def make_timer(stmt: str, name: str, clock: Clock, namespace: dict[str, Any], *,
         return SnippetTimer(stmt, "\n".join(lines), clock, namespace, name)
 
 
-def take_turns(engines: Sequence[Engine], budget: RaceBudget, now: Now) -> Raced:
-    """Choose block sizes, then time one block of each in every round until the budget is spent by the clock `now`."""
+def take_turns(engines: Sequence[Engine], job: RaceJob, now: Now) -> Raced:
+    """Choose block sizes, then time one block of each in every round until the time of the job is over by `now`."""
     start = now()
-    numbers = choose_numbers(engines, budget, now)
+    numbers = choose_numbers(engines, job, now)
     times: list[list[float]] = [[] for _ in engines]
     totals = [0.0 for _ in engines]
-    watches = [steps.SteadyEnough(number, budget.threshold or math.inf) for number in numbers]
+    watches = [steps.SteadyEnough(number, job.threshold or math.inf) for number in numbers]
     steady = [False for _ in engines]
     order = list(range(len(engines)))
     chance = random.Random(ORDER_SEED)
@@ -163,26 +161,26 @@ def take_turns(engines: Sequence[Engine], budget: RaceBudget, now: Now) -> Raced
             steady[i] = watches[i](t)
         rounds += 1
         end = now()
-        spent = budget.is_spent(totals, rounds, end - start, (end - first_round) / rounds, steady=all(steady))
-    return Raced(numbers, tuple(tuple(series) for series in times))
+        spent = is_spent(job, totals, rounds, end - start, (end - first_round) / rounds, steady=all(steady))
+    return Raced(tuple(Times(number, tuple(series)) for number, series in zip(numbers, times)))
 
 
-def choose_numbers(engines: Sequence[Engine], budget: RaceBudget, now: Now) -> tuple[int, ...]:
+def choose_numbers(engines: Sequence[Engine], job: RaceJob, now: Now) -> tuple[int, ...]:
     """How many runs make a block of each.
 
     For each there is an even part of half of the time. One that follows slow ones still has the time that it is to run
     for: a block that is too short for the clock tells nothing.
     """
-    share = budget.max_run_time_s / max(len(engines), 1)
-    search_s = max(share / 2, min(budget.min_run_time_s, budget.max_run_time_s))
+    share = job.max_run_time_s / max(len(engines), 1)
+    search_s = max(share / 2, min(job.min_run_time_s, job.max_run_time_s))
     numbers = []
     for engine in engines:
         _warm_up(engine, share * WARM_UP_SHARE, now)
-        if budget.number is not None:
-            numbers.append(budget.number)
+        if job.number is not None:
+            numbers.append(job.number)
             continue
         time_left = count_down(search_s, now)
-        search = steps.fitted_block_size(budget.min_run_time_s / BLOCKS_TO_FIT, time_left)
+        search = steps.fitted_block_size(job.min_run_time_s / BLOCKS_TO_FIT, time_left)
         numbers.append(carry_out(engine, search).number)
     return tuple(numbers)
 

@@ -14,9 +14,10 @@ import pytest
 
 from tests.processes import is_alive, wait_until
 from torchmark.model.outcome import FailureKind
+from torchmark.model.task import Times
 from torchmark.runner.link import BOOTSTRAP, Ending, Link, LinkLost, _Talk, await_end, make_bundle
 from torchmark.worker import protocol
-from torchmark.worker.protocol import Counted, Ended, Failed, Message, Started, Timed, encode
+from torchmark.worker.protocol import Counted, Ended, Failed, Message, Started, encode
 
 
 def test_the_bundle_is_complete_and_has_nothing_else() -> None:
@@ -48,7 +49,7 @@ print(sys.modules["torchmark.worker.start"].__name__, "site-packages" in str(sys
     assert done.stdout == b"torchmark.worker.start False\n", done.stderr
 
 
-TIMED = Timed(1, (1.0,), None)
+TIMED = Times(1, (1.0,))
 
 
 @pytest.fixture

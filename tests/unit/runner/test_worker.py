@@ -10,10 +10,22 @@ import pytest
 
 from tests.sample_runs import ENVIRONMENT
 from torchmark.errors import SetupError
-from torchmark.model.job import CheckJob, CompileJob, CountJob, GaugeJob, Job, PairJob, Place, RaceJob, TimeJob, Way
+from torchmark.model.job import (
+    CheckJob,
+    CompileJob,
+    CountJob,
+    GaugeJob,
+    Job,
+    PairJob,
+    Place,
+    RaceJob,
+    SideBlocks,
+    TimeJob,
+    Way,
+)
 from torchmark.model.outcome import Failure, FailureKind, FirstCall
 from torchmark.model.plan import AutogradMode, AutoLabels, Case, Metric, Order, RuntimeMode, Sampling, Target, TimerArgs
-from torchmark.model.task import Language
+from torchmark.model.task import Language, Times
 from torchmark.processes import LARGEST_KEPT, skip_small_pids
 from torchmark.runner.lab import Lab, Prepared, time_order
 from torchmark.runner.link import Ending, LinkLost
@@ -29,7 +41,6 @@ from torchmark.worker.protocol import (
     Raced,
     Separate,
     Started,
-    Timed,
 )
 
 HERE = Place("/")
@@ -38,8 +49,9 @@ TIME = TimeJob("x", "", HERE)
 RACE = RaceJob(("x", "y"), "", HERE)
 PAIR = PairJob(stmt="x", setup="", place=HERE, number=5, warm=1, firsts=(0, 1))
 TOGETHER = PairJob(stmt="x", setup="", place=HERE, number=5, warm=1, firsts=(0, 1), partner="y")
-ONE_SIDE = PairTimed(((1.0, 2.0),), ((0, 0),), ((0, 0),))
-TWO_SIDES = PairTimed(((1.0, 2.0), (1.0, 2.0)), ((0, 0), (0, 0)), ((0, 0), (0, 0)))
+BLOCKS = SideBlocks((1.0, 2.0), (0, 0), (0, 0))
+ONE_SIDE = PairTimed((BLOCKS,))
+TWO_SIDES = PairTimed((BLOCKS, BLOCKS))
 
 
 @pytest.mark.parametrize(
@@ -47,10 +59,10 @@ TWO_SIDES = PairTimed(((1.0, 2.0), (1.0, 2.0)), ((0, 0), (0, 0)), ((0, 0), (0, 0
     [
         (COUNT, Counted()),
         (COUNT, Separate(2)),
-        (TIME, Timed(3, (1.0,), None)),
-        (TimeJob("x", "", HERE, number=7), Timed(7, (1.0,), None)),
-        (TimeJob("x", "", HERE, number=7, blocks=2), Timed(7, (1.0, 2.0), 0.0)),
-        (RACE, Raced((1, 2), ((1.0,), (2.0,)))),
+        (TIME, Times(3, (1.0,))),
+        (TimeJob("x", "", HERE, number=7), Times(7, (1.0,))),
+        (TimeJob("x", "", HERE, number=7, blocks=2), Times(7, (1.0, 2.0), 0.0)),
+        (RACE, Raced((Times(1, (1.0,)), Times(2, (2.0,))))),
         (GaugeJob("x", "", HERE), Gauged(1.0, 2.0)),
         (PAIR, ONE_SIDE),
         (TOGETHER, TWO_SIDES),
@@ -70,14 +82,14 @@ def test_what_a_job_asks_for_is_believed(job: Job, answer: Message | None) -> No
         (TIME, Counted()),
         (TIME, Started(7)),
         (TIME, COUNT),
-        (COUNT, Timed(1, (1.0,), None)),
+        (COUNT, Times(1, (1.0,))),
         (CountJob("x", "", HERE, layouts=(1,)), Separate(2)),
-        (TimeJob("x", "", HERE, number=7), Timed(8, (1.0,), None)),
-        (TimeJob("x", "", HERE, number=7, blocks=2), Timed(7, (1.0,), None)),
-        (RACE, Raced((1,), ((1.0,),))),
+        (TimeJob("x", "", HERE, number=7), Times(8, (1.0,))),
+        (TimeJob("x", "", HERE, number=7, blocks=2), Times(7, (1.0,))),
+        (RACE, Raced((Times(1, (1.0,)),))),
         (PAIR, TWO_SIDES),
         (TOGETHER, ONE_SIDE),
-        (PAIR, PairTimed(((1.0,),), ((0,),), ((0,),))),
+        (PAIR, PairTimed((SideBlocks((1.0,), (0,), (0,)),))),
     ],
 )
 def test_an_answer_to_another_question_is_a_failure(job: Job, answer: Message) -> None:

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchmark.measure.steps import Steps, carry_out
-from torchmark.model.job import GaugeJob, PairJob, Place
+from torchmark.model.job import GaugeJob, PairJob, Place, SideBlocks
 from torchmark.worker import pair_job
 from torchmark.worker.pair_job import (
     PartnerConnection,
     PartnerGone,
-    TimedBlocks,
     gauge,
     list_turns,
     take_part,
@@ -52,7 +51,7 @@ class Sides:
     def __init__(self, firsts: Sequence[int]) -> None:
         self.runs: list[tuple[int, int]] = []
         ends = socket.socketpair()
-        self.blocks: list[TimedBlocks | None] = [None, None]
+        self.blocks: list[SideBlocks | None] = [None, None]
         threads = [threading.Thread(target=self._run, args=(firsts, side, ends[side])) for side in (0, 1)]
         for thread in threads:
             thread.start()
@@ -63,7 +62,7 @@ class Sides:
             end.close()
 
     def _run(self, firsts: Sequence[int], side: int, end: socket.socket) -> None:
-        steps: Steps[TimedBlocks] = take_part(job_for(firsts, side), PartnerConnection(end))
+        steps: Steps[SideBlocks] = take_part(job_for(firsts, side), PartnerConnection(end))
         reply = None
         while True:
             try:
@@ -89,7 +88,7 @@ def test_both_sides_keep_to_the_order_that_was_drawn(firsts: list[int]) -> None:
     assert [side for side, _, _ in timed] == list_turns(firsts)
     for blocks in sides.blocks:
         assert blocks is not None
-        assert blocks.times == [1.0] * len(firsts)
+        assert blocks.times == (1.0,) * len(firsts)
         assert len(blocks.faults) == len(blocks.switches) == len(firsts)
 
 
@@ -116,13 +115,13 @@ def test_two_statements_of_one_process_share_their_setup_and_take_turns() -> Non
     )
     answer = time_pair(job, {"log": log}, None)
     assert isinstance(answer, PairTimed)
-    assert [len(times) for times in answer.times] == [3, 3]
+    assert [len(side.times) for side in answer.sides] == [3, 3]
     # One run to warm up and one that is timed, for each block of the pairs ab, ba, ba.
     assert "".join(log[-12:]) == "aabbbbaabbaa"
 
 
 def test_the_times_of_a_pair_survive_the_protocol() -> None:
-    answer = PairTimed(((1.0, 2.0),), ((0, 1),), ((0, 0),))
+    answer = PairTimed((SideBlocks((1.0, 2.0), (0, 1), (0, 0)),))
     assert decode(encode(answer)) == answer
     job = job_for((0, 1), side=1)
     assert decode(encode(job)) == job

@@ -18,11 +18,12 @@ from torchmark.model.job import (
     Place,
     RaceJob,
     ScriptJob,
+    SideBlocks,
     TimeJob,
     Way,
 )
 from torchmark.model.outcome import FailureKind, FirstCall
-from torchmark.model.task import Compiled
+from torchmark.model.task import Compiled, Times
 from torchmark.worker import protocol
 from torchmark.worker.protocol import describe_status
 
@@ -37,7 +38,7 @@ SDK = Sdk(
     cxx_standard=17,
     python_include=None,
 )
-TIMED = {"kind": "timed", "number": 1, "raw_times": [1.0], "overhead_s": None}
+TIMED = {"kind": "times", "number_per_run": 1, "raw_times": [1.0]}
 
 ALL: list[protocol.Message] = [
     protocol.Hello(1, "/tmp/x", "/lib.so", ("/a",)),
@@ -60,12 +61,12 @@ ALL: list[protocol.Message] = [
     protocol.Stop(),
     protocol.Counted(),
     protocol.Separate(3),
-    protocol.Timed(10, (0.1, 0.2), None),
-    protocol.Raced((10, 1), ((0.1, 0.2), (0.3, 0.4))),
-    protocol.Raced((), ()),
-    protocol.Timed(2**63 - 1, (0.0, 1e9), 0.0, True),
+    Times(10, (0.1, 0.2)),
+    protocol.Raced((Times(10, (0.1, 0.2)), Times(1, (0.3, 0.4)))),
+    protocol.Raced(()),
+    Times(2**63 - 1, (0.0, 1e9), 0.0, True),
     protocol.Gauged(0.1, 2.0),
-    protocol.PairTimed(((0.1, 0.2), (0.3, 0.4)), ((0, 1), (2, 3)), ((0, 0), (0, 0))),
+    protocol.PairTimed((SideBlocks((0.1, 0.2), (0, 1), (0, 0)), SideBlocks((0.3, 0.4), (2, 3), (0, 0)))),
     protocol.Counted(True, (("f", "x.py", 1),)),
     protocol.Scripted(),
     protocol.Checked("y differs", 1),
@@ -141,7 +142,7 @@ def test_every_message_survives_json(message: protocol.Message) -> None:
         {"kind": "started"},
         {"kind": "started", "pid": 1, "more": 2},
         {"kind": "count", "place": {}},
-        {"kind": ["timed"]},
+        {"kind": ["times"]},
         {"kind": "started", "pid": 0},
         {"kind": "started", "pid": 1},
         {"kind": "started", "pid": -7},
@@ -156,9 +157,9 @@ def test_every_message_survives_json(message: protocol.Message) -> None:
         {"kind": "counted", "optimised_away": 1},
         {"kind": "counted", "functions": [["f", "x.py"]]},
         {"kind": "counted", "functions": [["f", "x.py", -1]]},
-        {"kind": "timed", "number": 1, "raw_times": [1.0]},
-        {**TIMED, "number": 0},
-        {**TIMED, "number": 2**63},
+        {"kind": "times", "raw_times": [1.0]},
+        {**TIMED, "number_per_run": 0},
+        {**TIMED, "number_per_run": 2**63},
         {**TIMED, "raw_times": 5},
         {**TIMED, "raw_times": []},
         {**TIMED, "raw_times": ["x"]},
@@ -170,12 +171,12 @@ def test_every_message_survives_json(message: protocol.Message) -> None:
         {**TIMED, "raw_times": [1e300]},
         {**TIMED, "raw_times": [10**400]},
         {**TIMED, "overhead_s": -1.0},
-        {"kind": "raced", "numbers": [1], "raw_times": [[1.0], [1.0]]},
-        {"kind": "raced", "numbers": [1, 1], "raw_times": [[1.0], [1.0, 2.0]]},
+        {"kind": "raced", "results": [{"number_per_run": 0, "raw_times": [1.0]}]},
+        {"kind": "raced", "results": [{"number_per_run": 1, "raw_times": [1.0] * n} for n in (1, 2)]},
         {"kind": "gauged", "run_s": -1.0, "setup_s": 0.0},
-        {"kind": "pair_timed", "times": [[1.0]], "faults": [[0, 0]], "switches": [[0]]},
-        {"kind": "pair_timed", "times": [], "faults": [], "switches": []},
-        {"kind": "pair_timed", "times": [[1.0]], "faults": [[-1]], "switches": [[0]]},
+        {"kind": "pair_timed", "sides": [{"times": [1.0], "faults": [0, 0], "switches": [0]}]},
+        {"kind": "pair_timed", "sides": []},
+        {"kind": "pair_timed", "sides": [{"times": [1.0], "faults": [-1], "switches": [0]}]},
         {"kind": "first_call", "first_s": 1.0, "steady_s": 1.0, "graphs": -1, "graph_breaks": 0},
         {"kind": "first_call", "first_s": 1.0, "steady_s": 1.0, "graphs": 1, "graph_breaks": 0, "breaks": [5]},
         {"kind": "checked", "problem": "x", "failed": 2},

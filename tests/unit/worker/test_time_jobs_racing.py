@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from torchmark.measure.source import user_traceback
 from torchmark.model.job import Place, RaceJob
-from torchmark.worker.protocol import Raced
-from torchmark.worker.time_jobs import FEWEST_ROUNDS, TOO_SLOW, RaceBudget, race, take_turns
+from torchmark.model.task import Times
+from torchmark.worker.time_jobs import FEWEST_ROUNDS, TOO_SLOW, is_spent, race, take_turns
 
 CLOCK_S = 1e-7
+
+
+def last_for(min_run_time_s: float, max_run_time_s: float) -> RaceJob:
+    return RaceJob((), "", Place("/"), min_run_time_s=min_run_time_s, max_run_time_s=max_run_time_s)
 
 
 class World:
@@ -28,10 +32,10 @@ class World:
     def now(self) -> float:
         return self.time_s
 
-    def race(self, min_run_time_s: float = 0.02, max_run_time_s: float = 10.0) -> Raced:
-        raced = take_turns(self.engines, RaceBudget(min_run_time_s, max_run_time_s), self.now)
-        self.rounds = len(raced.raw_times[0])
-        assert [len(times) for times in raced.raw_times] == [self.rounds] * len(self.engines)
+    def race(self, min_run_time_s: float = 0.02, max_run_time_s: float = 10.0) -> tuple[Times, ...]:
+        raced = take_turns(self.engines, last_for(min_run_time_s, max_run_time_s), self.now).results
+        self.rounds = len(raced[0].raw_times)
+        assert [len(one.raw_times) for one in raced] == [self.rounds] * len(self.engines)
         return raced
 
     def orders(self) -> list[list[int]]:
@@ -61,7 +65,7 @@ def test_each_round_has_one_block_of_each_in_an_order_of_its_own() -> None:
     orders = world.orders()
     assert all(sorted(order) == [0, 1, 2] for order in orders)
     assert {order[0] for order in orders} == {0, 1, 2}
-    assert all(time == CLOCK_S + raced.numbers[i] * 1e-6 for i in range(3) for time in raced.raw_times[i])
+    assert all(time == CLOCK_S + one.number_per_run * 1e-6 for one in raced for time in one.raw_times)
 
 
 def test_the_same_job_has_the_same_orders_again() -> None:
@@ -72,28 +76,29 @@ def test_the_same_job_has_the_same_orders_again() -> None:
 
 def test_rounds_go_on_until_each_statement_has_run_long_enough() -> None:
     raced = World(1e-6, 1e-3).race(min_run_time_s=0.1)
-    totals = [sum(times) for times in raced.raw_times]
+    totals = [sum(one.raw_times) for one in raced]
     assert min(totals) >= 0.1
-    assert any(sum(times[:-1]) < 0.1 for times in raced.raw_times)
+    assert any(sum(one.raw_times[:-1]) < 0.1 for one in raced)
 
 
 @pytest.mark.parametrize("min_run_time_s", [0.001, 0.02, 1.0])
 def test_blocks_are_long_enough_for_the_clock_and_short_enough_for_six_rounds(min_run_time_s: float) -> None:
     raced = World(1e-8, 1e-6, 1e-5).race(min_run_time_s)
-    for times in raced.raw_times:
+    for times in [one.raw_times for one in raced]:
         assert min(times) >= min(1e-3, min_run_time_s / 10)
         assert max(times) <= min_run_time_s / FEWEST_ROUNDS
 
 
 def test_blocks_of_a_slow_statement_are_single_runs() -> None:
-    assert World(0.05, 1e-6).race().numbers[0] == 1
+    assert World(0.05, 1e-6).race()[0].number_per_run == 1
 
 
 def test_a_first_run_that_loads_something_does_not_make_a_statement_a_slow_one() -> None:
     plain, loading = World(1e-6), World(1e-6)
     loading.engines[0].first = 0.3
-    assert loading.race().numbers == plain.race().numbers
-    assert all(time < 0.1 for time in loading.race().raw_times[0])
+    sizes = [[one.number_per_run for one in world.race()] for world in (loading, plain)]
+    assert sizes[0] == sizes[1]
+    assert all(time < 0.1 for time in loading.race()[0].raw_times)
 
 
 @pytest.mark.parametrize("costs", [(1e-6, 1e-5), (1e-3, 0.02), (0.3, 1e-6)])
@@ -112,7 +117,7 @@ def test_six_rounds_are_run_although_time_is_up() -> None:
 
 def test_a_fast_statement_behind_a_slow_one_still_has_blocks_that_tell_something() -> None:
     raced = World(20.0, 1e-6).race(max_run_time_s=10.0)
-    assert raced.raw_times[1][0] > 1e-3
+    assert raced[1].raw_times[0] > 1e-3
 
 
 @pytest.mark.parametrize(("cost", "rounds"), [(4.0, FEWEST_ROUNDS), (6.0, 1), (100.0, 1)])
@@ -124,7 +129,7 @@ def test_a_statement_for_which_six_rounds_are_far_too_many_has_fewer(cost: float
 
 @given(st.integers(1, 20), st.floats(0, 100), st.floats(0.001, 10), st.lists(st.floats(0, 1), max_size=3))
 def test_it_is_over_for_a_reason(rounds: int, elapsed_s: float, round_s: float, totals: Sequence[float]) -> None:
-    spent = RaceBudget(0.5, 5.0).is_spent(totals, rounds, elapsed_s, round_s)
+    spent = is_spent(last_for(0.5, 5.0), totals, rounds, elapsed_s, round_s)
     late, satisfied = elapsed_s + round_s > 5.0, all(total >= 0.5 for total in totals)
     if rounds >= FEWEST_ROUNDS:
         assert spent == (late or satisfied)
@@ -146,7 +151,7 @@ def test_all_statements_see_what_one_setup_made() -> None:
     seen: dict[str, Any] = {"made": [], "seen": set()}
     setup = "x = object()\nmade.append(x)\ndef note(v): seen.add(id(v)), made[0] is x"
     raced = race(job("note(x)", "y = x; note(y)", setup=setup), seen)
-    assert len(raced.numbers) == len(raced.raw_times) == 2
+    assert len(raced.results) == 2
     assert seen["seen"] == {id(one) for one in seen["made"]}
     assert len(seen["made"]) == 1
 

@@ -84,7 +84,7 @@ class PretendedWorker:
 
     def run(self, job: RaceJob, payload: bytes, timeout_s: float) -> Any:
         self.lab.log.append(f"race {job.stmts} {timeout_s}")
-        return SimpleNamespace(message=protocol.Raced((1,) * len(job.stmts), ((0.5,),) * len(job.stmts)))
+        return SimpleNamespace(message=protocol.Raced((Times(1, (0.5,)),) * len(job.stmts)))
 
 
 class PretendedLab:
