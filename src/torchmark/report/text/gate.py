@@ -27,7 +27,7 @@ from torchmark.report.text.judgements import (
     render_side_failures,
 )
 from torchmark.report.text.names import name_case
-from torchmark.report.text.terminal import count, cut, cut_middle, printable, wrap
+from torchmark.report.text.terminal import count, cut, cut_middle, group, printable, wrap
 from torchmark.report.text.units import format_change, format_time
 from torchmark.report.text.verdict_reasons import explain_cause
 
@@ -115,11 +115,14 @@ def describe_improvement(improvement: Improvement) -> str:
 
 def describe_stale(stale: Sequence[StaleEntry]) -> list[str]:
     """A line for all entries that are stale for the same reason."""
-    groups: dict[tuple[tuple[str, str, str], ...], list[Case]] = {}
-    for entry in stale:
-        # Every definition has a hash of its own, which tells nobody anything.
-        reasons = tuple(("definition", "", "") if one[0] == "definition" else one for one in entry.differences)
-        groups.setdefault(reasons, []).append(entry.case)
+    # Every definition has a hash of its own, which tells nobody anything.
+    groups = group(
+        (
+            tuple((what, "", "") if what == "definition" else (what, *sides) for what, *sides in one.differences),
+            one.case,
+        )
+        for one in stale
+    )
     return [
         f"The ledger says nothing of {_name_some(cases)}: {', '.join(_describe_difference(*one) for one in reasons)}."
         for reasons, cases in groups.items()
@@ -187,11 +190,7 @@ def describe_refusal(contrast: Contrast, width: int) -> str:
     cases = count(len(contrast.case_obstacles), "case")
     what = "These runs are" if contrast.obstacles else f"{cases} {'is' if len(contrast.case_obstacles) == 1 else 'are'}"
     lines = wrap(f"{what} not comparable:", width)
-    found = list_obstacles(contrast)
-    for text in found[:MOST_NAMES]:
-        lines += ["  " + line for line in wrap(text, width - 2, 2)]
-    if len(found) > MOST_NAMES:
-        lines.append(f"  and {len(found) - MOST_NAMES} more")
+    lines += _list_some(list_obstacles(contrast), width)
     return "\n".join([*lines, *wrap("--force compares them all the same, and keeps the caveat.", width)])
 
 
@@ -206,10 +205,14 @@ def _name(cases: Sequence[Case], title: str, width: int) -> Iterator[str]:
     if not cases:
         return
     yield f"{title}: {count(len(cases), 'case')}"
-    for case in cases[:MOST_NAMES]:
-        yield from ("  " + line for line in wrap(name_case(case), width - 2, 2))
-    if len(cases) > MOST_NAMES:
-        yield f"  and {len(cases) - MOST_NAMES} more"
+    yield from _list_some([*map(name_case, cases)], width)
+
+
+def _list_some(texts: Sequence[str], width: int) -> Iterator[str]:
+    for text in texts[:MOST_NAMES]:
+        yield from wrap(f"  {text}", width, 4)
+    if len(texts) > MOST_NAMES:
+        yield f"  and {len(texts) - MOST_NAMES} more"
 
 
 def explain_judgements(judgements: Sequence[CaseJudgement], width: int) -> str:
@@ -236,13 +239,8 @@ def render_comparison(
         texts = [describe_judgement(judgements[0], width)]
     else:
         texts = [render_judgements(judgements, width, colour=colour, all_cases=all_cases)]
-    stopped = {one.case for one in result.regressions}
-    changed = [
-        one
-        for one in order_judgements(judgements)
-        if one.explanation is not None and (one.case in stopped or one.verdict in CHANGED)
-    ]
-    texts += [explain_judgements(changed[:MOST_EXPLAINED], width)] if explaining else []
+    changed = _choose_explained(judgements, result, lambda one: one.verdict in CHANGED)
+    texts += [explain_judgements(changed, width)] if explaining else []
     failures = (failed.failure for one in judgements if not one.case.suite for failed in one.failures)
     texts += [render_side_failures(judgements, width), *list_hints(failures), "\n".join(describe_gate(result, accept))]
     return "\n\n".join(filter(None, texts))
@@ -265,16 +263,25 @@ def render_contrast(
     """
     base, head = names
     texts = [render_judgements(contrast.judgements, width, colour=colour, base=base, head=head, all_cases=all_cases)]
-    found = [one for one in order_judgements(contrast.judgements) if one.explanation is not None]
     if explained is not None:
-        found = [one for one in found if explained(one.case)]
+        found = [one for one in order_judgements(contrast.judgements) if explained(one.case)]
     else:
-        stopped = {one.case for one in result.regressions}
-        changed = (one for one in found if one.case in stopped or (one.count and is_instruction_change(one.count)))
-        found = list(itertools.islice(changed, MOST_EXPLAINED))
+        found = _choose_explained(contrast.judgements, result, _has_other_instructions)
     texts += [explain_judgements(found, width), describe_unpaired(contrast, base, head, width)]
     texts.append("\n".join(describe_gate(result, accept)))
     return "\n\n".join(filter(None, texts))
+
+
+def _choose_explained(
+    judgements: Sequence[CaseJudgement], result: GateResult, is_changed: Callable[[CaseJudgement], bool]
+) -> list[CaseJudgement]:
+    stopped = {one.case for one in result.regressions}
+    found = (one for one in order_judgements(judgements) if one.explanation is not None)
+    return list(itertools.islice((one for one in found if one.case in stopped or is_changed(one)), MOST_EXPLAINED))
+
+
+def _has_other_instructions(judgement: CaseJudgement) -> bool:
+    return judgement.count is not None and bool(is_instruction_change(judgement.count))
 
 
 # GitHub takes a mebibyte. Escaping makes a character five bytes at most, so that four tables of so many rows, each with

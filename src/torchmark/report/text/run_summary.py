@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from torchmark.analysis.results import list_kinds, list_nodes
 from torchmark.model.environment import Environment
-from torchmark.model.plan import Metric, Node, NodeKind, Plan, Target
+from torchmark.model.plan import Metric, Node, NodeKind, Plan
 from torchmark.model.run import SHARD, CaseSummary, Host, Run, RunEntry, RunInfo, Source
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.table import TextColumn, TextRow, TextTable
-from torchmark.report.text.terminal import DEFAULT_WIDTH, ELLIPSIS, count, printable, wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, ELLIPSIS, count, group, printable, wrap
 
 # As many names as a person reads; of more, the first few show how they are called.
 MOST_NAMES = 8
@@ -58,9 +58,7 @@ def describe_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
     """
     if not nodes:
         return ""
-    by_cpu: dict[str | None, list[str]] = {}
-    for node in nodes:
-        by_cpu.setdefault(node.cpu_model, []).append(node.name)
+    by_cpu = group((node.cpu_model, node.name) for node in nodes)
     names = [node.name for node in nodes]
     if len(by_cpu) == 1:
         cpus = [cpu for cpu in by_cpu if cpu is not None]
@@ -216,14 +214,12 @@ def format_moment(moment: float) -> str:
 
 def _describe_environments(run: Run) -> Iterator[str]:
     """The interpreter and torch of each target, as its outcomes tell."""
-    found: dict[Target, list[Environment]] = {target: [] for target in run.plan.targets}
-    for outcome in run.outcomes:
-        if outcome.environment is not None:
-            found.setdefault(outcome.order.target, []).append(outcome.environment)
-    for target, environments in found.items():
-        if environments:
-            where = f"({name_target(target)}) " if len(found) > 1 else ""
-            yield where + _describe_environment(list(dict.fromkeys(environments)))
+    found = group((outcome.order.target, outcome.environment) for outcome in run.outcomes)
+    targets = list(dict.fromkeys([*run.plan.targets, *found]))
+    for target in targets:
+        if environments := [one for one in found.get(target, []) if one is not None]:
+            where = f"({name_target(target)}) " if len(targets) > 1 else ""
+            yield where + _describe_environment(environments)
 
 
 def _describe_environment(environments: list[Environment]) -> str:
