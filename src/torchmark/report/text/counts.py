@@ -111,7 +111,6 @@ class CountRow:
 
 
 def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_WIDTH) -> str:
-    """A table with a row for each statement, and below it what the numbers mean."""
     shown = {"instructions", "mallocs", "tensors"}
     shown |= {"threads"} if len({row.threads for row in rows}) > 1 else set()
     shown |= {"spread"} if any(row.spread is not None for row in rows) else set()
@@ -138,7 +137,6 @@ def _fill_counts(row: CountRow) -> dict[str, str]:
 
 
 def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) -> Iterator[str]:
-    """The caveats of each result as notes with its name, each once, then what to do."""
     notes = [(name, caveat) for name, own in zip(names, caveats, strict=True) for caveat in own]
     facts = [describe_fact(caveat) for _, caveat in notes]
     # A fact that all results share is one of the machine, and is said once.
@@ -174,7 +172,6 @@ def _explain(rows: Sequence[CountRow]) -> list[str]:
 
 
 def name_environment(environment: Environment) -> str:
-    """What counts were taken with, on one line."""
     parts = [f"torch {environment.torch_version}", f"Python {environment.python_version}"]
     if environment.valgrind is not None:
         parts.append(environment.valgrind.replace("valgrind-", "Valgrind "))
@@ -195,7 +192,6 @@ Change: TypeAlias = tuple[float, str, bool]
 def render_difference(
     changes: Sequence[Change], *, from_name: str, to_name: str, line_width: int = DEFAULT_WIDTH
 ) -> str:
-    """Which functions cost more or less, the largest changes first; those known to vary by themselves have a mark."""
     shown, rest = changes[:MOST_CHANGES], changes[MOST_CHANGES:]
     rows = [(f"{change:+,.1f}", _name(function, noisy=noisy)) for change, function, noisy in shown]
     if rest:
@@ -399,6 +395,5 @@ def _to_json_numbers(changes: Sequence[FunctionChange | StageChange]) -> dict[st
 
 
 def _add_up(changes: Sequence[FunctionChange | StageChange]) -> tuple[float, float, float]:
-    """Instructions of base, of head, and how many more that is."""
     base, head = sum(change.base for change in changes), sum(change.head for change in changes)
     return base, head, head - base

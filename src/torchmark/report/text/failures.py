@@ -109,7 +109,6 @@ def describe_failures(summary: CaseSummary, plan: Plan) -> str:
 
 
 def format_failure(failure: Failure) -> str:
-    """The reason on a line that no terminal stumbles over."""
     return printable(summarise_failure(failure))
 
 

@@ -93,7 +93,6 @@ def format_limit(limit: Limit) -> str:
 
 
 def describe_regression(regression: Regression) -> str:
-    """One line: how much more, than what, and where."""
     name, base, head = name_case(regression.case), regression.base, regression.head
     if regression.quantity is None or base is None or head is None:
         return f"{name} {_OTHERWISE[regression.reason]}{_describe_functions(regression.functions)}"
@@ -108,13 +107,11 @@ def describe_regression(regression: Regression) -> str:
 
 
 def describe_improvement(improvement: Improvement) -> str:
-    """One line."""
     less = improvement.accepted - improvement.head
     return f"{name_case(improvement.case)} takes {_number(less)} instructions less than accepted."
 
 
 def describe_stale(stale: Sequence[StaleEntry]) -> list[str]:
-    """A line for all entries that are stale for the same reason."""
     # Every definition has a hash of its own, which tells nobody anything.
     groups = group(
         (
@@ -186,7 +183,6 @@ def list_obstacles(contrast: Contrast) -> list[str]:
 
 
 def describe_refusal(contrast: Contrast, width: int) -> str:
-    """Why some or all cases are not compared, and what to do about it."""
     cases = count(len(contrast.case_obstacles), "case")
     what = "These runs are" if contrast.obstacles else f"{cases} {'is' if len(contrast.case_obstacles) == 1 else 'are'}"
     lines = wrap(f"{what} not comparable:", width)
@@ -195,7 +191,6 @@ def describe_refusal(contrast: Contrast, width: int) -> str:
 
 
 def describe_unpaired(contrast: Contrast, base: str, head: str, width: int) -> str:
-    """The cases that only one side has; empty where there are none."""
     return "\n".join(
         [*_name(contrast.missing, f"Only in {base}", width), *_name(contrast.new, f"Only in {head}", width)]
     )
@@ -330,7 +325,6 @@ def summarise_contrast(contrast: Contrast, result: GateResult, names: tuple[str,
 
 
 def _render_table(rows: Sequence[JudgementRow]) -> str:
-    """The rows with those columns that have something to say, and a sentence on each."""
     columns = [column for column in find_columns(rows) if column != "why"]
     heads = ["verdict", "case", *columns, "why"]
     sides = ["---", "---", *("---" if column == MARKS else "---:" for column in columns), "---"]

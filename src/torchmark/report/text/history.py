@@ -282,7 +282,6 @@ def _percent(share: float) -> str:
 
 
 def name_run(run: RunInfo) -> str:
-    """What a run is called in a sentence."""
     return printable(run.name) or run.id[:8]
 
 
@@ -303,7 +302,6 @@ def _close(histories: Sequence[History], shown: int, metrics: Sequence[Metric], 
 
 
 def describe_outcome(histories: Sequence[History], metrics: Sequence[Metric]) -> str:
-    """What was looked at, and what came of it."""
     changed = sum(bool(choose_shifts(history, metrics)) for history in histories)
     runs = {point.run.id for history in histories for point in history.points}
     text = f"{count(len(histories), 'case')} in {count(len(runs), 'run')}: "

@@ -102,7 +102,6 @@ def name_statement(position: int) -> str:
 
 
 def list_statements(stmts: Sequence[str], width: int) -> list[str]:
-    """Which letter stands for which."""
     return [cut(f"{name_statement(i)}  {one_line(stmt)}", width) for i, stmt in enumerate(stmts)]
 
 
@@ -215,7 +214,6 @@ def _format_value(value: float | str) -> str:
 
 
 def describe_conditions(conditions: tuple[Condition, ...]) -> str:
-    """All of them in one clause."""
     words = [describe_condition(condition) for condition in conditions]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 

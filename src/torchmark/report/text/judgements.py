@@ -95,7 +95,6 @@ def make_rows(judgements: Sequence[CaseJudgement], among: Sequence[CaseJudgement
 
 
 def fill_cells(judgement: CaseJudgement, marks: str = "") -> dict[str, str]:
-    """The text of each column."""
     cells = dict.fromkeys(COLUMNS, "")
     cells[MARKS], cells["why"] = marks, SHORT_CAUSES[judgement.cause]
     cells.update({"time": MISSING} if judgement.time is None else _format_time(judgement.time))

@@ -53,7 +53,6 @@ def to_json_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str,
 
 
 def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
-    """False alarms, power by size, and what that means for comparisons."""
     lines = wrap(
         f"{stmt}, about {format_time(run_s)}, against itself: {count(trust.false_alarms, 'false alarm')} in "
         f"{count(trust.trials, 'trial')} (the true rate is below {format_share(trust.most_false)}, {CONFIDENCE:.0%} "
@@ -83,7 +82,6 @@ def _row(power: Power) -> str:
 
 
 def to_json_selftest(trust: Trust, run_s: float) -> dict[str, Any]:
-    """The same as plain values for JSON."""
     return {
         "run_s": run_s,
         "trials": trust.trials,

@@ -28,7 +28,6 @@ from torchmark.stats.intervals import PairedRatio
 
 
 def warn_of_spread(summary: Summary) -> str | None:
-    """The warning that a wide interquartile range earns; None for a steady result."""
     if not is_suspect(summary):
         return None
     meaning = (
@@ -195,7 +194,6 @@ def _describe_interval(interval: Interval | None) -> list[str]:
 
 
 def _describe_group(group: StatementGroup, width: int, python: str | None, language: str) -> list[str]:
-    """A table, how it was measured, and which is the fastest."""
     if not group.results:
         return []
     specs = [result.spec for result in group.results]

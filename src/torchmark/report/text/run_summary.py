@@ -147,7 +147,6 @@ def _name_part(run: RunInfo | None) -> str:
 
 
 def name_run(run: RunInfo | None) -> str:
-    """How a run is referred to on the command line."""
     return LAST_RUN if run is None else shlex.quote(run.name or run.id[:SHORT_ID])
 
 
@@ -184,7 +183,6 @@ SHORT_COMMIT = 10
 
 
 def describe_run(run: Run, width: int) -> str:
-    """A few lines."""
     nodes, host = list(render_nodes(run)), _describe_host(run.info.host)
     texts = [_describe_run(run.info), *_describe_environments(run), *nodes, f"begun on {host}" if nodes else host]
     texts += [format_sources(run.info.sources)] if run.info.sources else []
@@ -205,7 +203,6 @@ def _describe_run(info: RunInfo) -> str:
 
 
 def format_moment(moment: float) -> str:
-    """The day and the minute, where people are."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
     except (OverflowError, ValueError, OSError):  # no clock has ever shown that
@@ -253,7 +250,6 @@ def _describe_host(host: Host) -> str:
 
 
 def format_sources(sources: tuple[Source, ...]) -> str:
-    """Where the cases come from."""
     return "; ".join(
         source.suite
         + (f" at {source.commit[:SHORT_COMMIT]}" if source.commit else "")
@@ -315,6 +311,5 @@ def _describe_torch(entry: RunEntry) -> str:
 
 
 def _find_id_length(ids: Sequence[str]) -> int:
-    """How much of each id tells it from all others."""
     lengths = range(SHORTEST_ID, max(map(len, ids), default=0))
     return next((n for n in lengths if len({one[:n] for one in ids}) == len(ids)), max(SHORTEST_ID, lengths.stop))

@@ -85,7 +85,6 @@ def describe_compile_costs(costs: CompileCosts) -> str:
 
 
 def list_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
-    """Each cost by its name."""
     return (
         ("steady call", _median(costs.steady)),
         ("guards and call", _median(costs.call)),
@@ -142,7 +141,6 @@ def find_margin(wall: WallSummary) -> float | None:
 
 
 def fill_cells(summary: CaseSummary) -> dict[str, str]:
-    """The text of each column."""
     failed = {metric for metric, _ in summary.failures}
     cells = dict.fromkeys(COLUMNS, "")
     for column, metric in (("time", Metric.WALL), ("instructions", Metric.COUNT)):
@@ -280,7 +278,6 @@ def _lay_out(rows: Sequence[TextRow], plan: Plan, width: int, colour: bool) -> T
 
 
 def _explain(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> Iterator[str]:
-    """What the numbers are, then what the marks mean."""
     texts = []
     if any(summary.wall for summary in summaries):
         rounds = ", widened to how far rounds differ" if plan.sampling.repeat > 1 else ""

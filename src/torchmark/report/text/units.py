@@ -133,7 +133,6 @@ class Scale(NamedTuple):
     decimals: int
 
     def show(self, t: float) -> str:
-        """A time as a number in this unit."""
         return f"{t / self.length_s:.{self.decimals}f}"
 
 
@@ -248,7 +247,6 @@ def format_interval_cell(time: TimeEvidence) -> str:
 
 
 def format_interval(time: TimeEvidence) -> str:
-    """The ends of the interval of a change, for a sentence."""
     if not has_interval(time):
         return "no interval: too few samples"
     return f"{format_change(to_share(time.low))} to {format_change(to_share(time.high))}"
@@ -260,7 +258,6 @@ def has_interval(time: TimeEvidence) -> bool:
 
 
 def _read(text: str) -> float:
-    """The number that is shown; NaN where it is none."""
     try:
         return float(text.removesuffix("%"))
     except ValueError:
@@ -290,7 +287,6 @@ def explain_level(time: TimeEvidence) -> str:
 
 
 def find_seconds(time: TimeEvidence) -> float:
-    """How much longer a run takes."""
     return time.base_s * to_share(time.log_ratio)
 
 

@@ -65,7 +65,6 @@ def explain_cause(judgement: CaseJudgement) -> str:
 
 
 def describe_failed_sides(judgement: CaseJudgement) -> str:
-    """On which sides it failed, and how."""
     reasons = group((format_failure(failed.failure), failed.side.value) for failed in judgement.failures)
     texts = [f"on {' and '.join(sides)}: {reason}" for reason, sides in reasons.items()]
     return "; ".join(texts) or "Neither times nor counts exist for both sides."
