@@ -193,11 +193,11 @@ def render_difference(
     changes: Sequence[Change], *, from_name: str, to_name: str, line_width: int = DEFAULT_WIDTH
 ) -> str:
     shown, rest = changes[:MOST_CHANGES], changes[MOST_CHANGES:]
-    rows = [(f"{change:+,.1f}", _name(function, noisy=noisy)) for change, function, noisy in shown]
+    rows = [(change, _name(function, noisy=noisy)) for change, function, noisy in shown]
     if rest:
-        rows.append((f"{sum(change for change, _, _ in rest):+,.1f}", f"in {count(len(rest), 'other function')}"))
-    rows.append((f"{sum(change for change, _, _ in changes):+,.1f}", "in all"))
-    texts = [TextRow({"change": change, FUNCTION: name}) for change, name in rows]
+        rows.append((sum(change for change, _, _ in rest), f"in {count(len(rest), 'other function')}"))
+    rows.append((sum(change for change, _, _ in changes), "in all"))
+    texts = [TextRow({"change": f"{change:+,.1f}", FUNCTION: name}) for change, name in rows]
     table = _lay_out((TextColumn("change", ""),), texts, line_width - len(INDENT), head="")
     lines = [f"Instructions per run from  {from_name}  to  {to_name}", *(INDENT + line for line in table.lines())]
     if any(noisy for _, _, noisy in shown):
@@ -325,13 +325,7 @@ def _function_lines(explanation: Explanation, width: int, most: int) -> list[str
 
 
 def fit_name(name: str, width: int) -> str:
-    """A function's name in at most so many columns: template arguments go first, the innermost before the others.
-
-    >>> fit_name("at::sum<std::vector<int, std::allocator<int>>>::call", 36)
-    'at::sum<std::vector<…>>::call'
-    >>> fit_name("at::sum<std::vector<int>>::call", 17)
-    'at::sum<…>::call'
-    """
+    """A function's name in at most so many columns: template arguments go first, the innermost before the others."""
     name = printable(name)
     for depth in range(name.count("<"), -1, -1):
         short = _elide(name, depth)

@@ -92,11 +92,7 @@ LONGEST_NAME = 48
 
 
 def name_statement(position: int) -> str:
-    """A letter for a statement, for tables in which there is no room for all of it.
-
-    >>> name_statement(0), name_statement(27)
-    ('A', 'B1')
-    """
+    """A letter for a statement, for tables in which there is no room for all of it."""
     turn, letter = divmod(position, len(string.ascii_uppercase))
     return string.ascii_uppercase[letter] + (str(turn) if turn else "")
 
@@ -185,13 +181,7 @@ _VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", 
 
 
 def describe_condition(condition: Condition) -> str:
-    """A condition as people say it.
-
-    >>> describe_condition(Condition("x is contiguous", Relation.IS, False))
-    'x is not contiguous'
-    >>> describe_condition(Condition("k0", Relation.ABOVE, 1024))
-    'k0 > 1024'
-    """
+    """A condition as people say it."""
     if isinstance(condition.value, bool) and condition.relation in (Relation.IS, Relation.IS_NOT):
         holds = condition.value is (condition.relation is Relation.IS)
         return condition.feature if holds else _deny(condition.feature)

@@ -131,19 +131,15 @@ def render_footer(
         parts = [f"{measured} of {count(len(summaries), noun)} measured"]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{missing} not measured yet"] if missing else []
-    return wrap(_name_part(run) + ", ".join(parts) + ".", width) + _advise(
-        summaries, run, width, f" --store {shlex.quote(store)}" if store else ""
-    )
+    shard = None if run is None else _name_shard(run)
+    part = "" if shard is None else f"Shard {printable(shard)}: "
+    where = f" --store {shlex.quote(store)}" if store else ""
+    return wrap(f"{part}{', '.join(parts)}.", width) + _advise(summaries, run, width, where)
 
 
 def _name_shard(info: RunInfo) -> str | None:
     """The shard as the run itself calls it, whatever that is."""
     return next(iter(dict(info.options).get(SHARD, ())), None)
-
-
-def _name_part(run: RunInfo | None) -> str:
-    shard = None if run is None else _name_shard(run)
-    return "" if shard is None else f"Shard {printable(shard)}: "
 
 
 def name_run(run: RunInfo | None) -> str:
