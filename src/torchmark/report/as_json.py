@@ -601,16 +601,5 @@ def to_json_selftest(trust: Trust, run_s: float) -> dict[str, Any]:
         "floor_factor": SELF_TEST_FACTOR,
         "seconds": trust.seconds,
         "smallest_seen_s": trust.smallest_seen_s,
-        "powers": [
-            {
-                "injected_s": power.injected_s,
-                "trials": power.trials,
-                "found": power.found,
-                "wrong_way": power.wrong_way,
-                "low": power.low,
-                "high": power.high,
-                "seconds": power.seconds,
-            }
-            for power in trust.powers
-        ],
+        "powers": [dataclasses.asdict(power) for power in trust.powers],
     }

@@ -31,26 +31,52 @@ DOING = {
 }
 
 
-class Advance:
-    """What is done, what failed, what is under way."""
+E = TypeVar("E")
+Told = TypeVar("Told", contravariant=True)
 
-    def __init__(self, total: int, estimator: Estimator, done: int, failed: int, clock: Callable[[], float]) -> None:
-        self.total = total
-        self.done = done
-        self.failed = failed
-        self._before = done
-        self._estimator = estimator
-        self._clock = clock
-        self._start = clock()
-        self._current: Counter[tuple[Order | ActivityKind, Target]] = Counter()
+
+class Advancing(Generic[Told]):
+    """How far things have come, in numbers and in words, by what it is told of."""
+
+    def __init__(self, total: int, clock: Callable[[], float], done: int = 0, failed: int = 0) -> None:
+        self.total, self.done, self.failed = total, done, failed
+        self._clock, self._start = clock, clock()
 
     @property
     def elapsed_s(self) -> float:
-        """Since the beginning."""
         return self._clock() - self._start
 
-    def add(self, event: Event) -> str | None:
+    def add(self, event: Told) -> str | None:
         """Note an event; the words for a failure, if it is one."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """One line for a log."""
+        raise NotImplementedError
+
+    def conclude(self) -> str:
+        """The last line of a log."""
+        raise NotImplementedError
+
+    def draw(self, width: int, *, fancy: bool) -> str:
+        """A line for a terminal, with a bar."""
+        raise NotImplementedError
+
+    def describe_current(self, width: int) -> str:
+        """What is under way, unless each of it takes too short a time to be told."""
+        return ""
+
+
+class Advance(Advancing[Event]):
+    """What is done, what failed, what is under way."""
+
+    def __init__(self, total: int, estimator: Estimator, done: int, failed: int, clock: Callable[[], float]) -> None:
+        super().__init__(total, clock, done, failed)
+        self._before = done
+        self._estimator = estimator
+        self._current: Counter[tuple[Order | ActivityKind, Target]] = Counter()
+
+    def add(self, event: Event) -> str | None:
         if isinstance(event, Begun):
             self._current[event.what, event.target] += 1
             return None
@@ -72,18 +98,15 @@ class Advance:
         self._current += Counter()
 
     def describe(self) -> str:
-        """One line for a log."""
         text = f"{self.done} of {self.total} done, {self.failed} failed"
         if self.done < self.total:
             text += f", about {format_duration(self._estimator.remaining_s())} left"
         return text
 
     def conclude(self) -> str:
-        """The last line."""
         return f"{self.done} of {self.total} done, {self.failed} failed, in {format_duration(self.elapsed_s)}"
 
     def draw(self, width: int, *, fancy: bool) -> str:
-        """A bar, numbers, the rate, and what remains."""
         parts = [
             f"{self.done}/{self.total}",
             f"{self.failed} failed",
@@ -154,42 +177,24 @@ _WORDS = {
 }
 
 
-class PairedAdvance:
-    """What is under way."""
+class PairedAdvance(Advancing[PairProgress]):
+    """What is under way; what fails is told at the end."""
 
-    def __init__(self, cases: int, clock: Callable[[], float]) -> None:
-        self.total = cases
-        self.done = 0
-        self._what = ""
-        self._clock = clock
-        self._start = clock()
-
-    @property
-    def elapsed_s(self) -> float:
-        """Since the beginning."""
-        return self._clock() - self._start
+    _what = ""
 
     def add(self, event: PairProgress) -> str | None:
-        """Note what is under way. What fails is told at the end."""
         self._what, self.done, self.total = event
         return None
 
     def describe(self) -> str:
-        """One line for a log."""
         words = _WORDS.get(self._what, f"timing in turns, {self._what}" if self._what else "timing in turns")
         return f"{words}: {self.done} of {self.total}" if self.total else words
 
     def conclude(self) -> str:
-        """The last line."""
         return f"timed in turns, in {format_duration(self.elapsed_s)}"
 
     def draw(self, width: int, *, fancy: bool) -> str:
-        """A bar and words."""
         return draw_bar(self.done, self.total, width, fancy=fancy) + self.describe()
-
-    def describe_current(self, width: int) -> str:
-        """All is said above."""
-        return ""
 
 
 Tried = tuple[FuzzedInput, "Failure | None"]
@@ -206,36 +211,6 @@ LOG_WIDTH = 300
 
 RED, END = "\033[31m", "\033[0m"
 ERASE_BELOW = "\033[J"
-
-
-E = TypeVar("E")
-Told = TypeVar("Told", contravariant=True)
-
-
-class Advancing(Protocol[Told]):
-    """How far things have come, in numbers and in words, by what it is told of."""
-
-    total: int
-    done: int
-
-    @property
-    def elapsed_s(self) -> float:
-        """Since the beginning."""
-
-    def add(self, event: Told) -> str | None:
-        """Note an event; the words for a failure, if it is one."""
-
-    def describe(self) -> str:
-        """One line for a log."""
-
-    def conclude(self) -> str:
-        """The last line of a log."""
-
-    def draw(self, width: int, *, fancy: bool) -> str:
-        """A line for a terminal, with a bar."""
-
-    def describe_current(self, width: int) -> str:
-        """What is under way, if that is known."""
 
 
 class Progress(Protocol[Told]):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
 from torchmark.model.task import TaskSpec, Times
-from torchmark.report.caveats import Face
+from torchmark.report.caveats import Face, describe_caveat
 from torchmark.report.html.templates import load_templates
 from torchmark.report.plots.comparison import draw_differences, draw_stages, stack_sides
 from torchmark.report.plots.samples import Strip, draw_distributions
@@ -17,7 +17,7 @@ from torchmark.report.text.counts import NOISY, UNKNOWN_FILE, CountRow, Function
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
 from torchmark.report.text.units import choose_scale, format_share_cell, format_time
-from torchmark.report.text.verdict_reasons import describe_facts, describe_notes, describe_verdict
+from torchmark.report.text.verdict_reasons import describe_facts, describe_verdict
 
 # As many functions as a person reads through; the rest is added up.
 MOST_FUNCTIONS = 15
@@ -187,7 +187,7 @@ def render_judgement(judgement: CaseJudgement, face: Face = "python") -> str:
             colour=colour(judgement.verdict),
             facts=describe_facts(judgement),
             drawings=tuple(draw_evidence(judgement)),
-            notes=describe_notes(judgement, face),
+            notes=[describe_caveat(caveat, face) for caveat in judgement.caveats],
         )
     )
     return html

@@ -14,7 +14,14 @@ from torchmark.model.plan import Metric
 from torchmark.report.html.templates import load_asset, load_templates, write_policy
 from torchmark.report.plots.history import NAMES, draw_history, format_height, list_values, name_commit
 from torchmark.report.plots.svg import style_sheet
-from torchmark.report.text.history import Words, choose_shifts, describe_outcome, format_command, format_day, name_run
+from torchmark.report.text.history import (
+    choose_shifts,
+    describe_outcome,
+    describe_shift,
+    format_command,
+    format_day,
+    name_run,
+)
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.terminal import printable
 
@@ -121,7 +128,7 @@ def _describe_shift(history: History, shift: Shift, interpreters: Collection[str
     run = history.points[shift.position].run
     return ShiftLine(
         f"{format_day(run.created)} {name_run(run)}",
-        Words().tell(shift),
+        describe_shift(shift),
         format_command(history, shift, interpreters),
     )
 

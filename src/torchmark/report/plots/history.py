@@ -33,7 +33,7 @@ from torchmark.report.plots.svg import (
     title,
     widen,
 )
-from torchmark.report.text.history import FLAT, SHORT_COMMIT, Words, choose_shifts, format_day, name_run
+from torchmark.report.text.history import FLAT, SHORT_COMMIT, choose_shifts, describe_shift, format_day, name_run
 from torchmark.report.text.terminal import count, printable
 from torchmark.report.text.units import to_share
 from torchmark.stats.changes import LEAST_SHIFT
@@ -286,7 +286,7 @@ class _HistoryDrawing:
 
     def _describe_point(self, shift: Shift) -> str:
         run = self._history.points[shift.position].run
-        return f"{name_point(run, self._history.case.suite)}: {Words().tell(shift)}"
+        return f"{name_point(run, self._history.case.suite)}: {describe_shift(shift)}"
 
     def _describe(self) -> str:
         """The series in a sentence or two."""

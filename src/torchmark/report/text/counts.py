@@ -111,7 +111,6 @@ class CountRow:
 
 
 def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_WIDTH) -> str:
-    """A table with a row for each statement, and below it what the numbers mean."""
     shown = {"instructions", "mallocs", "tensors"}
     shown |= {"threads"} if len({row.threads for row in rows}) > 1 else set()
     shown |= {"spread"} if any(row.spread is not None for row in rows) else set()
@@ -138,7 +137,6 @@ def _fill_counts(row: CountRow) -> dict[str, str]:
 
 
 def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) -> Iterator[str]:
-    """The caveats of each result as notes with its name, each once, then what to do."""
     notes = [(name, caveat) for name, own in zip(names, caveats, strict=True) for caveat in own]
     facts = [describe_fact(caveat) for _, caveat in notes]
     # A fact that all results share is one of the machine, and is said once.
@@ -174,7 +172,6 @@ def _explain(rows: Sequence[CountRow]) -> list[str]:
 
 
 def name_environment(environment: Environment) -> str:
-    """What counts were taken with, on one line."""
     parts = [f"torch {environment.torch_version}", f"Python {environment.python_version}"]
     if environment.valgrind is not None:
         parts.append(environment.valgrind.replace("valgrind-", "Valgrind "))
@@ -195,13 +192,12 @@ Change: TypeAlias = tuple[float, str, bool]
 def render_difference(
     changes: Sequence[Change], *, from_name: str, to_name: str, line_width: int = DEFAULT_WIDTH
 ) -> str:
-    """Which functions cost more or less, the largest changes first; those known to vary by themselves have a mark."""
     shown, rest = changes[:MOST_CHANGES], changes[MOST_CHANGES:]
-    rows = [(f"{change:+,.1f}", _name(function, noisy=noisy)) for change, function, noisy in shown]
+    rows = [(change, _name(function, noisy=noisy)) for change, function, noisy in shown]
     if rest:
-        rows.append((f"{sum(change for change, _, _ in rest):+,.1f}", f"in {count(len(rest), 'other function')}"))
-    rows.append((f"{sum(change for change, _, _ in changes):+,.1f}", "in all"))
-    texts = [TextRow({"change": change, FUNCTION: name}) for change, name in rows]
+        rows.append((sum(change for change, _, _ in rest), f"in {count(len(rest), 'other function')}"))
+    rows.append((sum(change for change, _, _ in changes), "in all"))
+    texts = [TextRow({"change": f"{change:+,.1f}", FUNCTION: name}) for change, name in rows]
     table = _lay_out((TextColumn("change", ""),), texts, line_width - len(INDENT), head="")
     lines = [f"Instructions per run from  {from_name}  to  {to_name}", *(INDENT + line for line in table.lines())]
     if any(noisy for _, _, noisy in shown):
@@ -329,13 +325,7 @@ def _function_lines(explanation: Explanation, width: int, most: int) -> list[str
 
 
 def fit_name(name: str, width: int) -> str:
-    """A function's name in at most so many columns: template arguments go first, the innermost before the others.
-
-    >>> fit_name("at::sum<std::vector<int, std::allocator<int>>>::call", 36)
-    'at::sum<std::vector<…>>::call'
-    >>> fit_name("at::sum<std::vector<int>>::call", 17)
-    'at::sum<…>::call'
-    """
+    """A function's name in at most so many columns: template arguments go first, the innermost before the others."""
     name = printable(name)
     for depth in range(name.count("<"), -1, -1):
         short = _elide(name, depth)
@@ -399,6 +389,5 @@ def _to_json_numbers(changes: Sequence[FunctionChange | StageChange]) -> dict[st
 
 
 def _add_up(changes: Sequence[FunctionChange | StageChange]) -> tuple[float, float, float]:
-    """Instructions of base, of head, and how many more that is."""
     base, head = sum(change.base for change in changes), sum(change.head for change in changes)
     return base, head, head - base

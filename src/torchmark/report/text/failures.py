@@ -9,7 +9,7 @@ from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Fault, Metric, Plan
 from torchmark.model.run import CaseSummary
 from torchmark.report.text.names import Variants, name_case, name_target
-from torchmark.report.text.terminal import count, cut, format_lines, measure, one_line, printable, wrap
+from torchmark.report.text.terminal import count, cut, format_lines, group, measure, one_line, printable, wrap
 
 
 def describe_failure(failure: Failure) -> str:
@@ -49,30 +49,28 @@ def summarise_failure(failure: Failure) -> str:
     return message or failure.kind.value.replace("_", " ")
 
 
-def describe_hint(failure: Failure) -> str | None:
-    """What to do about a failure of a statement on the command line, where that is the same for everybody.
-
-    >>> describe_hint(Failure(FailureKind.RAISED, "NameError: name 'x' is not defined"))
-    'Define the name with --setup, such as --setup "x = torch.ones(4)".'
-    """
-    if failure.kind is FailureKind.TIMED_OUT:
-        return "Give it more time with --timeout SECONDS."
-    missing = re.search(r"^NameError: name '(\w+)' is not defined", describe_failure(failure), re.MULTILINE)
-    return missing and f'Define the name with --setup, such as --setup "{missing[1]} = torch.ones(4)".'
-
-
 def list_hints(failures: Iterable[Failure]) -> list[str]:
-    """What to do about these failures, each advice once."""
-    return list(dict.fromkeys(filter(None, map(describe_hint, failures))))
+    """What to do about failures of statements on the command line, each advice once.
+
+    >>> list_hints([Failure(FailureKind.RAISED, "NameError: name 'x' is not defined")])
+    ['Define the name with --setup, such as --setup "x = torch.ones(4)".']
+    """
+    hints = []
+    for failure in failures:
+        missing = re.search(r"^NameError: name '(\w+)' is not defined", describe_failure(failure), re.MULTILINE)
+        if failure.kind is FailureKind.TIMED_OUT:
+            hints.append("Give it more time with --timeout SECONDS.")
+        elif missing:
+            hints.append(f'Define the name with --setup, such as --setup "{missing[1]} = torch.ones(4)".')
+    return list(dict.fromkeys(hints))
 
 
 def describe_statements(failures: Mapping[str, Failure], *, with_names: bool) -> list[str]:
     """What went wrong with statements, then what to do. A broken setup fails them all in the same way: told once."""
-    texts = {stmt: describe_failure(failure) for stmt, failure in failures.items()}
-    lines = []
-    for text in dict.fromkeys(texts.values()):
-        whose = ", ".join(one_line(stmt) for stmt, own in texts.items() if own == text)
-        lines.append(f"Failed: {whose}\n{text}" if with_names else text)
+    groups = group((describe_failure(failure), stmt) for stmt, failure in failures.items())
+    lines = [
+        f"Failed: {', '.join(map(one_line, stmts))}\n{text}" if with_names else text for text, stmts in groups.items()
+    ]
     return lines + list_hints(failures.values())
 
 
@@ -104,27 +102,24 @@ def join_reason(name: str, reason: str, width: int) -> list[str]:
 
 def describe_failures(summary: CaseSummary, plan: Plan) -> str:
     """Why, and when where not everything failed in the same way."""
-    reasons: dict[str, dict[Metric, None]] = {}
-    for metric, failure in summary.failures:
-        reasons.setdefault(format_failure(failure), {})[metric] = None
+    reasons = group((format_failure(failure), metric) for metric, failure in summary.failures)
     if len(reasons) == 1 and len(plan.sampling.metrics) == len(next(iter(reasons.values()))):
         return next(iter(reasons))
     return "; ".join(f"{' and '.join(VERBS[m] for m in metrics)}: {text}" for text, metrics in reasons.items())
 
 
 def format_failure(failure: Failure) -> str:
-    """The reason on a line that no terminal stumbles over."""
     return printable(summarise_failure(failure))
 
 
 def render_failures(summaries: Sequence[CaseSummary], plan: Plan) -> str:
     """All that is known of each failure, once for all that failed in the same way; empty where nothing did."""
-    names: dict[str, list[str]] = {}
-    for summary in summaries:
-        where = f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""
-        for metric, failure in summary.failures:
-            text = format_lines(describe_failure(failure))
-            names.setdefault(text, []).append(f"Failed: {VERBS[metric]} {name_case(summary.case)}{where}")
+    names = group(
+        (format_lines(describe_failure(failure)), f"Failed: {VERBS[metric]} {name_case(summary.case)}{where}")
+        for summary in summaries
+        for where in [f" ({name_target(summary.target)})" if len(plan.targets) > 1 else ""]
+        for metric, failure in summary.failures
+    )
     return "\n\n".join("\n".join([*whose, text]) for text, whose in names.items())
 
 
@@ -182,9 +177,7 @@ def is_hopeless(failures: Sequence[Failure], tried: int, total: int) -> bool:
 def describe_input_failures(failures: Sequence[tuple[int, Failure]], tried: int, total: int) -> list[str]:
     """Each sort once, with the numbers of the inputs it went wrong on."""
     lines: list[str] = []
-    by_sort: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
-    for index, failure in failures:
-        by_sort.setdefault(sort_of(failure), []).append((index, describe_failure(failure)))
+    by_sort = group((sort_of(failure), (index, describe_failure(failure))) for index, failure in failures)
     sorts = sorted(by_sort.values(), key=len, reverse=True)
     for alike in sorts[:KINDS_SHOWN]:
         lines += [_head(alike), alike[0][1]]

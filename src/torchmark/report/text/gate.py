@@ -27,7 +27,7 @@ from torchmark.report.text.judgements import (
     render_side_failures,
 )
 from torchmark.report.text.names import name_case
-from torchmark.report.text.terminal import count, cut, cut_middle, printable, wrap
+from torchmark.report.text.terminal import count, cut, cut_middle, group, printable, wrap
 from torchmark.report.text.units import format_change, format_time
 from torchmark.report.text.verdict_reasons import explain_cause
 
@@ -93,7 +93,6 @@ def format_limit(limit: Limit) -> str:
 
 
 def describe_regression(regression: Regression) -> str:
-    """One line: how much more, than what, and where."""
     name, base, head = name_case(regression.case), regression.base, regression.head
     if regression.quantity is None or base is None or head is None:
         return f"{name} {_OTHERWISE[regression.reason]}{_describe_functions(regression.functions)}"
@@ -108,18 +107,19 @@ def describe_regression(regression: Regression) -> str:
 
 
 def describe_improvement(improvement: Improvement) -> str:
-    """One line."""
     less = improvement.accepted - improvement.head
     return f"{name_case(improvement.case)} takes {_number(less)} instructions less than accepted."
 
 
 def describe_stale(stale: Sequence[StaleEntry]) -> list[str]:
-    """A line for all entries that are stale for the same reason."""
-    groups: dict[tuple[tuple[str, str, str], ...], list[Case]] = {}
-    for entry in stale:
-        # Every definition has a hash of its own, which tells nobody anything.
-        reasons = tuple(("definition", "", "") if one[0] == "definition" else one for one in entry.differences)
-        groups.setdefault(reasons, []).append(entry.case)
+    # Every definition has a hash of its own, which tells nobody anything.
+    groups = group(
+        (
+            tuple((what, "", "") if what == "definition" else (what, *sides) for what, *sides in one.differences),
+            one.case,
+        )
+        for one in stale
+    )
     return [
         f"The ledger says nothing of {_name_some(cases)}: {', '.join(_describe_difference(*one) for one in reasons)}."
         for reasons, cases in groups.items()
@@ -183,20 +183,14 @@ def list_obstacles(contrast: Contrast) -> list[str]:
 
 
 def describe_refusal(contrast: Contrast, width: int) -> str:
-    """Why some or all cases are not compared, and what to do about it."""
     cases = count(len(contrast.case_obstacles), "case")
     what = "These runs are" if contrast.obstacles else f"{cases} {'is' if len(contrast.case_obstacles) == 1 else 'are'}"
     lines = wrap(f"{what} not comparable:", width)
-    found = list_obstacles(contrast)
-    for text in found[:MOST_NAMES]:
-        lines += ["  " + line for line in wrap(text, width - 2, 2)]
-    if len(found) > MOST_NAMES:
-        lines.append(f"  and {len(found) - MOST_NAMES} more")
+    lines += _list_some(list_obstacles(contrast), width)
     return "\n".join([*lines, *wrap("--force compares them all the same, and keeps the caveat.", width)])
 
 
 def describe_unpaired(contrast: Contrast, base: str, head: str, width: int) -> str:
-    """The cases that only one side has; empty where there are none."""
     return "\n".join(
         [*_name(contrast.missing, f"Only in {base}", width), *_name(contrast.new, f"Only in {head}", width)]
     )
@@ -206,10 +200,14 @@ def _name(cases: Sequence[Case], title: str, width: int) -> Iterator[str]:
     if not cases:
         return
     yield f"{title}: {count(len(cases), 'case')}"
-    for case in cases[:MOST_NAMES]:
-        yield from ("  " + line for line in wrap(name_case(case), width - 2, 2))
-    if len(cases) > MOST_NAMES:
-        yield f"  and {len(cases) - MOST_NAMES} more"
+    yield from _list_some([*map(name_case, cases)], width)
+
+
+def _list_some(texts: Sequence[str], width: int) -> Iterator[str]:
+    for text in texts[:MOST_NAMES]:
+        yield from wrap(f"  {text}", width, 4)
+    if len(texts) > MOST_NAMES:
+        yield f"  and {len(texts) - MOST_NAMES} more"
 
 
 def explain_judgements(judgements: Sequence[CaseJudgement], width: int) -> str:
@@ -236,13 +234,8 @@ def render_comparison(
         texts = [describe_judgement(judgements[0], width)]
     else:
         texts = [render_judgements(judgements, width, colour=colour, all_cases=all_cases)]
-    stopped = {one.case for one in result.regressions}
-    changed = [
-        one
-        for one in order_judgements(judgements)
-        if one.explanation is not None and (one.case in stopped or one.verdict in CHANGED)
-    ]
-    texts += [explain_judgements(changed[:MOST_EXPLAINED], width)] if explaining else []
+    changed = _choose_explained(judgements, result, lambda one: one.verdict in CHANGED)
+    texts += [explain_judgements(changed, width)] if explaining else []
     failures = (failed.failure for one in judgements if not one.case.suite for failed in one.failures)
     texts += [render_side_failures(judgements, width), *list_hints(failures), "\n".join(describe_gate(result, accept))]
     return "\n\n".join(filter(None, texts))
@@ -265,16 +258,25 @@ def render_contrast(
     """
     base, head = names
     texts = [render_judgements(contrast.judgements, width, colour=colour, base=base, head=head, all_cases=all_cases)]
-    found = [one for one in order_judgements(contrast.judgements) if one.explanation is not None]
     if explained is not None:
-        found = [one for one in found if explained(one.case)]
+        found = [one for one in order_judgements(contrast.judgements) if explained(one.case)]
     else:
-        stopped = {one.case for one in result.regressions}
-        changed = (one for one in found if one.case in stopped or (one.count and is_instruction_change(one.count)))
-        found = list(itertools.islice(changed, MOST_EXPLAINED))
+        found = _choose_explained(contrast.judgements, result, _has_other_instructions)
     texts += [explain_judgements(found, width), describe_unpaired(contrast, base, head, width)]
     texts.append("\n".join(describe_gate(result, accept)))
     return "\n\n".join(filter(None, texts))
+
+
+def _choose_explained(
+    judgements: Sequence[CaseJudgement], result: GateResult, is_changed: Callable[[CaseJudgement], bool]
+) -> list[CaseJudgement]:
+    stopped = {one.case for one in result.regressions}
+    found = (one for one in order_judgements(judgements) if one.explanation is not None)
+    return list(itertools.islice((one for one in found if one.case in stopped or is_changed(one)), MOST_EXPLAINED))
+
+
+def _has_other_instructions(judgement: CaseJudgement) -> bool:
+    return judgement.count is not None and bool(is_instruction_change(judgement.count))
 
 
 # GitHub takes a mebibyte. Escaping makes a character five bytes at most, so that four tables of so many rows, each with
@@ -323,7 +325,6 @@ def summarise_contrast(contrast: Contrast, result: GateResult, names: tuple[str,
 
 
 def _render_table(rows: Sequence[JudgementRow]) -> str:
-    """The rows with those columns that have something to say, and a sentence on each."""
     columns = [column for column in find_columns(rows) if column != "why"]
     heads = ["verdict", "case", *columns, "why"]
     sides = ["---", "---", *("---" if column == MARKS else "---:" for column in columns), "---"]

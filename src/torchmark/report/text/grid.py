@@ -304,7 +304,6 @@ def _to_json_summary_row(row: GridRow, column: str | None, cell: Summary) -> dic
 
 
 def to_json_summary(summary: Summary) -> dict[str, Any]:
-    """A summary as plain values, with the unit in each name."""
     return {
         "samples": summary.samples,
         "median_s": summary.median,
@@ -319,7 +318,6 @@ def to_json_summary(summary: Summary) -> dict[str, Any]:
 
 
 def to_json_caveat(caveat: Caveat) -> dict[str, Any]:
-    """A caveat as plain values; `kind` tells which one it is."""
     return {"kind": caveat.kind, **dataclasses.asdict(caveat)}
 
 

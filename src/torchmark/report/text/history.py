@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import shlex
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from torchmark.analysis.verdict.judge import SMALLEST_RATIO
@@ -13,6 +12,7 @@ from torchmark.model.history import Difference, Ground, History, Point, Shift, S
 from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
 from torchmark.report.text.names import name_case, name_target
+from torchmark.report.text.run_summary import format_moment
 from torchmark.report.text.terminal import LEAST_WIDTH, count, cut, printable, wrap
 from torchmark.stats.changes import LEAST_SHIFT
 from torchmark.stats.distribution import quantile
@@ -91,30 +91,25 @@ _REASONS = {
 _IMPLIED = {"torch commit": "torch"}
 
 
-class Words:
-    """Words shifts; `plain` in nothing but ASCII."""
+def describe_shift(shift: Shift, *, plain: bool = False) -> str:
+    """What became different, by how much, what is held of it and why, and what else differs; `plain` is all ASCII.
 
-    def __init__(self, *, plain: bool = False) -> None:
-        self._arrow = "->" if plain else "→"
+    >>> from torchmark.model.history import Difference
+    >>> torch = Difference("torch", "2.12.0", "2.13.0")
+    >>> confirmed = ShiftStanding.CONFIRMED
+    >>> describe_shift(Shift((Metric.COUNT,), 5, 4, confirmed, Ground.EXACT, 1000, 1050, None, (torch,)))
+    'instructions +50 (+5.0 %), confirmed: counts are exact. torch 2.12.0 → 2.13.0.'
+    """
+    size = f"{_describe_size(shift)}, " if shift.before is not None else ""
+    whats = {one.what for one in shift.differences}
+    told = [_contrast(one, "->" if plain else "→") for one in shift.differences if _IMPLIED.get(one.what) not in whats]
+    differences = f" {', '.join(told)}." if told else ""
+    return f"{size}{shift.standing.value}: {_reason(shift)}.{differences}"
 
-    def tell(self, shift: Shift) -> str:
-        """What became different, by how much, what is held of it and why, and what else differs.
 
-        >>> from torchmark.model.history import Difference
-        >>> torch = Difference("torch", "2.12.0", "2.13.0")
-        >>> confirmed = ShiftStanding.CONFIRMED
-        >>> Words().tell(Shift((Metric.COUNT,), 5, 4, confirmed, Ground.EXACT, 1000, 1050, None, (torch,)))
-        'instructions +50 (+5.0 %), confirmed: counts are exact. torch 2.12.0 → 2.13.0.'
-        """
-        size = f"{_describe_size(shift)}, " if shift.before is not None else ""
-        whats = {one.what for one in shift.differences}
-        told = [self._contrast(one) for one in shift.differences if _IMPLIED.get(one.what) not in whats]
-        differences = f" {', '.join(told)}." if told else ""
-        return f"{size}{shift.standing.value}: {_reason(shift)}.{differences}"
-
-    def _contrast(self, difference: Difference) -> str:
-        before, after = (_shorten(difference.what, side) for side in (difference.before, difference.after))
-        return f"{printable(difference.what)} {before} {self._arrow} {after}"
+def _contrast(difference: Difference, arrow: str) -> str:
+    before, after = (_shorten(difference.what, side) for side in (difference.before, difference.after))
+    return f"{printable(difference.what)} {before} {arrow} {after}"
 
 
 def _describe_size(shift: Shift) -> str:
@@ -188,7 +183,15 @@ def render_histories(
     shown = list(histories)
     if len(shown) > MANY:
         shown = [history for history in shown if choose_shifts(history, metrics)]
-    renderer = _Renderer(histories, width, metrics, pinned, interpreters, plain)
+    renderer = _Renderer(
+        width=width,
+        metrics=metrics,
+        pinned=pinned,
+        interpreters=interpreters,
+        plain=plain,
+        several_targets=len({history.target.name for history in histories}) > 1,
+        several_suites=len({history.case.suite for history in histories}) > 1,
+    )
     blocks = ["\n".join(renderer.render(history)) for history in shown]
     closing = [*_explain_marks(shown, metrics, width), *_close(histories, len(shown), metrics, width)]
     return "\n\n".join([*blocks, "\n".join(closing)])
@@ -199,47 +202,43 @@ def choose_shifts(history: History, metrics: Sequence[Metric]) -> list[Shift]:
     return [shift for shift in history.shifts if set(shift.metrics) & set(metrics)]
 
 
+@dataclasses.dataclass(frozen=True)
 class _Renderer:
     """Renders one history after the other, all in the same manner."""
 
-    def __init__(
-        self,
-        histories: Sequence[History],
-        width: int,
-        metrics: Sequence[Metric],
-        pinned: RunInfo | None,
-        interpreters: Collection[str],
-        plain: bool,
-    ) -> None:
-        self._width, self._metrics, self._pinned = width, metrics, pinned
-        self._interpreters, self._blocks = interpreters, ASCII_BLOCKS if plain else BLOCKS
-        self._words = Words(plain=plain)
-        self._several_targets = len({history.target.name for history in histories}) > 1
-        self._several_suites = len({history.case.suite for history in histories}) > 1
+    width: int
+    metrics: Sequence[Metric]
+    pinned: RunInfo | None
+    interpreters: Collection[str]
+    plain: bool
+    several_targets: bool
+    several_suites: bool
 
     def render(self, history: History) -> Iterator[str]:
-        suite = f"{printable(history.case.suite)}: " if self._several_suites else ""
-        target = f" ({name_target(history.target)})" if self._several_targets else ""
-        yield from wrap(suite + name_case(history.case) + target, self._width, 2)
+        suite = f"{printable(history.case.suite)}: " if self.several_suites else ""
+        target = f" ({name_target(history.target)})" if self.several_targets else ""
+        yield from wrap(suite + name_case(history.case) + target, self.width, 2)
         times = [point.log_ratio for point in history.points]
         counts = [None if point.instructions is None else point.instructions.value for point in history.points]
         for metric, values, span in (
             (Metric.WALL, times, LEAST_SHIFT * FLAT),
             (Metric.COUNT, counts, SMALLEST_RATIO * FLAT * max(filter(None, counts), default=0.0)),
         ):
-            if metric in self._metrics and any(value is not None for value in values):
+            if metric in self.metrics and any(value is not None for value in values):
                 yield from self._draw(history, metric, values, span)
         if not any(value is not None for value in (*times, *counts)):
             yield f"{_INDENT}Nothing was measured in {count(len(history.points), 'run')}."
-        for shift in choose_shifts(history, self._metrics):
+        for shift in choose_shifts(history, self.metrics):
             yield from self._list(history, shift)
 
     def _draw(
         self, history: History, metric: Metric, values: Sequence[float | None], least_span: float
     ) -> Iterator[str]:
         text = self._describe_time(history) if metric is Metric.WALL else _describe_count(history.points)
-        yield from self._wrap(text)
-        line = draw(values, self._width - len(_INDENT), least_span=least_span, blocks=self._blocks)
+        yield from wrap(_INDENT + text, self.width, 2)
+        line = draw(
+            values, self.width - len(_INDENT), least_span=least_span, blocks=ASCII_BLOCKS if self.plain else BLOCKS
+        )
         yield (_INDENT + line.text).rstrip()
         marks = line.mark({s.position: MARKS[s.standing] for s in reversed(history.shifts) if metric in s.metrics})
         if marks:
@@ -254,20 +253,17 @@ class _Renderer:
         if measured == 1:
             return "time: measured in one run only; a history takes two"
         text = f"time: {_percent(math.expm1(newest.log_ratio))} against {name_run(anchor)}, {count(measured, 'run')}"
-        if self._pinned is not None and anchor.id != self._pinned.id:
-            text += f"; {name_run(self._pinned)} has no time that it can be compared with"
+        if self.pinned is not None and anchor.id != self.pinned.id:
+            text += f"; {name_run(self.pinned)} has no time that it can be compared with"
         return text
 
     def _list(self, history: History, shift: Shift) -> Iterator[str]:
         run = history.points[shift.position].run
         head = f"{MARKS[shift.standing]} {format_day(run.created)} {name_run(run)}: "
-        yield from self._wrap(head + self._words.tell(shift), 2)
-        command = format_command(history, shift, self._interpreters)
+        yield from wrap(_INDENT + head + describe_shift(shift, plain=self.plain), self.width, 4)
+        command = format_command(history, shift, self.interpreters)
         if command:
-            yield from self._wrap(f"  Find out with:  {command}", 4)
-
-    def _wrap(self, text: str, hanging: int = 0) -> list[str]:
-        return [_INDENT + line for line in wrap(text, self._width - len(_INDENT), hanging)]
+            yield from wrap(f"    Find out with:  {command}", self.width, 6)
 
 
 def _describe_count(points: Sequence[Point]) -> str:
@@ -287,16 +283,11 @@ def _percent(share: float) -> str:
 
 
 def name_run(run: RunInfo) -> str:
-    """What a run is called in a sentence."""
     return printable(run.name) or run.id[:8]
 
 
 def format_day(moment: float) -> str:
-    """The day of a moment, where people are."""
-    try:
-        return time.strftime("%Y-%m-%d", time.localtime(moment))
-    except (OverflowError, ValueError, OSError):  # no calendar has it
-        return "?"
+    return format_moment(moment)[: len("2020-12-31")]
 
 
 def _explain_marks(histories: Iterable[History], metrics: Sequence[Metric], width: int) -> list[str]:
@@ -312,7 +303,6 @@ def _close(histories: Sequence[History], shown: int, metrics: Sequence[Metric], 
 
 
 def describe_outcome(histories: Sequence[History], metrics: Sequence[Metric]) -> str:
-    """What was looked at, and what came of it."""
     changed = sum(bool(choose_shifts(history, metrics)) for history in histories)
     runs = {point.run.id for history in histories for point in history.points}
     text = f"{count(len(histories), 'case')} in {count(len(runs), 'run')}: "

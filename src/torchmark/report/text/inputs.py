@@ -9,7 +9,7 @@ from typing import Any
 
 from torchmark.analysis.input_comparisons import NOTABLE, InputComparison, InputRatio
 from torchmark.model.inputs import Condition, FuzzedInput, Relation, Rule, RuleSearch
-from torchmark.report.progress import Tried, draw_bar, format_rate
+from torchmark.report.progress import Advancing, Tried, draw_bar, format_rate
 from torchmark.report.text.failures import sort_of, summarise_failure
 from torchmark.report.text.table import TextColumn, TextRow, TextTable
 from torchmark.report.text.terminal import count, cut, measure, one_line, wrap
@@ -49,24 +49,14 @@ def _join(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-class InputAdvance:
-    """How many inputs are done, and how many of these failed."""
+class InputAdvance(Advancing[Tried]):
+    """How many inputs are done, and how many of these failed. Failures of the same sort are told once."""
 
     def __init__(self, total: int, clock: Callable[[], float]) -> None:
-        self.total = total
-        self.done = 0
-        self.failed = 0
-        self._clock = clock
-        self._start = clock()
+        super().__init__(total, clock)
         self._told: set[tuple[str, str, str]] = set()
 
-    @property
-    def elapsed_s(self) -> float:
-        """Since the beginning."""
-        return self._clock() - self._start
-
     def add(self, event: Tried) -> str | None:
-        """Note that an input is done; the words for a failure, if it is the first of its sort."""
         one, failure = event
         self.done += 1
         if failure is None:
@@ -79,26 +69,19 @@ class InputAdvance:
         return f"Failed: input {one.index} ({describe_input(one)}): {summarise_failure(failure)}"
 
     def describe(self) -> str:
-        """One line for a log."""
         text = f"{self.done} of {count(self.total, 'input')} measured"
         return f"{text}, {self.failed} failed" if self.failed else text
 
     def conclude(self) -> str:
-        """The last line."""
         return f"{self.describe()}, in {format_duration(self.elapsed_s)}"
 
     def draw(self, width: int, *, fancy: bool) -> str:
-        """A bar, numbers, the rate, and what remains."""
         parts = [f"{self.done}/{self.total} inputs", f"{self.failed} failed" if self.failed else ""]
         parts.append(format_rate(self.done, self.elapsed_s))
         if 0 < self.done < self.total:
             remaining = self.elapsed_s / self.done * (self.total - self.done)
             parts.append(f"about {format_duration(remaining)} left")
         return draw_bar(self.done, self.total, width, fancy=fancy) + "  ".join(filter(None, parts))
-
-    def describe_current(self, width: int) -> str:
-        """Each takes too short a time to be told."""
-        return ""
 
 
 LEAST_INPUT_WIDTH = 16
@@ -109,17 +92,12 @@ LONGEST_NAME = 48
 
 
 def name_statement(position: int) -> str:
-    """A letter for a statement, for tables in which there is no room for all of it.
-
-    >>> name_statement(0), name_statement(27)
-    ('A', 'B1')
-    """
+    """A letter for a statement, for tables in which there is no room for all of it."""
     turn, letter = divmod(position, len(string.ascii_uppercase))
     return string.ascii_uppercase[letter] + (str(turn) if turn else "")
 
 
 def list_statements(stmts: Sequence[str], width: int) -> list[str]:
-    """Which letter stands for which."""
     return [cut(f"{name_statement(i)}  {one_line(stmt)}", width) for i, stmt in enumerate(stmts)]
 
 
@@ -203,13 +181,7 @@ _VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", 
 
 
 def describe_condition(condition: Condition) -> str:
-    """A condition as people say it.
-
-    >>> describe_condition(Condition("x is contiguous", Relation.IS, False))
-    'x is not contiguous'
-    >>> describe_condition(Condition("k0", Relation.ABOVE, 1024))
-    'k0 > 1024'
-    """
+    """A condition as people say it."""
     if isinstance(condition.value, bool) and condition.relation in (Relation.IS, Relation.IS_NOT):
         holds = condition.value is (condition.relation is Relation.IS)
         return condition.feature if holds else _deny(condition.feature)
@@ -232,7 +204,6 @@ def _format_value(value: float | str) -> str:
 
 
 def describe_conditions(conditions: tuple[Condition, ...]) -> str:
-    """All of them in one clause."""
     words = [describe_condition(condition) for condition in conditions]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 

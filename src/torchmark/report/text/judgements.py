@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from torchmark.model.judgement import CaseJudgement, CountEvidence, Side, TimeEvidence, Verdict
-from torchmark.report.caveats import Face, explain_doubts, find_comparison_marks, find_shared
+from torchmark.report.caveats import Face, describe_caveat, explain_doubts, find_comparison_marks, find_shared
 from torchmark.report.text.failures import format_failure, join_reason
 from torchmark.report.text.names import Variants, name_case
 from torchmark.report.text.run_table import MISSING
@@ -22,6 +22,7 @@ from torchmark.report.text.terminal import (
     YELLOW,
     count,
     cut,
+    group,
     measure,
     pad,
     printable,
@@ -45,7 +46,6 @@ from torchmark.report.text.verdict_reasons import (
     SHORT_CAUSES,
     describe_facts,
     describe_failed_sides,
-    describe_notes,
     describe_verdict,
     format_verdict_change,
 )
@@ -95,7 +95,6 @@ def make_rows(judgements: Sequence[CaseJudgement], among: Sequence[CaseJudgement
 
 
 def fill_cells(judgement: CaseJudgement, marks: str = "") -> dict[str, str]:
-    """The text of each column."""
     cells = dict.fromkeys(COLUMNS, "")
     cells[MARKS], cells["why"] = marks, SHORT_CAUSES[judgement.cause]
     cells.update({"time": MISSING} if judgement.time is None else _format_time(judgement.time))
@@ -211,20 +210,20 @@ def render_judgements(
     `base` and `head` are what the sides are called. Many cases that are the same are one line unless `all_cases`.
     """
     width = max(width, LEAST_WIDTH)
-    closing = "\n".join(_wrap(close(judgements), width))
+    closing = "\n".join(wrap(close(judgements), width))
     if not judgements:
         return closing
     table, left_out = render_table(judgements, width, colour=colour, all_cases=all_cases)
     meaning = f"Changes are of {printable(head)} against {printable(base)}, for one run."
     if "±" not in left_out:
         meaning += _explain_interval([one.time for one in judgements if one.time is not None])
-    legend = _wrap(meaning, width)
+    legend = wrap(meaning, width)
     for mark, text in explain_doubts(judgements):
-        legend += _wrap(f"{mark}  {text}" if mark else f"Note: {text}", width, 3 if mark else 2)
+        legend += wrap(f"{mark}  {text}" if mark else f"Note: {text}", width, 3 if mark else 2)
     # There is a sentence on the cause wherever a case is told of by itself.
     missed = [column for column in reversed(left_out) if column != "why"]
     if missed:
-        legend += _wrap(f"A wider terminal shows {', '.join(missed)} too.", width)
+        legend += wrap(f"A wider terminal shows {', '.join(missed)} too.", width)
     return "\n\n".join(["\n".join(table), "\n".join(legend), closing])
 
 
@@ -242,21 +241,16 @@ def _explain_interval(times: Sequence[TimeEvidence]) -> str:
     return f" ± is {which} of the change in time{f': {reason}' if reason else ''}."
 
 
-def _wrap(text: str, width: int, hanging: int = 0) -> list[str]:
-    """A text on several lines, none of which begins with the sign of the number before."""
-    return [line.replace("\xa0", " ") for line in wrap(text.replace(" %", "\xa0%"), width, hanging)]
-
-
 def describe_judgement(judgement: CaseJudgement, width: int = 80, face: Face = "shell") -> str:
     """The verdict, what was measured, how and why, and what is to be doubted."""
     width = max(width, LEAST_WIDTH)
-    lines = _wrap(f"{name_case(judgement.case)}: {describe_verdict(judgement)}", width, 2)
+    lines = wrap(f"{name_case(judgement.case)}: {describe_verdict(judgement)}", width, 2)
     facts = describe_facts(judgement)
     room = max(measure(name) for name, _ in facts)
     for name, text in facts:
-        lines += _wrap(f"  {pad(name, room)}  {text}", width, room + 4)
-    for note in describe_notes(judgement, face):
-        lines += _wrap(f"  Note: {note}", width, 4)
+        lines += wrap(f"  {pad(name, room)}  {text}", width, room + 4)
+    for caveat in judgement.caveats:
+        lines += wrap(f"  Note: {describe_caveat(caveat, face)}", width, 4)
     return "\n".join(lines)
 
 
@@ -288,13 +282,15 @@ def close(judgements: Sequence[CaseJudgement]) -> str:
 def render_side_failures(judgements: Sequence[CaseJudgement], width: int = 80) -> str:
     """What failed on each side: each reason once, with the cases it hit; empty where nothing did."""
     variants = Variants(judgement.case for judgement in judgements)
-    hit: dict[Side, dict[str, dict[str, None]]] = {side: {} for side in Side}
-    for judgement in judgements:
-        for failed in judgement.failures:
-            hit[failed.side].setdefault(format_failure(failed.failure), {})[variants.name(judgement.case)] = None
+    hit = group(
+        ((side, format_failure(failed.failure)), variants.name(judgement.case))
+        for side in Side
+        for judgement in judgements
+        for failed in judgement.failures
+        if failed.side is side
+    )
     lines: list[str] = []
-    for side, reasons in hit.items():
-        for reason, names in reasons.items():
-            lines += _wrap(f"Failed on {side.value}, {count(len(names), 'case')}: {reason}", width, 2)
-            lines += _wrap(f"  {'; '.join(names)}", width, 4)
+    for (side, reason), names in hit.items():
+        lines += wrap(f"Failed on {side.value}, {count(len(names), 'case')}: {reason}", width, 2)
+        lines += wrap(f"  {'; '.join(names)}", width, 4)
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from torchmark.analysis.verdict.sequential import CONFIDENCE, Power, Trust, floor_for
 from torchmark.model.environment import Finding, FindingStatus
+from torchmark.report.text.table import TextColumn, TextRow, TextTable
 from torchmark.report.text.terminal import count, wrap
 from torchmark.report.text.units import format_share, format_time
 
@@ -38,15 +39,14 @@ def print_findings(findings: Sequence[Finding], console: Console) -> None:
 
 
 def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
-    """False alarms, power by size, and what that means for comparisons."""
     lines = wrap(
         f"{stmt}, about {format_time(run_s)}, against itself: {count(trust.false_alarms, 'false alarm')} in "
         f"{count(trust.trials, 'trial')} (the true rate is below {format_share(trust.most_false)}, {CONFIDENCE:.0%} "
         f"confidence); the same in {trust.same}. Half of them took {trust.seconds:.2f} s or less.",
         width,
     )
-    lines += ["", f"{'slower by':>10}  {'found':>9}  {'that is':>7}  {'seconds':>7}"]
-    lines += [_row(power) for power in trust.powers]
+    columns = TextColumn("slower by", wide=10), TextColumn("found", wide=9), *map(TextColumn, ("that is", "seconds"))
+    lines += ["", *TextTable(columns, [_fill(power) for power in trust.powers], width).lines()]
     smallest = trust.smallest_seen_s
     seen = (
         f"The smallest slowdown that is found four times in five: {format_time(smallest)} "
@@ -62,6 +62,6 @@ def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
     return "\n".join([*lines, "", *wrap(seen, width), *wrap(text, width)])
 
 
-def _row(power: Power) -> str:
-    found = f"{power.found} of {power.trials}"
-    return f"{format_time(power.injected_s):>10}  {found:>9}  {power.share:>7.0%}  {power.seconds:>7.2f}"
+def _fill(power: Power) -> TextRow:
+    cells = {"slower by": format_time(power.injected_s), "found": f"{power.found} of {power.trials}"}
+    return TextRow({**cells, "that is": f"{power.share:.0%}", "seconds": f"{power.seconds:.2f}"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import math
 import shlex
 from collections.abc import Collection, Sequence
@@ -19,7 +18,7 @@ from torchmark.analysis.summarise import (
     is_suspect,
 )
 from torchmark.model.caveats import Variation
-from torchmark.model.task import Interval, Summary, TaskSpec
+from torchmark.model.task import Summary, TaskSpec
 from torchmark.report.caveats import describe_advice, describe_fact
 from torchmark.report.text.table import INDENT, TextColumn, TextRow, TextTable
 from torchmark.report.text.terminal import count, cut_middle, one_line, wrap
@@ -28,7 +27,6 @@ from torchmark.stats.intervals import PairedRatio
 
 
 def warn_of_spread(summary: Summary) -> str | None:
-    """The warning that a wide interquartile range earns; None for a steady result."""
     if not is_suspect(summary):
         return None
     meaning = (
@@ -74,26 +72,19 @@ LONGEST_NAME = 32
 TITLES = {"median": "median", "interval": "95 % interval", "ratio": "ratio", "bounds": "95 % interval"}
 
 
-@dataclasses.dataclass(frozen=True)
-class TimedRow:
-    """One row: the median in seconds, and an interval of it where there are enough samples."""
-
-    name: str
-    median_s: float
-    interval: Interval | None
-
-
-def render_standings(heading: str, rows: Sequence[TimedRow], standings: Standings, width: int) -> list[str]:
-    """The rows below a heading, in the order they are given, with the ratio to the fastest."""
+def render_standings(
+    heading: str, names: Sequence[str], results: Sequence[TimedStatement], standings: Standings, width: int
+) -> list[str]:
+    """The results below a heading, in the order they are given, with the ratio to the fastest."""
     columns = [
         TextColumn("name", heading, left=True, least=LEAST_NAME),
         *(TextColumn(key, head) for key, head in TITLES.items()),
     ]
-    texts = [
-        TextRow({"name": INDENT + name, **_fill(row, ratio)})
-        for name, row, ratio in zip(name_rows([row.name for row in rows]), rows, standings.ratios, strict=True)
+    rows = [
+        TextRow({"name": INDENT + name, **_fill(result, ratio)})
+        for name, result, ratio in zip(names, results, standings.ratios, strict=True)
     ]
-    return TextTable(columns, texts, width, name="name", gives_way=["interval"]).lines()
+    return TextTable(columns, rows, width, name="name", gives_way=["interval"]).lines()
 
 
 def name_rows(texts: Sequence[str]) -> list[str]:
@@ -146,10 +137,11 @@ def _describe_reason(ratios: Sequence[PairedRatio]) -> str:
     return f"{between}, and a difference below {share} can come from the layout of memory" if excluded else between
 
 
-def _fill(row: TimedRow, ratio: PairedRatio) -> dict[str, str]:
+def _fill(result: TimedStatement, ratio: PairedRatio) -> dict[str, str]:
+    interval = result.interval
     return {
-        "median": format_time(row.median_s),
-        "interval": "" if row.interval is None else format_range(row.interval.low, row.interval.high),
+        "median": format_time(result.summary.median),
+        "interval": "" if interval is None else format_range(interval.low, interval.high),
         "ratio": format_ratio(math.exp(ratio.log_ratio)),
         "bounds": "" if ratio.low is None or not (ratio.low or ratio.high) else " to ".join(_bounds(ratio)),
     }
@@ -177,7 +169,9 @@ def describe_groups(
     if len(results) == 1:
         (result,) = results
         lines = [describe_measurement(result.spec, result.summary, result.times.number_per_run)]
-        lines += _describe_interval(result.interval)
+        if (interval := result.interval) is not None:
+            low, high = format_edges(interval.low, interval.high)
+            lines.append(f"  The median lies between {low} and {high} ({interval.confidence:.0%} confidence).")
     else:
         lines = [line for line in (results[0].spec.label, results[0].spec.setup_str()) if line]
         for group in groups:
@@ -187,30 +181,18 @@ def describe_groups(
     return "\n".join(lines)
 
 
-def _describe_interval(interval: Interval | None) -> list[str]:
-    if interval is None:
-        return []
-    low, high = format_edges(interval.low, interval.high)
-    return [f"  The median lies between {low} and {high} ({interval.confidence:.0%} confidence)."]
-
-
 def _describe_group(group: StatementGroup, width: int, python: str | None, language: str) -> list[str]:
-    """A table, how it was measured, and which is the fastest."""
     if not group.results:
         return []
     specs = [result.spec for result in group.results]
     by_threads = len({spec.num_threads for spec in specs}) > 1
-    names = [count(spec.num_threads, "thread") if by_threads else name_row(spec) for spec in specs]
+    names = name_rows([count(spec.num_threads, "thread") if by_threads else name_row(spec) for spec in specs])
     heading = one_line(name_row(specs[0])) if by_threads else count(specs[0].num_threads, "thread")
-    rows = [
-        TimedRow(name, result.summary.median, result.interval)
-        for name, result in zip(names, group.results, strict=True)
-    ]
     standings = group.standings
-    lines = render_standings(heading, rows, standings, width)
-    if len(rows) == 1:
+    lines = render_standings(heading, names, group.results, standings, width)
+    if len(names) == 1:
         return lines
-    lines += wrap(f"{_describe_method(group)} {conclude([*map(shorten_name, name_rows(names))], standings)}", width)
+    lines += wrap(f"{_describe_method(group)} {conclude([*map(shorten_name, names)], standings)}", width)
     if standings.rivals:
         rivals = [specs[i] for i in range(len(specs)) if i == standings.fastest or i in standings.rivals]
         lines.append(_describe_choice(rivals, python, language))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
 from torchmark.model.plan import AutogradMode, Case, Label, RuntimeMode, Target
-from torchmark.report.text.terminal import printable
+from torchmark.report.text.terminal import group, printable
 
 # What a program's own interpreter is called beside others that have names.
 NAMELESS = "this one"
@@ -22,12 +23,10 @@ SHORT_WORDS = {
 
 
 def name_target(target: Target) -> str:
-    """What an environment is called among others."""
     return printable(target.name) or NAMELESS
 
 
 def join_label(label: Label) -> str:
-    """A label, or the beginning of one, on a line."""
     return printable(" / ".join(label))
 
 
@@ -41,23 +40,18 @@ class Variants:
         cases = list(cases)
         self._languages = {case.autolabels.language for case in cases}
         self._suites = {case.suite for case in cases}
-        self._runtimes: dict[Label, set[RuntimeMode]] = {}
-        self._autograd: dict[Label, set[AutogradMode]] = {}
-        for case in cases:
-            self._runtimes.setdefault(case.label, set()).add(case.autolabels.runtime)
-            self._autograd.setdefault(case.label, set()).add(case.autolabels.autograd)
+        self._runtimes = group((case.label, case.autolabels.runtime) for case in cases)
+        self._autograd = group((case.label, case.autolabels.autograd) for case in cases)
 
     def words(self, case: Case, *, short: bool = False) -> tuple[str, ...]:
         """Runtime, autograd, threads and language, as far as they have to be told."""
         return self.kind(case, short=short) + self.language(case, short=short)
 
     def language(self, case: Case, *, short: bool = False) -> tuple[str, ...]:
-        """The language, if there are several."""
         name = case.autolabels.as_dict["language"]
         return (_shorten(name) if short else name,) if len(self._languages) > 1 else ()
 
     def kind(self, case: Case, *, short: bool = False) -> tuple[str, ...]:
-        """All but the language."""
         labels, names = case.autolabels, case.autolabels.as_dict
         runtime, autograd = "", ""
         if labels.runtime not in (RuntimeMode.EAGER, RuntimeMode.EXPLICIT):
@@ -81,7 +75,6 @@ class Variants:
         return f"{printable(case.suite)}: {path}" if path else f"{printable(case.suite)}:"
 
     def leaf(self, case: Case) -> str:
-        """How the label ends."""
         return join_label(case.label[-1:])
 
     def name(self, case: Case) -> str:
@@ -144,14 +137,9 @@ def make_slug(text: str) -> str:
 def name_files(cases: Sequence[Case]) -> dict[Case, str]:
     """What the file of each case is called, without what it ends with. Those that would be alike are numbered."""
     variants = Variants(cases)
-    taken: set[str] = set()
-    names: dict[Case, str] = {}
+    names: dict[str, Case] = {}
     for case in dict.fromkeys(cases):
-        slug = name = make_slug(variants.name(case))
-        number = 1
-        while name in taken:
-            number += 1
-            name = f"{slug}-{number}"
-        taken.add(name)
-        names[case] = name
-    return names
+        slug = make_slug(variants.name(case))
+        numbered = itertools.chain([slug], (f"{slug}-{number}" for number in itertools.count(2)))
+        names[next(name for name in numbered if name not in names)] = case
+    return {case: name for name, case in names.items()}

@@ -154,7 +154,6 @@ def _deltas(row: OverrideRow) -> dict[str, float]:
 
 
 def format_stmt(row: OverrideRow) -> str:
-    """The statement on a line."""
     return printable(" ".join(line.strip() for line in row.case.args.stmt.splitlines()))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from torchmark.analysis.estimate import Estimate
 from torchmark.model.plan import AutogradMode, Case, Metric, Plan
 from torchmark.report.text.names import AS_WRITTEN, name_target
-from torchmark.report.text.terminal import DEFAULT_WIDTH, LEAST_WIDTH, count, measure, pad, printable, wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, LEAST_WIDTH, count, group, measure, pad, printable, wrap
 from torchmark.report.text.units import format_duration, format_time
 
 # The tree of cases is laid out on narrower terminals than tables are.
@@ -143,19 +143,15 @@ _Variant = tuple[str, _Texts, tuple[int, ...], _Texts]
 
 def _group(cases: Sequence[Case]) -> Iterator[_Variant]:
     """Cases as products: a runtime with autograd modes, thread counts and languages, all of them combined."""
-    languages: dict[tuple[str, str, int], dict[str, None]] = {}
-    for case in cases:
-        labels = case.autolabels.as_dict
-        key = labels["runtime"], labels["autograd"], case.args.num_threads
-        languages.setdefault(key, {})[labels["language"]] = None
-    threads: dict[tuple[str, str, _Texts], list[int]] = {}
-    for (runtime, autograd, n), spoken in languages.items():
-        threads.setdefault((runtime, autograd, tuple(spoken)), []).append(n)
-    modes: dict[tuple[str, _Texts, tuple[int, ...]], list[str]] = {}
-    for (runtime, autograd, spoken_all), numbers in threads.items():
-        modes.setdefault((runtime, spoken_all, tuple(sorted(numbers))), []).append(autograd)
-    for (runtime, spoken_all, numbers_all), several in modes.items():
-        yield runtime, tuple(several), numbers_all, spoken_all
+    labels = [(case.autolabels.as_dict, case.args.num_threads) for case in cases]
+    languages = group(((one["runtime"], one["autograd"], n), one["language"]) for one, n in labels)
+    threads = group(((runtime, autograd, tuple(spoken)), n) for (runtime, autograd, n), spoken in languages.items())
+    modes = group(
+        ((runtime, spoken, tuple(sorted(numbers))), autograd)
+        for (runtime, autograd, spoken), numbers in threads.items()
+    )
+    for (runtime, spoken, numbers), several in modes.items():
+        yield runtime, tuple(several), numbers, spoken
 
 
 def _describe_variant(runtime: str, modes: str, languages: _Texts) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
 import time
 from collections.abc import Iterator, Sequence
 
 from torchmark.analysis.results import list_kinds, list_nodes
 from torchmark.model.environment import Environment
-from torchmark.model.plan import Metric, Node, NodeKind, Plan, Target
+from torchmark.model.plan import Metric, Node, NodeKind, Plan
 from torchmark.model.run import SHARD, CaseSummary, Host, Run, RunEntry, RunInfo, Source
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.table import TextColumn, TextRow, TextTable
-from torchmark.report.text.terminal import DEFAULT_WIDTH, ELLIPSIS, count, printable, wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, ELLIPSIS, count, group, printable, wrap
 
 # As many names as a person reads; of more, the first few show how they are called.
 MOST_NAMES = 8
@@ -59,9 +58,7 @@ def describe_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
     """
     if not nodes:
         return ""
-    by_cpu: dict[str | None, list[str]] = {}
-    for node in nodes:
-        by_cpu.setdefault(node.cpu_model, []).append(node.name)
+    by_cpu = group((node.cpu_model, node.name) for node in nodes)
     names = [node.name for node in nodes]
     if len(by_cpu) == 1:
         cpus = [cpu for cpu in by_cpu if cpu is not None]
@@ -134,9 +131,10 @@ def render_footer(
         parts = [f"{measured} of {count(len(summaries), noun)} measured"]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{missing} not measured yet"] if missing else []
-    return wrap(_name_part(run) + ", ".join(parts) + ".", width) + _advise(
-        summaries, run, width, f" --store {shlex.quote(store)}" if store else ""
-    )
+    shard = None if run is None else _name_shard(run)
+    part = "" if shard is None else f"Shard {printable(shard)}: "
+    where = f" --store {shlex.quote(store)}" if store else ""
+    return wrap(f"{part}{', '.join(parts)}.", width) + _advise(summaries, run, width, where)
 
 
 def _name_shard(info: RunInfo) -> str | None:
@@ -144,13 +142,7 @@ def _name_shard(info: RunInfo) -> str | None:
     return next(iter(dict(info.options).get(SHARD, ())), None)
 
 
-def _name_part(run: RunInfo | None) -> str:
-    shard = None if run is None else _name_shard(run)
-    return "" if shard is None else f"Shard {printable(shard)}: "
-
-
 def name_run(run: RunInfo | None) -> str:
-    """How a run is referred to on the command line."""
     return LAST_RUN if run is None else shlex.quote(run.name or run.id[:SHORT_ID])
 
 
@@ -187,40 +179,40 @@ SHORT_COMMIT = 10
 
 
 def describe_run(run: Run, width: int) -> str:
-    """A few lines."""
     nodes, host = list(render_nodes(run)), _describe_host(run.info.host)
     texts = [_describe_run(run.info), *_describe_environments(run), *nodes, f"begun on {host}" if nodes else host]
-    texts += [text for text in (format_sources(run.info.sources),) if text]
-    first, *others = (printable(text) for text in texts)
-    lines = wrap(first, width, 2)
-    for text in others:
-        lines += ["  " + line for line in wrap(text, width - 2, 2)]
-    return "\n".join(lines)
+    texts += [format_sources(run.info.sources)] if run.info.sources else []
+    first, *others = map(printable, texts)
+    return "\n".join([*wrap(first, width, 2), *(line for text in others for line in wrap(f"  {text}", width, 4))])
 
 
 def _describe_run(info: RunInfo) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.created))
     name = f"{info.name} ({info.id[:SHORT_ID]})" if info.name else info.id[:SHORT_ID]
     if info.finished is not None:
-        state = f"finished {time.strftime('%Y-%m-%d %H:%M', time.localtime(info.finished))}"
+        state = f"finished {format_moment(info.finished)}"
     else:
         shard = _name_shard(info)
         part = "not finished" if shard is None else f"shard {shard}"
         state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
     failed = f", {count(info.failures, 'failure')}" if info.failures else ""
-    return f"Run {name}, {when}, {state}{failed}"
+    return f"Run {name}, {format_moment(info.created)}, {state}{failed}"
+
+
+def format_moment(moment: float) -> str:
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
+    except (OverflowError, ValueError, OSError):  # no clock has ever shown that
+        return "?"
 
 
 def _describe_environments(run: Run) -> Iterator[str]:
     """The interpreter and torch of each target, as its outcomes tell."""
-    found: dict[Target, list[Environment]] = {target: [] for target in run.plan.targets}
-    for outcome in run.outcomes:
-        if outcome.environment is not None:
-            found.setdefault(outcome.order.target, []).append(outcome.environment)
-    for target, environments in found.items():
-        if environments:
-            where = f"({name_target(target)}) " if len(found) > 1 else ""
-            yield where + _describe_environment(list(dict.fromkeys(environments)))
+    found = group((outcome.order.target, outcome.environment) for outcome in run.outcomes)
+    targets = list(dict.fromkeys([*run.plan.targets, *found]))
+    for target in targets:
+        if environments := [one for one in found.get(target, []) if one is not None]:
+            where = f"({name_target(target)}) " if len(targets) > 1 else ""
+            yield where + _describe_environment(environments)
 
 
 def _describe_environment(environments: list[Environment]) -> str:
@@ -254,7 +246,6 @@ def _describe_host(host: Host) -> str:
 
 
 def format_sources(sources: tuple[Source, ...]) -> str:
-    """Where the cases come from."""
     return "; ".join(
         source.suite
         + (f" at {source.commit[:SHORT_COMMIT]}" if source.commit else "")
@@ -267,7 +258,6 @@ def format_sources(sources: tuple[Source, ...]) -> str:
 SHORTEST_ID = 8
 SHORTEST_TEXT = 6
 
-_HEADINGS = ("run", "name", "when", "cases", "results", "failed", "torch", "state")
 _NUMBERS = {"cases", "results", "failed"}
 
 
@@ -287,26 +277,27 @@ def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
     Names last: they are what runs are asked for by. The beginning of its id tells a run from all others.
     """
     length = _find_id_length([entry.info.id for entry in entries])
-    rows = [TextRow(dict(zip(_HEADINGS, _make_row(entry, length), strict=True))) for entry in entries]
+    rows = [TextRow(_fill(entry, length)) for entry in entries]
     columns = [
         TextColumn(head, left=head not in _NUMBERS, least=SHORTEST_TEXT if head in ("torch", "name") else None)
-        for head in _HEADINGS
+        for head in _fill(entries[0], length)
     ]
     return "\n".join(TextTable(columns, rows, width, gives_way=("cases", "torch", "name")).lines())
 
 
-def _make_row(entry: RunEntry, id_length: int) -> tuple[str, ...]:
+def _fill(entry: RunEntry, id_length: int) -> dict[str, str]:
+    """All columns in their order."""
     info = entry.info
-    return (
-        info.id[:id_length],
-        printable(info.name),
-        _format_moment(info.created),
-        str(entry.cases),
-        f"{info.outcomes}/{info.orders}",
-        str(info.failures),
-        printable(_describe_torch(entry)),
-        describe_state(entry),
-    )
+    return {
+        "run": info.id[:id_length],
+        "name": printable(info.name),
+        "when": format_moment(info.created),
+        "cases": str(entry.cases),
+        "results": f"{info.outcomes}/{info.orders}",
+        "failed": str(info.failures),
+        "torch": printable(_describe_torch(entry)),
+        "state": describe_state(entry),
+    }
 
 
 def _describe_torch(entry: RunEntry) -> str:
@@ -316,18 +307,5 @@ def _describe_torch(entry: RunEntry) -> str:
 
 
 def _find_id_length(ids: Sequence[str]) -> int:
-    """How much of each id tells it from all others."""
-    ordered = sorted(ids)
-    shared = (_count_shared(one, two) + 1 for one, two in itertools.pairwise(ordered))
-    return max(SHORTEST_ID, *shared, 0)
-
-
-def _count_shared(one: str, two: str) -> int:
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
-
-
-def _format_moment(moment: float) -> str:
-    try:
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
-    except (OverflowError, ValueError, OSError):  # no clock has ever shown that
-        return "?"
+    lengths = range(SHORTEST_ID, max(map(len, ids), default=0))
+    return next((n for n in lengths if len({one[:n] for one in ids}) == len(ids)), max(SHORTEST_ID, lengths.stop))

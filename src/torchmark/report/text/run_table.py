@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -87,7 +85,6 @@ def describe_compile_costs(costs: CompileCosts) -> str:
 
 
 def list_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
-    """Each cost by its name."""
     return (
         ("steady call", _median(costs.steady)),
         ("guards and call", _median(costs.call)),
@@ -118,7 +115,7 @@ def _describe_graphs(costs: CompileCosts) -> str:
 
 FAILED = "failed"
 MISSING = "-"
-NAME, MARKS = "name", "marks"
+NAME, MARKS, STATEMENT = "name", "marks", "statement"
 
 T = TypeVar("T", bound=Hashable)
 
@@ -144,7 +141,6 @@ def find_margin(wall: WallSummary) -> float | None:
 
 
 def fill_cells(summary: CaseSummary) -> dict[str, str]:
-    """The text of each column."""
     failed = {metric for metric, _ in summary.failures}
     cells = dict.fromkeys(COLUMNS, "")
     for column, metric in (("time", Metric.WALL), ("instructions", Metric.COUNT)):
@@ -161,23 +157,32 @@ def fill_cells(summary: CaseSummary) -> dict[str, str]:
     return cells
 
 
-@dataclasses.dataclass(frozen=True)
-class ResultRow:
-    """A case in one environment."""
-
-    heading: str
-    above: str
-    """A line of its own before the row."""
-    leaf: str
-    """Empty where it is that of the row above."""
-    words: tuple[str, ...]
-    short_words: tuple[str, ...]
-    summary: CaseSummary
-
-
-def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target]) -> list[ResultRow]:
+def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target], *, short: bool = False) -> list[TextRow]:
     """Rows by what their labels begin with. Environments are blocks within each variant, as close as can be."""
     variants = Variants(summary.case for summary in summaries)
+    rows: list[TextRow] = []
+    last: tuple[int, ...] = ()
+    for place, summary in _order(summaries, targets, variants):
+        case, heading, leaf, above = summary.case, variants.heading(summary.case), variants.leaf(summary.case), ""
+        if len(targets) > 1:
+            # Below the case's name, the environment is told once for each block.
+            kind = " ".join(variants.kind(case))
+            above = ": ".join(filter(None, (leaf, kind))) if place[:-1] != last[:-1] else ""
+            name = f"{INDENT}({name_target(summary.target)})" if place != last else ""
+            words = variants.language(case, short=short)
+        else:
+            name, words = leaf if place[:2] != last[:2] else "", variants.words(case, short=short)
+        indent = INDENT if heading else ""
+        cells = _fill_row(summary, name and indent + name)
+        rows.append(TextRow(cells, heading=heading, above=above and indent + above, aside=" ".join(words)))
+        last = place
+    return rows
+
+
+def _order(
+    summaries: Sequence[CaseSummary], targets: Sequence[Target], variants: Variants
+) -> list[tuple[tuple[int, ...], CaseSummary]]:
+    """Summaries with their places: of heading, label, runtime, autograd, threads and environment."""
     places = {target: i for i, target in enumerate(targets)}
     headings = _number(variants.heading(summary.case) for summary in summaries)
     labels = _number((summary.case.suite, summary.case.label) for summary in summaries)
@@ -190,44 +195,16 @@ def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target]) -> li
         heading, label = headings[variants.heading(case)], labels[case.suite, case.label]
         return heading, label, *variant, case.args.num_threads, places.get(summary.target, len(places))
 
-    rows: list[ResultRow] = []
-    last: tuple[int, ...] = ()
-    for place, block in itertools.groupby(sorted(summaries, key=position), key=position):
-        for i, summary in enumerate(block):
-            if len(targets) > 1:
-                rows.append(_make_block_row(summary, variants, first=i == 0, anew=place[:-1] != last[:-1]))
-            else:
-                rows.append(_make_row(summary, variants, anew=place[:2] != last[:2]))
-            last = place
-    return rows
+    return sorted(((position(summary), summary) for summary in summaries), key=lambda placed: placed[0])
 
 
 def _number(values: Iterable[T]) -> dict[T, int]:
     return {value: i for i, value in enumerate(dict.fromkeys(values))}
 
 
-def _make_row(summary: CaseSummary, variants: Variants, *, anew: bool) -> ResultRow:
-    case = summary.case
-    return ResultRow(
-        heading=variants.heading(case),
-        above="",
-        leaf=variants.leaf(case) if anew else "",
-        words=variants.words(case),
-        short_words=variants.words(case, short=True),
-        summary=summary,
-    )
-
-
-def _make_block_row(summary: CaseSummary, variants: Variants, *, first: bool, anew: bool) -> ResultRow:
-    """A row below its case's name, in a block of those in the same environment."""
-    case, kind = summary.case, variants.kind(summary.case)
-    return dataclasses.replace(
-        _make_row(summary, variants, anew=anew),
-        above=variants.leaf(case) + (f": {' '.join(kind)}" if kind else "") if anew else "",
-        leaf=f"{INDENT}({name_target(summary.target)})" if first else "",
-        words=variants.language(case),
-        short_words=variants.language(case, short=True),
-    )
+def _fill_row(summary: CaseSummary, name: str) -> dict[str, str]:
+    stmt = printable(one_line(summary.case.args.stmt.strip()))
+    return {NAME: name, **fill_cells(summary), MARKS: find_marks(summary), STATEMENT: stmt}
 
 
 # Names have at least this much room; columns of numbers give way.
@@ -268,56 +245,39 @@ def render_results(
 
 
 def _render_table(summaries: Sequence[CaseSummary], plan: Plan, width: int, colour: bool) -> list[str]:
-    rows = make_rows(summaries, plan.targets)
-    table = _lay_out(rows, plan, width, colour, short=False)
     words: list[str] = []
+    table = _lay_out(make_rows(summaries, plan.targets), plan, width, colour)
     if table.is_tight:
-        table = _lay_out(rows, plan, width, colour, short=True)
-        words = [word for row in rows for word in row.short_words]
+        rows = make_rows(summaries, plan.targets, short=True)
+        table = _lay_out(rows, plan, width, colour)
+        words = [word for row in rows for word in row.aside.split()]
     lines = table.lines()
     if len(lines) > TALL:
         lines.append(lines[0])
-    texts = [explain_short_words(words)]
+    lines += wrap(explain_short_words(words), width)
     if table.left_out:
-        texts.append(f"A wider terminal shows {', '.join(reversed(table.left_out))} too.")
-    return [*lines, *(line for text in texts for line in wrap(text, width))]
+        lines += wrap(f"A wider terminal shows {', '.join(reversed(table.left_out))} too.", width)
+    return lines
 
 
-def _lay_out(rows: Sequence[ResultRow], plan: Plan, width: int, colour: bool, *, short: bool) -> TextTable:
-    filled = [_fill_row(row, short=short) for row in rows]
+def _lay_out(rows: Sequence[TextRow], plan: Plan, width: int, colour: bool) -> TextTable:
     # What only qualifies others is left out where there is nothing to say.
     columns = [
         TextColumn(key, gap=1 if key in (*QUALIFYING, "tensors") else 2)
         for key, metric in COLUMNS.items()
-        if metric in plan.sampling.metrics and (key not in QUALIFYING or any(row.cells[key] for row in filled))
+        if metric in plan.sampling.metrics and (key not in QUALIFYING or any(row.cells[key] for row in rows))
     ]
-    if any(row.cells[MARKS] for row in filled):
+    if any(row.cells[MARKS] for row in rows):
         columns.append(TextColumn(MARKS, "", gap=1, left=True))
     # Names without a heading have as much room as if they were indented below one.
-    wide = max(measure(f"{INDENT}{row.leaf} {one.aside}".rstrip()) for row, one in zip(rows, filled, strict=True))
-    columns.append(TextColumn("statement", left=True, least=LEAST_STATEMENT, spare=True))
-    name = TextColumn(NAME, "", left=True, least=LEAST_NAME, wide=wide)
-    return TextTable([name, *columns], filled, width, name=NAME, gives_way=DISPENSABLE, colour=colour)
-
-
-def _fill_row(row: ResultRow, *, short: bool) -> TextRow:
-    indent, summary = INDENT if row.heading else "", row.summary
-    cells = {
-        NAME: row.leaf and indent + row.leaf,
-        MARKS: find_marks(summary),
-        "statement": printable(one_line(summary.case.args.stmt.strip())),
-        **fill_cells(summary),
-    }
-    return TextRow(
-        cells,
-        heading=row.heading,
-        above=row.above and indent + row.above,
-        aside=" ".join(row.short_words if short else row.words),
-    )
+    names = [row.cells[NAME] if row.heading and row.cells[NAME] else INDENT + row.cells[NAME] for row in rows]
+    wide = max(measure(f"{name} {row.aside}".rstrip()) for name, row in zip(names, rows, strict=True))
+    columns.insert(0, TextColumn(NAME, "", left=True, least=LEAST_NAME, wide=wide))
+    columns.append(TextColumn(STATEMENT, left=True, least=LEAST_STATEMENT, spare=True))
+    return TextTable(columns, rows, width, name=NAME, gives_way=DISPENSABLE, colour=colour)
 
 
 def _explain(summaries: Sequence[CaseSummary], plan: Plan, width: int) -> Iterator[str]:
-    """What the numbers are, then what the marks mean."""
     texts = []
     if any(summary.wall for summary in summaries):
         rounds = ", widened to how far rounds differ" if plan.sampling.repeat > 1 else ""

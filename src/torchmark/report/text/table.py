@@ -118,7 +118,6 @@ class TextTable:
         return 0 if key == next(iter(self._sizes)) else self._columns[key].gap
 
     def _find_room(self) -> int:
-        """What the columns leave of the line; negative where they are too wide."""
         return self._width - sum(self._measure_gap(key) + size for key, size in self._sizes.items())
 
     def _give_way(self, order: Iterable[str]) -> Iterator[str]:

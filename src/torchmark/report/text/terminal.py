@@ -8,9 +8,12 @@ import itertools
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Hashable)
 
 # The styles that tables of ours have: bold, dim, one of the usual colours, and their end. Nothing else is let through:
 # other sequences move the cursor, hide text, or write to the clipboard.
@@ -78,6 +81,18 @@ def count(n: int, noun: str) -> str:
     ('1 thread', '2 threads')
     """
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def group(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The values of each key, each once, in the order in which they come.
+
+    >>> group([("no", "base"), ("bad", "base"), ("no", "head")])
+    {'no': ['base', 'head'], 'bad': ['base']}
+    """
+    groups: dict[K, dict[V, None]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, {})[value] = None
+    return {key: list(values) for key, values in groups.items()}
 
 
 def one_line(text: str) -> str:
@@ -165,6 +180,8 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
     """A text on as many lines as it takes; all but the first are indented. Only words that fit no line are broken.
 
+    No line begins with the sign of the number before it.
+
     >>> wrap("a text of words", 9, hanging=2)
     ['a text of', '  words']
     """
@@ -185,7 +202,7 @@ def wrap(text: str, width: int, hanging: int = 0) -> list[str]:
     return [line for line in map(str.rstrip, lines) if line]
 
 
-_TOKENS = re.compile(" +|[^ ]+")
+_TOKENS = re.compile(" +|[^ ]+(?: %[^ ]*)*")
 _LINE_ENDS = dict.fromkeys(map(ord, "\n\r\v\f"), " ")
 
 

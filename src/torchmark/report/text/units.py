@@ -76,11 +76,7 @@ def count_integer_digits(value: float) -> int:
 
 
 def format_time(t: float) -> str:
-    """A time on its own, to three figures.
-
-    >>> format_time(998e-9), format_time(1.9e-6), format_time(72.0)
-    ('998 ns', '1.90 us', '72.0 s')
-    """
+    """A time on its own, to three figures."""
     unit, scale = select_unit(t)
     value = t / scale
     figures_before_point = len(str(int(abs(value))))
@@ -133,7 +129,6 @@ class Scale(NamedTuple):
     decimals: int
 
     def show(self, t: float) -> str:
-        """A time as a number in this unit."""
         return f"{t / self.length_s:.{self.decimals}f}"
 
 
@@ -149,11 +144,7 @@ def choose_scale(t: float) -> Scale:
 
 
 def decimals_for(value: float) -> int:
-    """Decimal places for a scaled number: two, or more where two would show nothing but zeros.
-
-    >>> decimals_for(12.3), decimals_for(0.0042)
-    (2, 4)
-    """
+    """Decimal places for a scaled number: two, or more where two would show nothing but zeros."""
     if value == 0 or abs(value) >= 0.1 or not math.isfinite(value):
         return 2
     return 1 - math.floor(math.log10(abs(value)))
@@ -214,11 +205,7 @@ FEW = 10
 
 
 def to_share(log_ratio: float) -> float:
-    """How much more a log-ratio is, as a share; infinite where there is no number for it.
-
-    >>> round(to_share(0.0198), 3), to_share(1e6)
-    (0.02, inf)
-    """
+    """How much more a log-ratio is, as a share; infinite where there is no number for it."""
     try:
         return math.expm1(log_ratio)
     except OverflowError:
@@ -248,7 +235,6 @@ def format_interval_cell(time: TimeEvidence) -> str:
 
 
 def format_interval(time: TimeEvidence) -> str:
-    """The ends of the interval of a change, for a sentence."""
     if not has_interval(time):
         return "no interval: too few samples"
     return f"{format_change(to_share(time.low))} to {format_change(to_share(time.high))}"
@@ -260,7 +246,6 @@ def has_interval(time: TimeEvidence) -> bool:
 
 
 def _read(text: str) -> float:
-    """The number that is shown; NaN where it is none."""
     try:
         return float(text.removesuffix("%"))
     except ValueError:
@@ -268,11 +253,7 @@ def _read(text: str) -> float:
 
 
 def format_level(confidence: float) -> str:
-    """How sure an interval is.
-
-    >>> format_level(0.911302), format_level(0.95), format_level(0.9875)
-    ('91 %', '95 %', '98.8 %')
-    """
+    """How sure an interval is."""
     percent = confidence * 100
     return f"{percent:.0f} %" if percent < LEAST_WITH_DECIMALS else f"{percent:.1f}".removesuffix(".0") + " %"
 
@@ -290,54 +271,33 @@ def explain_level(time: TimeEvidence) -> str:
 
 
 def find_seconds(time: TimeEvidence) -> float:
-    """How much longer a run takes."""
     return time.base_s * to_share(time.log_ratio)
 
 
 def format_magnitude_cell(share: float) -> str:
-    """A share without its sign, for a column.
-
-    >>> format_magnitude_cell(-0.0193), format_magnitude_cell(2.5e9), format_magnitude_cell(math.inf)
-    ('1.9%', '2e+11%', '∞')
-    """
+    """A share without its sign, for a column."""
     if not math.isfinite(share):
         return UNKNOWN if math.isnan(share) else ENDLESS
     return format_share_cell(abs(share)) if abs(share) < ENORMOUS else f"{abs(share) * 100:.0e}%"
 
 
 def format_change_cell(share: float) -> str:
-    """A share with its sign, for a column.
-
-    >>> format_change_cell(0.0193), format_change_cell(-0.41), format_change_cell(-1e-7)
-    ('+1.9%', '-41%', '0%')
-    """
+    """A share with its sign, for a column."""
     return "0%" if abs(share) < NOTHING else _sign(share) + format_magnitude_cell(share)
 
 
 def format_share(share: float) -> str:
-    """A share without its sign, for a sentence.
-
-    >>> format_share(-0.0193)
-    '1.9 %'
-    """
+    """A share without its sign, for a sentence."""
     return format_magnitude_cell(share).replace("%", " %")
 
 
 def format_change(share: float) -> str:
-    """A share with its sign, for a sentence.
-
-    >>> format_change(0.41)
-    '+41 %'
-    """
+    """A share with its sign, for a sentence."""
     return format_change_cell(share).replace("%", " %")
 
 
 def format_seconds(seconds: float) -> str:
-    """A time without its sign, to two figures: it is an estimate.
-
-    >>> format_seconds(-29.3e-9), format_seconds(1.234e-6), format_seconds(0.0)
-    ('29 ns', '1.2 us', '0 ns')
-    """
+    """A time without its sign, to two figures: it is an estimate."""
     if not math.isfinite(seconds):
         return UNKNOWN if math.isnan(seconds) else ENDLESS
     number, unit = format_time(float(f"{abs(seconds):.2g}")).split(" ")
@@ -345,11 +305,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_seconds_change(seconds: float) -> str:
-    """A change of time with its sign.
-
-    >>> format_seconds_change(29.3e-9), format_seconds_change(-1.234e-3)
-    ('+29 ns', '-1.2 ms')
-    """
+    """A change of time with its sign."""
     text = format_seconds(seconds)
     return text if text.startswith("0 ") else _sign(seconds) + text
 
@@ -374,11 +330,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_delta(number: float) -> str:
-    """A change of a count with its sign.
-
-    >>> format_delta(3712.4), format_delta(-0.3), format_delta(2.0), format_delta(0.0)
-    ('+3,712', '-0.3', '+2', '0')
-    """
+    """A change of a count with its sign."""
     if not math.isfinite(number):
         return _sign(number) + (UNKNOWN if math.isnan(number) else ENDLESS)
     text = f"{abs(number):,.0f}" if abs(number) >= FEW else f"{abs(number):.1f}".removesuffix(".0")
@@ -386,11 +338,7 @@ def format_delta(number: float) -> str:
 
 
 def format_allocation_delta(number: float) -> str:
-    """A change of allocations with its sign.
-
-    >>> format_allocation_delta(2.0), format_allocation_delta(-0.25), format_allocation_delta(0.0)
-    ('+2', '-0.25', '0')
-    """
+    """A change of allocations with its sign."""
     text = format_allocations(abs(number))
     return text if text == "0" else _sign(number) + text
 

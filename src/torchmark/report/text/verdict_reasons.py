@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from torchmark.analysis.verdict.judge import expected_seconds
-from torchmark.model.judgement import CaseJudgement, Cause, CountEvidence, Side, Spread, TimeEvidence, Verdict
-from torchmark.report.caveats import Face, describe_caveat
+from torchmark.model.judgement import CaseJudgement, Cause, CountEvidence, Spread, TimeEvidence, Verdict
 from torchmark.report.text.failures import format_failure
-from torchmark.report.text.terminal import count, one_line, printable
+from torchmark.report.text.terminal import count, group, one_line, printable
 from torchmark.report.text.units import (
     explain_level,
     find_bound,
@@ -66,11 +65,8 @@ def explain_cause(judgement: CaseJudgement) -> str:
 
 
 def describe_failed_sides(judgement: CaseJudgement) -> str:
-    """On which sides it failed, and how."""
-    reasons: dict[str, dict[Side, None]] = {}
-    for failed in judgement.failures:
-        reasons.setdefault(format_failure(failed.failure), {})[failed.side] = None
-    texts = [f"on {' and '.join(side.value for side in sides)}: {reason}" for reason, sides in reasons.items()]
+    reasons = group((format_failure(failed.failure), failed.side.value) for failed in judgement.failures)
+    texts = [f"on {' and '.join(sides)}: {reason}" for reason, sides in reasons.items()]
     return "; ".join(texts) or "Neither times nor counts exist for both sides."
 
 
@@ -164,11 +160,6 @@ def describe_facts(judgement: CaseJudgement) -> list[tuple[str, str]]:
     if judgement.failures and judgement.verdict is not Verdict.FAILED:
         facts.append(("failed", describe_failed_sides(judgement)))
     return facts
-
-
-def describe_notes(judgement: CaseJudgement, face: Face = "shell") -> list[str]:
-    """What is to be doubted, and what to do about it."""
-    return [describe_caveat(caveat, face) for caveat in judgement.caveats]
 
 
 def _describe_time(time: TimeEvidence) -> str:

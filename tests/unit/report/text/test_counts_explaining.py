@@ -79,6 +79,7 @@ def test_it_is_told_where_a_build_has_no_names() -> None:
     ("name", "width", "fitted"),
     [
         ("at::native::add", 20, "at::native::add"),
+        ("at::sum<std::vector<int, std::allocator<int>>>::call", 36, "at::sum<std::vector<…>>::call"),
         ("f<a<b>, c<d>>::g<e>", 19, "f<a<b>, c<d>>::g<e>"),
         ("f<a<b>, c<d<e>>>::g<e>", 21, "f<a<…>, c<…>>::g<e>"),
         ("f<a<b>, c<d>>::g<e>", 12, "f<…>::g<…>"),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.sample_runs import ADD, FAILING, ODD
+from tests.sample_runs import ADD, FAILING, MODEL, ODD
 from torchmark.analysis.gate import parse_limit
 from torchmark.model.gate import FailOn, GateResult, Growth, Improvement, Quantity, Regression, StaleEntry
 from torchmark.report.as_json import to_json_gate
@@ -86,7 +86,7 @@ def test_commands_accept_what_stopped_by_its_instructions_and_what_became_better
 
 def test_entries_that_are_stale_for_one_reason_are_one_line() -> None:
     torch = ("torch", "2.12", "2.13")
-    many = [StaleEntry(case, (torch,)) for case in (ADD, ODD, FAILING, ADD)]
+    many = [StaleEntry(case, (torch,)) for case in (ADD, ODD, FAILING, MODEL)]
     assert describe_stale(many) == ["The ledger says nothing of 4 cases: torch was 2.12 and is 2.13."]
     defined = StaleEntry(ADD, (("definition", "abc", "def"), ("hash_seed", "0", "1")))
     assert describe_stale([defined]) == [

@@ -18,7 +18,7 @@ from torchmark.report.text.history import (
     ASCII_BLOCKS,
     BLOCKS,
     MANY,
-    Words,
+    describe_shift,
     draw,
     format_command,
     format_day,
@@ -175,7 +175,7 @@ OPEN = Shift(
 
 @pytest.mark.parametrize("ground", Ground)
 def test_every_ground_has_words(ground: Ground) -> None:
-    text = Words().tell(dataclasses.replace(OPEN, ground=ground, others=3, common=0.1))
+    text = describe_shift(dataclasses.replace(OPEN, ground=ground, others=3, common=0.1))
     assert text.startswith("time +10.0 %, unconfirmed: ")
     assert text.endswith(".")
 
@@ -187,11 +187,11 @@ def test_a_version_stands_for_its_commit_and_commits_are_short() -> None:
         Difference("commit", None, "2" * 40),
         Difference("$MKL_CBWR", "\x1b[1m" + "x" * 100, None),
     )
-    text = Words(plain=True).tell(dataclasses.replace(OPEN, differences=differences))
+    text = describe_shift(dataclasses.replace(OPEN, differences=differences), plain=True)
     assert "torch 2.12 -> 2.13, commit none -> 2222222222, $MKL_CBWR  [1mxxx" in text
     assert text.endswith("… -> none.")
     assert "11111" not in text
-    assert "1111111111." in Words().tell(dataclasses.replace(OPEN, differences=differences[1:2]))
+    assert "1111111111." in describe_shift(dataclasses.replace(OPEN, differences=differences[1:2]))
 
 
 def test_from_no_instructions_at_all_there_is_no_share() -> None:
@@ -204,7 +204,7 @@ def test_from_no_instructions_at_all_there_is_no_share() -> None:
         before=0.0,
         after=1234.0,
     )
-    assert Words().tell(shift) == "instructions +1,234, confirmed: counts are exact."
+    assert describe_shift(shift) == "instructions +1,234, confirmed: counts are exact."
 
 
 def test_a_command_quotes_what_has_to_be_quoted() -> None:

@@ -141,7 +141,7 @@ def test_a_sparse_tensor_tells_its_density_and_form() -> None:
 
 
 def test_letters_go_on_behind_the_last() -> None:
-    assert [name_statement(i) for i in (0, 25, 26)] == ["A", "Z", "A1"]
+    assert [name_statement(i) for i in (0, 25, 26, 27)] == ["A", "Z", "A1", "B1"]
 
 
 def test_ratios_keep_three_figures_at_any_size() -> None:

@@ -7,11 +7,10 @@ import re
 import pytest
 
 from torchmark import Measurement, TaskSpec
-from torchmark.analysis.summarise import rank
-from torchmark.model.task import Interval
+from torchmark.analysis.summarise import TimedStatement, rank
+from torchmark.model.task import Times
 from torchmark.report.text.measurement import (
     LONGEST_NAME,
-    TimedRow,
     conclude,
     name_rows,
     render_standings,
@@ -22,13 +21,15 @@ from torchmark.report.text.terminal import measure
 EQUAL = [1.0, 1.1, 1.2, 1.3, 1.2, 1.1, 1.0, 1.3]
 
 
-def row(name: str, microseconds: float) -> TimedRow:
-    return TimedRow(name, microseconds * 1e-6, Interval(microseconds * 0.99e-6, microseconds * 1.01e-6, 0.95))
+def timed(name: str, microseconds: float) -> TimedStatement:
+    """The 95 % interval of the median of 20 samples is from the sixth to the fifteenth of them."""
+    shares = [0.99] * 6 + [1.0] * 8 + [1.01] * 6
+    return TimedStatement(TaskSpec(name, "pass"), Times(1, tuple(share * microseconds * 1e-6 for share in shares)))
 
 
 def test_a_row_has_three_digits_intervals_and_the_ratio_to_the_fastest() -> None:
-    standings = rank([[1.0] * 8, [1.2] * 8])
-    assert render_standings("1 thread", [row("x + y", 1.0), row("torch.add(x, y)", 1.2)], standings, 80) == [
+    standings, names = rank([[1.0] * 8, [1.2] * 8]), ["x + y", "torch.add(x, y)"]
+    assert render_standings("1 thread", names, [timed("", 1.0), timed("", 1.2)], standings, 80) == [
         "1 thread            median      95 % interval  ratio  95 % interval",
         "  x + y            1.00 us  0.990 to 1.010 us   1.00",
         "  torch.add(x, y)  1.20 us  1.188 to 1.212 us   1.20   1.20 to 1.20",
@@ -37,7 +38,8 @@ def test_a_row_has_three_digits_intervals_and_the_ratio_to_the_fastest() -> None
 
 @pytest.mark.parametrize("texts", [["x" * 200 + "a" + "x" * 200, "x" * 401], ["算" * 99, "a"], ["f()\n1", "f()\n2"]])
 def test_a_table_fits_and_no_two_rows_have_the_same_name(texts: list[str]) -> None:
-    lines = render_standings("2 threads", [row(text, 999) for text in texts], rank([[1.0] * 8, [99.0] * 8]), 80)
+    results, standings = [timed(text, 999) for text in texts], rank([[1.0] * 8, [99.0] * 8])
+    lines = render_standings("2 threads", name_rows(texts), results, standings, 80)
     assert max(map(measure, lines)) <= 80
     names = [*map(shorten_name, name_rows(texts))]
     assert len(set(names)) == 2

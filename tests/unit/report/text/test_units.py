@@ -40,6 +40,7 @@ from torchmark.report.text.units import (
         (-0.0004, "-0.04%"),
         (0.0193, "+1.9%"),
         (0.41, "+41%"),
+        (-0.41, "-41%"),
         (9.0, "+900%"),
         (-math.inf, "-∞"),
         (math.nan, "?"),
@@ -57,13 +58,15 @@ def test_the_bound_is_the_farther_end_of_the_interval() -> None:
 
 def test_seconds_are_a_share_of_those_of_base() -> None:
     assert find_seconds(make_time(0.02, base_s=1e-6)) == pytest.approx(2e-8)
-    assert [format_seconds_change(seconds) for seconds in (2e-8, -2e-8, 0.0, -math.inf)] == [
+    assert [format_seconds_change(seconds) for seconds in (2e-8, -2e-8, 0.0, -1.234e-3, -math.inf)] == [
         "+20 ns",
         "-20 ns",
         "0 ns",
+        "-1.2 ms",
         "-∞",
     ]
-    assert [format_seconds(seconds) for seconds in (9.96e-7, 1.26e-4, 3e-10, 72.0)] == [
+    assert [format_seconds(seconds) for seconds in (-29.3e-9, 9.96e-7, 1.26e-4, 3e-10, 72.0)] == [
+        "29 ns",
         "1 us",
         "130 us",
         "0.3 ns",
@@ -72,13 +75,27 @@ def test_seconds_are_a_share_of_those_of_base() -> None:
 
 
 def test_counts_are_whole_unless_they_are_few() -> None:
-    assert [format_delta(number) for number in (12.4, -9.4, 0.04, math.inf)] == ["+12", "-9.4", "0", "+∞"]
-    assert [format_allocation_delta(number) for number in (-1.0, 0.5, 0.0)] == ["-1", "+0.50", "0"]
+    assert [format_delta(number) for number in (3712.4, 12.4, -9.4, 0.04, math.inf)] == [
+        "+3,712",
+        "+12",
+        "-9.4",
+        "0",
+        "+∞",
+    ]
+    assert [format_allocation_delta(number) for number in (-1.0, 0.5, -0.25, 0.0)] == ["-1", "+0.50", "-0.25", "0"]
 
 
 @given(st.floats(-50, 50))
 def test_a_log_ratio_and_its_share_are_the_same_ratio(log_ratio: float) -> None:
     assert 1 + to_share(log_ratio) == pytest.approx(math.exp(log_ratio))
+
+
+def test_a_share_without_a_number_is_endless() -> None:
+    assert to_share(1e6) == math.inf
+
+
+def test_what_is_enormous_is_told_by_its_power_of_ten() -> None:
+    assert [format_magnitude_cell(share) for share in (-0.0193, 2.5e9, math.inf)] == ["1.9%", "2e+11%", "∞"]
 
 
 @given(st.floats())
@@ -113,6 +130,7 @@ def test_no_interval_is_shown_as_none() -> None:
     ("confidence", "level", "reason"),
     [
         (0.99, "99 %", ""),
+        (0.9875, "98.8 %", ""),
         (0.933422, "93 %", "it takes the 95 % interval of each side, and both have to hold"),
         (0.5, "50 %", "there are too few samples for 95 %"),
     ],
