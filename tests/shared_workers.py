@@ -22,14 +22,12 @@ SHARING = {
     "integration/test_count_command.py",
     "integration/test_counting.py",
     "integration/test_cpp.py",
-    "integration/test_flames.py",
     "integration/test_other_interpreter.py",
     "integration/test_override_comparison.py",
     "integration/test_overrides.py",
     "integration/test_profiles.py",
     "integration/test_stages.py",
     "integration/test_suites.py",
-    "integration/test_worker_faults.py",
     "tests/test_readme.py",
 }
 

@@ -1,4 +1,8 @@
-"""Whatever a job does costs that job only: the outcome tells what happened, and the next job is unharmed."""
+"""Whatever a job does costs that job only: the outcome tells what happened, and the next job is unharmed.
+
+Workers of both kinds, with a stub torch: what they survive does not depend on torch. `test_cpp.py` has crashes in the
+real one.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ import pytest
 
 from torchmark.model.job import CountJob, Job, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.spec import own_worker, visible_path
+from torchmark.runner.spec import other_worker, own_worker, visible_path
 from torchmark.runner.worker import Reply, Worker
 
 HERE = Place(os.getcwd(), tuple(visible_path()))
@@ -35,7 +39,6 @@ FAULTS = {
     "aborts": ("import os; os.abort()", FailureKind.CRASHED, "SIGABRT"),
     "is killed": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", FailureKind.CRASHED, "SIGKILL"),
     "runs out of memory": ("bytearray(1 << 60)", FailureKind.OUT_OF_MEMORY, "MemoryError"),
-    "runs out of memory in torch": ("torch.empty(1 << 55)", FailureKind.OUT_OF_MEMORY, "can't allocate memory"),
     "recurses for ever": ("f = lambda: f(); f()", FailureKind.RAISED, "RecursionError"),
     "closes its pipes": ("import os; os.closerange(3, 1024)", FailureKind.NO_RESULT, "ended without a result"),
     "writes to all its pipes": (
@@ -44,6 +47,14 @@ FAULTS = {
         "",
     ),
 }
+
+
+@pytest.fixture(scope="module", params=["counting", "timing"])
+def worker(request: pytest.FixtureRequest, stub_python: str) -> Iterator[Worker]:
+    """Each kind in turn: what holds for a worker holds for both."""
+    worker = Worker(other_worker(stub_python, os.environ, {}, counting=request.param == "counting"))
+    yield worker
+    worker.close()
 
 
 def job_for(worker: Worker, stmt: str, setup: str = "pass") -> Job:
@@ -66,6 +77,14 @@ def test_a_fault_is_told_and_the_next_job_succeeds(worker: Worker, fault: str) -
     assert failure.kind is kind
     assert message in failure.message
     expect_unharmed(worker)
+
+
+def test_torch_without_memory_is_told_apart_from_what_it_raises_otherwise(timing_worker: Worker) -> None:
+    failure = timing_worker.run(job_for(timing_worker, "torch.empty(1 << 55)"))
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.OUT_OF_MEMORY
+    assert "can't allocate memory" in failure.message
+    expect_unharmed(timing_worker)
 
 
 def test_a_traceback_has_the_users_own_lines(worker: Worker) -> None:
