@@ -197,11 +197,13 @@ def test_a_job_that_kills_its_worker_is_told_apart_from_one_that_merely_waited(o
 
 
 def test_a_worker_that_hangs_is_given_up(own_stub: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.runner.link.ANSWER_TIMEOUT_S", 0.5)
     worker = Worker(own_worker(os.environ, counting=False))
     try:
+        worker.start()
         job = job_for(worker, "import os, signal, time; os.kill(os.getppid(), signal.SIGSTOP); time.sleep(100)")
-        failure = worker.run(job, timeout_s=0.5)
+        with monkeypatch.context() as patch:
+            patch.setattr("torchmark.runner.link.ANSWER_TIMEOUT_S", 0.5)
+            failure = worker.run(job, timeout_s=0.5)
         assert isinstance(failure, Failure)
         assert failure.kind is FailureKind.WORKER_DIED
         assert isinstance(worker.run(job_for(worker, "pass")), Reply)
