@@ -373,7 +373,7 @@ def _is_alive(pid: int) -> bool:
 
 def _wait_for(look: Callable[[], Any]) -> Any:
     """Until there is something; not for ever."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         found = look()
         if found:
