@@ -15,7 +15,8 @@ from torchmark.runner.spec import WorkerSpec, other_worker, own_worker
 
 DEBIAN = "/usr/bin/python3"
 
-# Whoever is not among them and needs such a worker starts one of its own.
+# Whoever is not among them and needs such a worker starts one of its own. `test_suites.py` does: the process of these
+# would otherwise be busy long after all others have ended.
 SHARING = {
     "integration/test_ab.py",
     "integration/test_compare.py",
@@ -27,7 +28,6 @@ SHARING = {
     "integration/test_overrides.py",
     "integration/test_profiles.py",
     "integration/test_stages.py",
-    "integration/test_suites.py",
     "tests/test_readme.py",
 }
 
