@@ -39,7 +39,7 @@ class WorkersStaySchedule(LoadScopeScheduling):  # type: ignore[misc]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkersStaySchedule:
-    """For `pytest -n 2`."""
+    """For `pytest -n`."""
     return WorkersStaySchedule(config, log)
 
 

@@ -17,7 +17,7 @@ def is_alive(pid: int) -> bool:
 
 def wait_until(look: Callable[[], bool]) -> None:
     """Not for ever."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not look():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)

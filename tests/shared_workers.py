@@ -15,21 +15,19 @@ from torchmark.runner.spec import WorkerSpec, other_worker, own_worker
 
 DEBIAN = "/usr/bin/python3"
 
-# Whoever is not among them and needs such a worker starts one of its own.
+# Whoever is not among them and needs such a worker starts one of its own. `test_suites.py` does: the process of these
+# would otherwise be busy long after all others have ended.
 SHARING = {
     "integration/test_ab.py",
     "integration/test_compare.py",
     "integration/test_count_command.py",
     "integration/test_counting.py",
     "integration/test_cpp.py",
-    "integration/test_flames.py",
     "integration/test_other_interpreter.py",
     "integration/test_override_comparison.py",
     "integration/test_overrides.py",
     "integration/test_profiles.py",
     "integration/test_stages.py",
-    "integration/test_suites.py",
-    "integration/test_worker_faults.py",
     "tests/test_readme.py",
 }
 

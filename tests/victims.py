@@ -16,7 +16,7 @@ from torchmark.runner.link import BOOTSTRAP
 # Handed on to workers as everything is that begins like this, and to compilers as everything is.
 MARKER = "TORCH_TRIAL"
 LOOKING_INTERVAL_S = 0.002
-PARTING_S = 20.0
+PARTING_S = 60.0
 
 PARENT, TIMER, COUNTER, CHILD, COMPILER = "parent", "timer", "counter", "child", "compiler"
 _COMPILERS = {"c++", "g++", "cc", "gcc", "cc1", "cc1plus", "as", "collect2", "ld"}

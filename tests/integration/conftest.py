@@ -19,7 +19,6 @@ from torchmark.runner.worker import Worker
 UNDER_VALGRIND = {
     "counting_worker": {"counting_worker", "worker"},
     "debian_worker": {"debian_worker"},
-    "tracing_worker": {"tracing_worker"},
 }
 
 
@@ -46,7 +45,7 @@ def debian_worker() -> Worker:
 
 @pytest.fixture(scope="session")
 def tracing_worker() -> Worker:
-    """One that counts with all callers; the command line uses it too."""
+    """One that counts with all callers; the command line uses it too. A single file needs it."""
     return get_worker(specify("tracing_worker"))
 
 

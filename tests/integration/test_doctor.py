@@ -17,16 +17,12 @@ ONE_CORE = (
 )
 
 
-def doctor(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "torchmark", "doctor", *arguments]
-
-
 def by_topic(output: str) -> dict[str, dict[str, Any]]:
     return {finding["topic"]: finding for finding in json.loads(output)["findings"]}
 
 
 def test_this_machine_is_described() -> None:
-    done = subprocess.run(doctor("--json", "-"), capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "torchmark", "doctor", "--json", "-"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert data["machine"]["torch"]["version"] == torch.__version__
@@ -36,9 +32,9 @@ def test_this_machine_is_described() -> None:
     assert by_topic(done.stdout)["torch"]["status"] == "good"
 
 
-def test_a_machine_that_lacks_everything_gets_clear_findings(tmp_path: Path) -> None:
+def test_a_machine_that_lacks_everything_gets_clear_findings(stub_program: str, tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path)}
-    command = [sys.executable, "-c", ONE_CORE, *doctor("--json", "-")]
+    command = [sys.executable, "-c", ONE_CORE, stub_program, "doctor", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -50,9 +46,9 @@ def test_a_machine_that_lacks_everything_gets_clear_findings(tmp_path: Path) -> 
     assert findings["torch"]["status"] == "good"
 
 
-def test_the_text_for_people_fits_into_eighty_columns(tmp_path: Path) -> None:
+def test_the_text_for_people_fits_into_eighty_columns(stub_program: str, tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path), "COLUMNS": "80"}
-    done = subprocess.run(doctor(), capture_output=True, text=True, env=environment)
+    done = subprocess.run([stub_program, "doctor"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "apt-get install valgrind" in done.stdout

@@ -236,8 +236,8 @@ def test_what_reaches_further_reaches_nobody(gcc: Shop, neighbour: Snippet) -> N
 
 
 @pytest.mark.parametrize("guilty", ["#define OPEN {\nOPEN", "#define CLOSE }\nCLOSE"])
-def test_brackets_of_macros_convict_nobody_else(shop: Shop, guilty: str) -> None:
-    results = shop.build(HEALTHY[0], guilty, *HEALTHY[1:6])
+def test_brackets_of_macros_convict_nobody_else(gcc: Shop, guilty: str) -> None:
+    results = gcc.build(HEALTHY[0], guilty, *HEALTHY[1:6])
     assert [isinstance(one, Failure) for one in results] == [False, True, False, False, False, False, False]
 
 
@@ -582,7 +582,7 @@ def entries_are_whole(folder: Path) -> int:
 def test_processes_that_build_the_same_and_are_killed_leave_no_broken_entry(tmp_path: Path) -> None:
     make_stub_torch(tmp_path / "torch")
     chance = random.Random(7)
-    for _ in range(3):
+    for _ in range(2):
         with other_process(tmp_path) as one, other_process(tmp_path) as two:
             for process in (one, two):
                 assert process.stdout is not None

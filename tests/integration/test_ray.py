@@ -23,7 +23,7 @@ from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.store.runs import open_store
 
-PATIENCE_S = 200
+PATIENCE_S = 600
 
 PYTHON = """
 from torchmark import GroupedSetup, GroupedStmts

@@ -1,4 +1,8 @@
-"""Whatever a job does costs that job only: the outcome tells what happened, and the next job is unharmed."""
+"""Whatever a job does costs that job only: the outcome tells what happened, and the next job is unharmed.
+
+Workers of both kinds, with a stub torch: what they survive does not depend on torch. `test_cpp.py` has crashes in the
+real one.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ import pytest
 
 from torchmark.model.job import CountJob, Job, Place, TimeJob
 from torchmark.model.outcome import Failure, FailureKind
-from torchmark.runner.spec import own_worker, visible_path
+from torchmark.runner.spec import other_worker, own_worker, visible_path
 from torchmark.runner.worker import Reply, Worker
 
 HERE = Place(os.getcwd(), tuple(visible_path()))
@@ -35,7 +39,6 @@ FAULTS = {
     "aborts": ("import os; os.abort()", FailureKind.CRASHED, "SIGABRT"),
     "is killed": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", FailureKind.CRASHED, "SIGKILL"),
     "runs out of memory": ("bytearray(1 << 60)", FailureKind.OUT_OF_MEMORY, "MemoryError"),
-    "runs out of memory in torch": ("torch.empty(1 << 55)", FailureKind.OUT_OF_MEMORY, "can't allocate memory"),
     "recurses for ever": ("f = lambda: f(); f()", FailureKind.RAISED, "RecursionError"),
     "closes its pipes": ("import os; os.closerange(3, 1024)", FailureKind.NO_RESULT, "ended without a result"),
     "writes to all its pipes": (
@@ -44,6 +47,14 @@ FAULTS = {
         "",
     ),
 }
+
+
+@pytest.fixture(scope="module", params=["counting", "timing"])
+def worker(request: pytest.FixtureRequest, stub_python: str) -> Iterator[Worker]:
+    """Each kind in turn: what holds for a worker holds for both."""
+    worker = Worker(other_worker(stub_python, os.environ, {}, counting=request.param == "counting"))
+    yield worker
+    worker.close()
 
 
 def job_for(worker: Worker, stmt: str, setup: str = "pass") -> Job:
@@ -66,6 +77,14 @@ def test_a_fault_is_told_and_the_next_job_succeeds(worker: Worker, fault: str) -
     assert failure.kind is kind
     assert message in failure.message
     expect_unharmed(worker)
+
+
+def test_torch_without_memory_is_told_apart_from_what_it_raises_otherwise(timing_worker: Worker) -> None:
+    failure = timing_worker.run(job_for(timing_worker, "torch.empty(1 << 55)"))
+    assert isinstance(failure, Failure)
+    assert failure.kind is FailureKind.OUT_OF_MEMORY
+    assert "can't allocate memory" in failure.message
+    expect_unharmed(timing_worker)
 
 
 def test_a_traceback_has_the_users_own_lines(worker: Worker) -> None:
@@ -178,11 +197,13 @@ def test_a_job_that_kills_its_worker_is_told_apart_from_one_that_merely_waited(o
 
 
 def test_a_worker_that_hangs_is_given_up(own_stub: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.runner.link.ANSWER_TIMEOUT_S", 0.5)
     worker = Worker(own_worker(os.environ, counting=False))
     try:
+        worker.start()
         job = job_for(worker, "import os, signal, time; os.kill(os.getppid(), signal.SIGSTOP); time.sleep(100)")
-        failure = worker.run(job, timeout_s=0.5)
+        with monkeypatch.context() as patch:
+            patch.setattr("torchmark.runner.link.ANSWER_TIMEOUT_S", 0.5)
+            failure = worker.run(job, timeout_s=0.5)
         assert isinstance(failure, Failure)
         assert failure.kind is FailureKind.WORKER_DIED
         assert isinstance(worker.run(job_for(worker, "pass")), Reply)
@@ -352,7 +373,7 @@ def _is_alive(pid: int) -> bool:
 
 def _wait_for(look: Callable[[], Any]) -> Any:
     """Until there is something; not for ever."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         found = look()
         if found:
