@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
@@ -167,7 +168,9 @@ class _Graph(NamedTuple):
     frames: list[Frame]
     own: list[int]
     callers: list[dict[int, float]]
-    callees: list[set[int]]
+    callees: list[list[int]]
+    cycles: list[list[int]]
+    """Functions that call each other in a circle, and all others by themselves; callees before their callers."""
 
 
 def _read_graph(profile: Profile) -> _Graph:
@@ -184,7 +187,8 @@ def _read_graph(profile: Profile) -> _Graph:
             callees[one].add(other)
             gone[one] += cost
     frames = [_describe(function) for function in numbers]
-    graph = _Graph(frames, own, calls, callees)
+    ordered = [sorted(one) for one in callees]
+    graph = _Graph(frames, own, calls, ordered, _find_cycles(ordered))
     _share_out(graph, gone)
     return graph
 
@@ -194,7 +198,7 @@ def _share_out(graph: _Graph, gone: Sequence[float]) -> None:
 
     Not in a cycle, where what goes round is counted more than once.
     """
-    for members in _find_cycles(graph):
+    for members in graph.cycles:
         inside = set(members)
         for i in members:
             callers = graph.callers[i]
@@ -214,7 +218,7 @@ def _leak(graph: _Graph, i: int, inside: set[int]) -> float:
 def _find_spent(graph: _Graph) -> list[float]:
     """What each function spent with all that it called, by the shares of callers."""
     spent = [float(cost) for cost in graph.own]
-    for members in _find_cycles(graph):
+    for members in graph.cycles:
         for _ in range(MOST_ROUNDS if len(members) > 1 else 1):
             change = 0.0
             for i in members:
@@ -228,7 +232,7 @@ def _find_spent(graph: _Graph) -> list[float]:
     return spent
 
 
-def _find_cycles(graph: _Graph) -> list[list[int]]:
+def _find_cycles(callees: Sequence[Sequence[int]]) -> list[list[int]]:
     """Functions that call each other in a circle, and all others by themselves; callees before their callers.
 
     Tarjan's algorithm without recursion, for chains of calls can be longer than Python likes.
@@ -236,12 +240,12 @@ def _find_cycles(graph: _Graph) -> list[list[int]]:
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     waiting: list[int] = []
-    is_waiting = [False] * len(graph.own)
+    is_waiting = [False] * len(callees)
     found: list[list[int]] = []
-    for start in range(len(graph.own)):
+    for start in range(len(callees)):
         if start in order:
             continue
-        path = [(start, iter(sorted(graph.callees[start])))]
+        path = [(start, iter(callees[start]))]
         order[start] = low[start] = len(order)
         waiting.append(start)
         is_waiting[start] = True
@@ -258,7 +262,7 @@ def _find_cycles(graph: _Graph) -> list[list[int]]:
                 order[following] = low[following] = len(order)
                 waiting.append(following)
                 is_waiting[following] = True
-                path.append((following, iter(sorted(graph.callees[following]))))
+                path.append((following, iter(callees[following])))
             elif is_waiting[following]:
                 low[here] = min(low[here], order[following])
     return found
@@ -291,7 +295,7 @@ def _spread(graph: _Graph, spent: Sequence[float]) -> dict[Path, float]:
             values[path] += amount
             continue
         values[path] += graph.own[i] * part
-        for callee in sorted(graph.callees[i]):
+        for callee in graph.callees[i]:
             passed = spent[callee] * graph.callers[callee].get(i, 0.0) * part
             if passed:
                 arrived.append((_extend(path, graph.frames[callee]), callee, passed))
@@ -336,16 +340,18 @@ def _round(values: dict[Path, float], total: int) -> tuple[Stack, ...]:
     return tuple(Stack(path, value) for path, value in zip(paths, whole, strict=True) if value)
 
 
+@functools.lru_cache(maxsize=50_000)
 def _describe(function: Function) -> Frame:
     name = function.name.partition("'")[0]
     return Frame(NAMELESS if is_nameless(name) else name, FrameKind.NATIVE, library(function.binary))
 
 
 # Frames on a page, all graphs together: some 300 kB. A graph of more than the most is drawn no better on a
-# screen, and one of fewer than the least tells nothing, however many cases there are.
+# screen, and one of fewer than the least tells nothing, so there are no more graphs than there is room for.
 FRAMES_A_PAGE = 36_000
 MOST_FRAMES = 500
 LEAST_FRAMES = 60
+MOST_GRAPHS = FRAMES_A_PAGE // LEAST_FRAMES
 
 STRIPPED = "One side has no names for functions of {}: they are part of their callers"
 ONE_SIDE = "Only {} was counted: this is not a difference"

@@ -12,7 +12,15 @@ from enum import Enum
 from typing import TypeVar
 
 from torchmark import __version__
-from torchmark.analysis.flames import abridge, break_down, draw_difference, find_only, picture, share_out_frames
+from torchmark.analysis.flames import (
+    MOST_GRAPHS,
+    abridge,
+    break_down,
+    draw_difference,
+    find_only,
+    picture,
+    share_out_frames,
+)
 from torchmark.analysis.results import CONFIDENCE, list_kinds, list_nodes, narrow_run, summarise_counts, summarise_run
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.analysis.verdict.comparable import RunTarget
@@ -39,6 +47,7 @@ from torchmark.model.plan import Case, Metric, Order, Target
 from torchmark.model.report_data import Command, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, Run, WallSummary
 from torchmark.report.html.report_page import describe_method
+from torchmark.report.html.report_rows import fill_status
 from torchmark.report.plots.comparison import draw_differences
 from torchmark.report.text.gate import list_obstacles
 from torchmark.report.text.names import name_case
@@ -262,16 +271,18 @@ def load_report_data(
         dataclasses.replace(entry, commands=format_commands(entry.case, labels, spelt))
         for entry in make_report_entries(parts, contrast)
     ]
+    explained = choose_explained(entries)
     return ReportData(
         title=wanted.title if wanted.title is not None else " against ".join(reversed(names)),
         sides=tuple(
             make_report_side(part, name, side.title) for part, name, side in zip(parts, names, sides, strict=True)
         ),
-        entries=tuple(_add_functions(store, sides, names, entries, flames=wanted.flames)),
+        entries=tuple(_add_functions(store, sides, names, entries, explained, flames=wanted.flames)),
         created=time.time(),
         torchmark=__version__,
-        method=describe_method(
-            [part.run.plan.sampling for part in parts], in_turns=len({s.info.id for s in sides}) == 1
+        method=(
+            *describe_method([part.run.plan.sampling for part in parts], in_turns=len({s.info.id for s in sides}) == 1),
+            *_describe_unexplained(explained, entries),
         ),
         remarks=_describe_refusal(contrast),
         commands=format_again(spelt, wanted.options),
@@ -308,14 +319,43 @@ def _find_python(run: Run, side: StoredSide) -> str | None:
     return side.target.python or (found.pop() if len(found) == 1 else None)
 
 
+def choose_explained(entries: Sequence[ReportEntry]) -> list[CaseId]:
+    """The counted cases whose functions are shown: of more than a page has room for, those that changed most, or of a
+    single side those that take most instructions."""
+    counted = [one for one in entries if _find_instructions(one)]
+    if len(counted) > MOST_GRAPHS:
+        is_single = len(counted[0].summaries) == 1
+        counted.sort(key=lambda one: -_find_instructions(one) if is_single else fill_status(one).key or 0.0)
+    return [identify(one.case) for one in counted[:MOST_GRAPHS]]
+
+
+def _find_instructions(entry: ReportEntry) -> float:
+    """Those of a run, on the side that has most; 0 where nothing was counted."""
+    return max((one.count.instructions for one in entry.summaries if one is not None and one.count), default=0.0)
+
+
+def _describe_unexplained(explained: Sequence[CaseId], entries: Sequence[ReportEntry]) -> Iterator[str]:
+    if sum(_find_instructions(one) > 0 for one in entries) > len(explained):
+        which = "take most instructions" if len(entries[0].summaries) == 1 else "changed most"
+        yield (
+            f"Functions and flame graphs are of the {len(explained)} cases that {which}. For others, choose fewer "
+            "cases with -k, or use torchmark show --functions."
+        )
+
+
 def _add_functions(
-    store: Store, sides: Sequence[StoredSide], names: Sequence[str], entries: Sequence[ReportEntry], *, flames: bool
+    store: Store,
+    sides: Sequence[StoredSide],
+    names: Sequence[str],
+    entries: Sequence[ReportEntry],
+    explained: Sequence[CaseId],
+    *,
+    flames: bool,
 ) -> list[ReportEntry]:
-    """Where instructions go, of what was counted."""
-    counted = [identify(one.case) for one in entries if any(side is not None and side.count for side in one.summaries)]
-    most = share_out_frames(len(counted)) if flames else 0
+    """Where instructions go, of these cases."""
+    most = share_out_frames(len(explained)) if flames else 0
     found: dict[CaseId, ReportEntry] = {identify(entry.case): entry for entry in entries}
-    for batch in split(counted):
+    for batch in split(explained):
         tallies = [_load_tallies(store, side, batch) for side in sides]
         for key in batch:
             found[key] = _add_flames(found[key], [side.get(key) for side in tallies], names, most)

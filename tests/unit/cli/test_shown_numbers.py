@@ -11,7 +11,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -109,9 +109,21 @@ class FakeStore:
     def __init__(self, *runs: Run) -> None:
         self._runs = {run.info.id: run for run in runs}
 
-    def load(self, run: str, *, profiles: bool = False, select: Callable[[Case], bool] | None = None) -> Run:
+    def load(
+        self,
+        run: str,
+        *,
+        profiles: bool = False,
+        select: Callable[[Case], bool] | None = None,
+        names: Collection[tuple[str, str]] | None = None,
+    ) -> Run:
         found = self._runs[run]
-        return found if select is None else narrow_run(found, cases=[case for case in found.plan.cases if select(case)])
+        cases = [
+            case
+            for case in found.plan.cases
+            if (select is None or select(case)) and (names is None or (case.suite, case.key) in names)
+        ]
+        return narrow_run(found, cases=cases)
 
 
 def store_side(name: str, number: int, kind: Kind, side: RawSide, case: Case) -> Run:

@@ -211,14 +211,15 @@ def explain(base: Tally, head: Tally, standardise: Callable[[str], str]) -> Expl
     """
     if base.profile is None or head.profile is None:
         return None
-    before, after = _add_up(base, standardise), _add_up(head, standardise)
+    before = _add_up(base, standardise)
+    after = before if head is base else _add_up(head, standardise)
+    before_stages, after_stages = _add_stages(before), _add_stages(after)
     functions = [
         FunctionChange(name, stage, before[name, stage] / base.number, after[name, stage] / head.number)
         for name, stage in before.keys() | after.keys()
     ]
     stages = tuple(
-        StageChange(stage, _sum_stage(before, stage) / base.number, _sum_stage(after, stage) / head.number)
-        for stage in STAGES
+        StageChange(stage, before_stages[stage] / base.number, after_stages[stage] / head.number) for stage in STAGES
     )
     return Explanation(tuple(sorted(functions, key=_by_size)), stages)
 
@@ -237,6 +238,7 @@ def _add_up(tally: Tally, standardise: Callable[[str], str]) -> _Costs:
     return costs
 
 
+@functools.lru_cache(maxsize=50_000)
 def _name(function: Function, standardise: Callable[[str], str]) -> str:
     """A name without the file: only some builds know it, and there inlined code has the file that it was written in."""
     if is_nameless(function.name):
@@ -245,8 +247,11 @@ def _name(function: Function, standardise: Callable[[str], str]) -> str:
     return plain_name(name)
 
 
-def _sum_stage(costs: _Costs, stage: str) -> int:
-    return sum(cost for (_, its_stage), cost in costs.items() if its_stage == stage)
+def _add_stages(costs: _Costs) -> Counter[str]:
+    stages: Counter[str] = Counter()
+    for (_, stage), cost in costs.items():
+        stages[stage] += cost
+    return stages
 
 
 def _by_size(change: FunctionChange) -> tuple[float, float, str, str]:
