@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from torchmark.analysis.flames import grow, grow_difference
+from torchmark.analysis.flames import grow
 from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
 
 RUN = Frame("run", FrameKind.PYTHON, "bench.py:3")
@@ -73,7 +73,7 @@ def plain_flame() -> Flame:
 
 
 def compared_flame() -> Flame:
-    root = grow_difference(BASE, HEAD)
+    root = grow(HEAD, BASE)
     return Flame(
         root=root,
         title="torch.add for Sub: base, head",
@@ -124,7 +124,7 @@ def stacks(draw: st.DrawFn) -> Stacks:
 @st.composite
 def flames(draw: st.DrawFn) -> Flame:
     one, other = draw(stacks()), draw(stacks())
-    root = grow_difference(one, dataclasses.replace(other, number=one.number)) if draw(st.booleans()) else grow(one)
+    root = grow(dataclasses.replace(other, number=one.number), one) if draw(st.booleans()) else grow(one)
     return Flame(
         root=root,
         title=draw(texts),

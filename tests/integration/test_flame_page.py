@@ -15,7 +15,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.browser import Browser
 from tests.made_flames import HOSTILE, compared_flame, hostile_flame, large_flame, make_deep_stacks, plain_flame
-from torchmark.analysis.flames import draw_one
+from torchmark.analysis.flames import draw_flame
 from torchmark.model.costs import Flame
 from torchmark.report.flame.page import pack_flames, render_html, render_svg
 from torchmark.report.flame.picture import TREE_WIDTH
@@ -314,7 +314,7 @@ def test_a_tree_of_20_000_frames_is_drawn(browser: Browser, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("depth", [20_000])
 def test_a_chain_of_calls_may_be_as_deep_as_it_likes(browser: Browser, tmp_path: Path, kind: str, depth: int) -> None:
-    driver = show(browser, tmp_path, draw_one(make_deep_stacks(depth), "deep"), kind)
+    driver = show(browser, tmp_path, draw_flame(make_deep_stacks(depth), "deep"), kind)
     assert run(driver, "return document.querySelectorAll('.tmf-frame').length") == depth + 1
     field = driver.find_element(By.CSS_SELECTOR, ".tmf-bar input")
     field.click()

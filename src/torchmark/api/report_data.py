@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeVar
 
 from torchmark import __version__
-from torchmark.analysis.flames import abridge, break_down, draw_difference, find_only, picture, share_out_frames
+from torchmark.analysis.flames import abridge, break_down, draw_flame, find_only, picture, share_out_frames
 from torchmark.analysis.results import CONFIDENCE, list_kinds, list_nodes, narrow_run, summarise_counts, summarise_run
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.analysis.verdict.comparable import RunTarget
@@ -418,7 +418,8 @@ def _draw(judgement: CaseJudgement) -> pages.Drawing:
 def _choose_flames(case: Case, tallies: Sequence[Tally | None], traced: Traced, most: int) -> Sequence[Flame]:
     """The exact difference where there is one; what a call graph tells otherwise."""
     if case in traced:
-        return [abridge(draw_difference(*traced[case], name_case(case)), most)]
+        base, head = traced[case]
+        return [abridge(draw_flame(head, name_case(case), base=base), most)]
     flame = picture(tallies, name_case(case), most)
     return [] if flame is None else [flame]
 

@@ -149,7 +149,7 @@ def list_keys(flame: Flame) -> list[Key]:
             Key("tmf-none tmf-gone", "only in base"),
         ]
     sums = [0] * len(FAMILIES)
-    for node in list_callers_first(flame.root, lambda node: node.children):
+    for node in list_callers_first(flame.root):
         sums[family_of(node.frame)] += node.own
     return [
         Key(

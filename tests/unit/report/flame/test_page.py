@@ -33,7 +33,7 @@ from tests.made_flames import (
     plain_flame,
     unpack,
 )
-from torchmark.analysis.flames import grow, grow_difference, prune
+from torchmark.analysis.flames import grow, prune
 from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
 from torchmark.report.flame.labels import FAMILIES, SHADES, colour_of, full_name, label_of, origin_of
 from torchmark.report.flame.page import (
@@ -162,7 +162,7 @@ def test_the_table_of_a_difference_goes_from_what_grew_to_what_shrank() -> None:
 
 
 def test_a_difference_of_nothing_says_so() -> None:
-    html = render_html(dataclasses.replace(compared_flame(), root=grow_difference(BASE, BASE)))
+    html = render_html(dataclasses.replace(compared_flame(), root=grow(BASE, BASE)))
     assert "No function costs more or less than in base." in html
     assert "<table" not in html
 
@@ -235,7 +235,7 @@ def test_the_most_expensive_functions_come_first() -> None:
 
 
 def test_of_a_difference_those_that_changed_most_do() -> None:
-    root = grow_difference(make(300, 700), make(800, 600))
+    root = grow(make(800, 600), make(300, 700))
     lines = describe_flame(Flame(root=root, title="x", unit=FlameUnit.INSTRUCTIONS, method=Method.CALLERS, number=10))
     assert lines == ["100 → 140 instructions per run (+40%)", "+50  f (a.py:1)", "−10  at::add (l.so)"]
 

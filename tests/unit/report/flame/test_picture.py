@@ -19,7 +19,7 @@ from tests.made_flames import (
     plain_flame,
 )
 from tests.pictures import Pixel, read_rows, read_size
-from torchmark.analysis.flames import count_frames, draw_one
+from torchmark.analysis.flames import draw_flame, list_callers_first
 from torchmark.errors import SetupError
 from torchmark.model.costs import Flame, Frame
 from torchmark.report.flame import picture
@@ -72,10 +72,10 @@ def test_narrow_frames_are_left_out_with_all_below_them() -> None:
 
 def test_a_graph_of_nothing_is_its_root() -> None:
     stacks = make_stacks()
-    boxes = lay_out(draw_one(stacks, "nothing"))
+    boxes = lay_out(draw_flame(stacks, "nothing"))
     assert [(box.start, box.span) for box in boxes] == [(0, 0)]
     assert choose_wide(boxes) == boxes
-    none_spent = draw_one(make_stacks(((Frame("f"),), 0)), "nothing")
+    none_spent = draw_flame(make_stacks(((Frame("f"),), 0)), "nothing")
     assert len(choose_wide(lay_out(none_spent))) == 1
 
 
@@ -83,7 +83,7 @@ def test_a_graph_of_nothing_is_its_root() -> None:
 @given(flames())
 def test_frames_lie_within_their_callers_and_do_not_overlap(flame: Flame) -> None:
     boxes = lay_out(flame)
-    assert [box.number for box in boxes] == list(range(count_frames(flame.root)))
+    assert [box.number for box in boxes] == list(range(len(list_callers_first(flame.root))))
     by_node = {id(box.node): box for box in boxes}
     ends: dict[int, int] = {}
     for box in boxes:
@@ -96,7 +96,7 @@ def test_frames_lie_within_their_callers_and_do_not_overlap(flame: Flame) -> Non
 
 
 def test_a_chain_of_calls_may_be_as_deep_as_it_likes() -> None:
-    boxes = lay_out(draw_one(make_deep_stacks(), "deep"))
+    boxes = lay_out(draw_flame(make_deep_stacks(), "deep"))
     assert (len(boxes), boxes[-1].depth) == (DEEP + 1, DEEP)
 
 
@@ -148,7 +148,7 @@ def test_a_tall_graph_gets_a_smaller_picture_and_not_more_memory() -> None:
         return b""
 
     chain = tuple(Frame(f"f{i}") for i in range(5000))
-    flame = draw_one(make_stacks((chain, 100)), "tall", "")
+    flame = draw_flame(make_stacks((chain, 100)), "tall", "")
     render_png(flame, render)
     assert zooms[0] ** 2 * WIDTH * compose(flame).height == pytest.approx(MOST_PIXELS)
 
