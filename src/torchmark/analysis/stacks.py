@@ -171,7 +171,7 @@ _MEASURE, _LOOP = "_torchmark_measure", "_torchmark_loop"
 _SCRIPT = "torchmark_statement.py:"
 
 
-def read_samples(text: str, seconds: float) -> Stacks:
+def read_samples(text: str) -> Stacks:
     """The stacks that are inside the loop around the statement; all others are of importing and of the setup."""
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     for line in text.splitlines():
@@ -179,7 +179,7 @@ def read_samples(text: str, seconds: float) -> Stacks:
         frames = _read_frames(stack)
         if frames is not None and _COUNT.match(number):
             values[frames] += int(number)
-    return Stacks(stacks=_sort(values), unit=FlameUnit.SAMPLES, method=Method.SAMPLING, seconds=seconds)
+    return Stacks(_sort(values), FlameUnit.SAMPLES, Method.SAMPLING)
 
 
 def _read_frames(stack: str) -> tuple[Frame, ...] | None:
