@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 from torchmark.analysis.stacks import align
@@ -165,7 +165,7 @@ def _share_out(graph: _Graph, gone: Sequence[float]) -> None:
 
     Not in a cycle, where what goes round is counted more than once.
     """
-    for members in _find_cycles(graph):
+    for members in _find_cycles(graph.callees):
         inside = set(members)
         for i in members:
             callers = graph.callers[i]
@@ -185,7 +185,7 @@ def _leak(graph: _Graph, i: int, inside: set[int]) -> float:
 def _find_spent(graph: _Graph) -> list[float]:
     """What each function spent with all that it called, by the shares of callers."""
     spent = [float(cost) for cost in graph.own]
-    for members in _find_cycles(graph):
+    for members in _find_cycles(graph.callees):
         for _ in range(MOST_ROUNDS if len(members) > 1 else 1):
             change = 0.0
             for i in members:
@@ -199,50 +199,45 @@ def _find_spent(graph: _Graph) -> list[float]:
     return spent
 
 
-def _find_cycles(graph: _Graph) -> list[list[int]]:
+def _find_cycles(callees: Sequence[Set[int]]) -> list[list[int]]:
     """Functions that call each other in a circle, and all others by themselves; callees before their callers.
 
-    Tarjan's algorithm without recursion, for chains of calls can be longer than Python likes.
+    Kosaraju's algorithm without recursion, for chains of calls can be longer than Python likes.
     """
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    waiting: list[int] = []
-    is_waiting = [False] * len(graph.own)
-    found: list[list[int]] = []
-    for start in range(len(graph.own)):
-        if start in order:
-            continue
-        path = [(start, iter(sorted(graph.callees[start])))]
-        order[start] = low[start] = len(order)
-        waiting.append(start)
-        is_waiting[start] = True
-        while path:
-            here, further = path[-1]
-            following = next(further, None)
-            if following is None:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[here])
-                if low[here] == order[here]:
-                    found.append(_take(waiting, is_waiting, here))
-            elif following not in order:
-                order[following] = low[following] = len(order)
-                waiting.append(following)
-                is_waiting[following] = True
-                path.append((following, iter(sorted(graph.callees[following]))))
-            elif is_waiting[following]:
-                low[here] = min(low[here], order[following])
-    return found
+    callers: list[list[int]] = [[] for _ in callees]
+    for caller, called in enumerate(callees):
+        for callee in called:
+            callers[callee].append(caller)
+    cycles = []
+    taken: set[int] = set()
+    # Whoever is left with the last end has no caller outside of its circle.
+    for start in reversed(_list_by_end(callees)):
+        members = []
+        waiting = [start]
+        while waiting:
+            member = waiting.pop()
+            if member not in taken:
+                taken.add(member)
+                members.append(member)
+                waiting += callers[member]
+        if members:
+            cycles.append(members)
+    return cycles[::-1]
 
 
-def _take(waiting: list[int], is_waiting: list[bool], last: int) -> list[int]:
-    members = []
-    while True:
-        member = waiting.pop()
-        is_waiting[member] = False
-        members.append(member)
-        if member == last:
-            return members
+def _list_by_end(callees: Sequence[Set[int]]) -> list[int]:
+    """Functions in the order in which a walk through all calls has seen all below them."""
+    ended: dict[int, None] = {}
+    seen: set[int] = set()
+    waiting = list(reversed(range(len(callees))))
+    while waiting:
+        here = waiting[-1]
+        if here in seen:
+            ended.setdefault(waiting.pop())
+        else:
+            seen.add(here)
+            waiting += sorted(callees[here] - seen, reverse=True)
+    return list(ended)
 
 
 def _spread(graph: _Graph, spent: Sequence[float]) -> dict[Path, float]:
