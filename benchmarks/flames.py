@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.context import describe
-from torchmark.analysis.flames import count_frames, grow, unfold
+from torchmark.analysis.flames import grow, list_callers_first, unfold
 from torchmark.analysis.stacks import read_stacks
 from torchmark.cli.cases import load_cases
 from torchmark.define.selection import CaseOptions
@@ -38,7 +38,7 @@ def check_trace(found: Trace) -> tuple[bool, int]:
     """Whether the exact graph adds up to the count, and its frames."""
     stacks, instrument = read_stacks(found)
     root = grow(stacks)
-    return check(root) and root.value + instrument == found.profile.total(), count_frames(root)
+    return check(root) and root.value + instrument == found.profile.total(), len(list_callers_first(root))
 
 
 def trace_all(cases: list[Case]) -> Iterator[tuple[Case, bool | Failure, bool, int, float]]:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from benchmarks.context import describe
 from benchmarks.detection import copy_environment
-from torchmark.analysis.flames import draw_difference
+from torchmark.analysis.flames import draw_flame
 from torchmark.api.override_comparison import OverrideComparison, trace_both
 from torchmark.cli.cases import load_cases
 from torchmark.compare.comparison import Evidence, judge_pair
@@ -208,7 +208,7 @@ def repeat(head: str, size_ns: float, cases: Sequence[Case], affected: frozenset
         new = [case for case in slower if case not in traced]
         for case, base, branch in trace_both(comparison, new) if new else ():
             if isinstance(base, Stacks) and isinstance(branch, Stacks):
-                traced[case] = next(iter(rank_growth(draw_difference(base, branch, "")))).frame.name == HOOK
+                traced[case] = next(iter(rank_growth(draw_flame(branch, "", base=base)))).frame.name == HOOK
         told = {names[case] for case in slower}
         changed = {names[one.case] for one in judgements if one.verdict not in (Verdict.SAME, Verdict.UNDECIDED)}
         pointed = sum(traced.get(case, False) for case in slower)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import json
+import re
+import zlib
 from typing import Any
 
 from hypothesis import strategies as st
 
-from torchmark.analysis.flames import grow, grow_difference
+from torchmark.analysis.flames import grow
 from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
-from torchmark.report.flame.page import DIGITS
 
 RUN = Frame("run", FrameKind.PYTHON, "bench.py:3")
 HOOK = Frame("Sub.__torch_function__", FrameKind.PYTHON, "/site-packages/sub.py:12")
@@ -70,7 +73,7 @@ def plain_flame() -> Flame:
 
 
 def compared_flame() -> Flame:
-    root = grow_difference(BASE, HEAD)
+    root = grow(HEAD, BASE)
     return Flame(
         root=root,
         title="torch.add for Sub: base, head",
@@ -121,7 +124,7 @@ def stacks(draw: st.DrawFn) -> Stacks:
 @st.composite
 def flames(draw: st.DrawFn) -> Flame:
     one, other = draw(stacks()), draw(stacks())
-    root = grow_difference(one, dataclasses.replace(other, number=one.number)) if draw(st.booleans()) else grow(one)
+    root = grow(dataclasses.replace(other, number=one.number), one) if draw(st.booleans()) else grow(one)
     return Flame(
         root=root,
         title=draw(texts),
@@ -132,58 +135,37 @@ def flames(draw: st.DrawFn) -> Flame:
     )
 
 
-def unpack(table: list[list[Any]], graph: dict[str, Any]) -> FlameNode:
+def inflate(packed: str) -> str:
+    """The JSON of the graphs of a page of many cases."""
+    return zlib.decompress(base64.b64decode(packed)).decode()
+
+
+def read_flames(page: str) -> dict[str, Any]:
+    """The graphs in a report."""
+    (packed,) = re.findall(r'id="torchmark-flames">(.*?)</script>', page, re.DOTALL)
+    read: dict[str, Any] = json.loads(inflate(packed))
+    return read
+
+
+def unpack(names: list[list[Any]], graph: dict[str, Any]) -> FlameNode:
     """What flame.js reads from a graph, with frames that have their labels for names."""
-    return _Reader(table, graph).read(None)
-
-
-class _Reader:
-    def __init__(self, table: list[list[Any]], graph: dict[str, Any]) -> None:
-        self.table = table
-        self.graph = graph
-        self.numbers = iter(read_numbers(graph["tree"]))
-
-    def read(self, caller: int | None) -> FlameNode:
-        first = next(self.numbers)
-        place, calls = divmod(first // 2, 4)
-        number = place if caller is None else read_numbers(self.table[caller][3])[place]
-        calls += next(self.numbers) if calls == 3 else 0
-        own, base_own = self._pair()
-        rest, base_rest = self._pair() if first % 2 else (0, 0)
-        children = tuple(self.read(number) for _ in range(calls))
-        label, _, origin, *_ = self.table[number]
-        frame = Frame(label, FrameKind.OTHER, self.table[1][origin])
+    compared = "styles" in graph
+    zeros = [0] * len(graph["depth"])
+    columns = [graph[key] for key in ("depth", "name", "own", "rest")]
+    columns += [graph.get(key, zeros) for key in ("ownChange", "restChange")]
+    # Of each level, the frames that have been made and whose caller has not.
+    made: dict[int, list[FlameNode]] = {}
+    for depth, name, own, rest, own_change, rest_change in reversed(list(zip(*columns, strict=True))):
+        children = tuple(reversed(made.pop(depth + 1, [])))
+        label, _, origin, *_ = names[name]
         value = own + rest + sum(child.value for child in children)
-        if not self.graph["both"]:
-            return FlameNode(frame, own, value, children)
-        base_value = base_own + base_rest + sum(child.base_value or 0 for child in children)
-        return FlameNode(frame=frame, own=own, value=value, children=children, base_own=base_own, base_value=base_value)
-
-    def _pair(self) -> tuple[int, int]:
-        head = self._amount(next(self.numbers))
-        if not self.graph["both"]:
-            return head, 0
-        change = next(self.numbers)
-        size = self._amount(change // 2)
-        return head, head - (-size if change % 2 else size)
-
-    def _amount(self, number: int) -> int:
-        runs = int(self.graph["runs"])
-        if runs == 1:
-            return number
-        return number // 2 if number % 2 else number // 2 * runs
-
-
-def read_numbers(text: str) -> list[int]:
-    numbers, number, weight = [], 0, 1
-    for letter in text:
-        digit = DIGITS.index(letter)
-        number += digit % 32 * weight
-        weight *= 32
-        if digit < 32:
-            numbers.append(number)
-            number, weight = 0, 1
-    return numbers
+        base_own, base_value = own - own_change, own - own_change + rest - rest_change
+        base_value += sum(child.base_value or 0 for child in children)
+        node = FlameNode(Frame(label, FrameKind.OTHER, origin), own, value, children)
+        if compared:
+            node = dataclasses.replace(node, base_own=base_own, base_value=base_value)
+        made.setdefault(depth, []).append(node)
+    return made[0][0]
 
 
 # Deeper than any limit of Python's.

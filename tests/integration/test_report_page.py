@@ -173,11 +173,11 @@ def test_a_flame_graph_is_drawn_on_demand_and_its_frames_zoom(browser: Browser, 
     find(driver, "button.flame").click()
     wait(driver, "document.querySelectorAll('.tmf-frame').length > 3")
     assert find(driver, "button.flame").text == "Hide flame graph of the difference"
-    frame = next(one for one in find_all(driver, ".tmf-frame") if "free" in one.text)
+    frame = next(one for one in find_all(driver, ".tmf-frame") if "free" in str(one.get_attribute("textContent")))
     before = frame.size["width"]
     frame.click()
     found = "[...document.querySelectorAll('.tmf-frame')].find(one => one.textContent.includes('free'))"
-    wait(driver, f"{found}.offsetWidth > {2 * before}")
+    wait(driver, f"{found}.getBoundingClientRect().width > {2 * before}")
     find(driver, "button.flame").click()
     assert not find(driver, ".flame-place").is_displayed()
     assert find(driver, "button.flame").text == "Flame graph of the difference"

@@ -6,6 +6,7 @@ Apart from the command, so that it is a pure function of facts; commands judge n
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from torchmark.model.environment import Finding, FindingStatus, Machine, Tool
 
@@ -19,149 +20,144 @@ HOST_DECIDES = "The host decides, and may change it at any time: compare in pair
 LOOK_YOURSELF = "torchmark reads it from Linux's /proc and /sys: look by other means."
 
 
+GOOD, NOTE, PROBLEM = FindingStatus.GOOD, FindingStatus.NOTE, FindingStatus.PROBLEM
+# What is found of a topic: how good that is, the fact, and advice where there is any.
+Judged: TypeAlias = "tuple[FindingStatus, str] | tuple[FindingStatus, str, str]"
+
+
 def diagnose(machine: Machine) -> tuple[Finding, ...]:
     """One finding a topic, in the order a person would check them."""
-    return tuple(judge(machine) for judge in _JUDGES)
+    return tuple(Finding(topic, *judge(machine)) for topic, judge in _JUDGES.items())
 
 
-def _python(machine: Machine) -> Finding:
-    return Finding("Python", FindingStatus.GOOD, f"{machine.python} on {machine.system}")
+def _judge_python(machine: Machine) -> Judged:
+    return GOOD, f"{machine.python} on {machine.system}"
 
 
-def _torch(machine: Machine) -> Finding:
-    if machine.torch is None:
-        advice = "Install torch in this environment, or run torchmark in one that has it."
-        return Finding("torch", FindingStatus.PROBLEM, machine.torch_problem or "not found", advice)
+def _judge_torch(machine: Machine) -> Judged:
     build = machine.torch
-    where = build.accelerator or "CPU only"
-    fact = f"{build.version}, {where}, {build.num_threads} threads by default"
-    if build.debug:
-        return Finding("torch", FindingStatus.PROBLEM, f"{fact}, debug build", "Measure a release build.")
-    return Finding("torch", FindingStatus.GOOD, fact)
+    if build is None:
+        advice = "Install torch in this environment, or run torchmark in one that has it."
+        return PROBLEM, machine.torch_problem or "not found", advice
+    fact = f"{build.version}, {build.accelerator or 'CPU only'}, {build.num_threads} threads by default"
+    return (PROBLEM, f"{fact}, debug build", "Measure a release build.") if build.debug else (GOOD, fact)
 
 
-def _capability(machine: Machine) -> Finding:
+def _judge_capability(machine: Machine) -> Judged:
     capability = machine.torch.cpu_capability if machine.torch else None
     if capability is None:
-        return Finding("CPU capability", FindingStatus.NOTE, "not known", "A torch that works would tell.")
+        return NOTE, "not known", "A torch that works would tell."
+    fact = f"torch uses {capability}"
     if "AVX512" in capability.upper():
-        advice = "Valgrind has no AVX-512: instruction counts describe the AVX2 kernels instead."
-        return Finding("CPU capability", FindingStatus.NOTE, f"torch uses {capability}", advice)
-    return Finding("CPU capability", FindingStatus.GOOD, f"torch uses {capability}")
+        return NOTE, fact, "Valgrind has no AVX-512: instruction counts describe the AVX2 kernels instead."
+    return GOOD, fact
 
 
-def _cores(machine: Machine) -> Finding:
+def _judge_cores(machine: Machine) -> Judged:
     allowed = machine.cores_allowed or machine.cores_online
     if allowed is None:
-        return Finding("cores", FindingStatus.NOTE, NOT_TOLD, LOOK_YOURSELF)
+        return NOTE, NOT_TOLD, LOOK_YOURSELF
     fact = f"{allowed} of {machine.cores_online} usable"
     if machine.cpu_model:
         fact += f" ({machine.cpu_model})"
     if machine.cpu_quota is not None and machine.cpu_quota < allowed:
         fact += f", limited to {machine.cpu_quota:g} cores' time"
-        advice = "The container is paused when its share is used up; raise its CPU limit."
-        return Finding("cores", FindingStatus.PROBLEM, fact, advice)
+        return PROBLEM, fact, "The container is paused when its share is used up; raise its CPU limit."
     if allowed == 1:
-        advice = "Everything else runs on the core that is measured; allow a second one."
-        return Finding("cores", FindingStatus.PROBLEM, fact, advice)
-    return Finding("cores", FindingStatus.GOOD, fact)
+        return PROBLEM, fact, "Everything else runs on the core that is measured; allow a second one."
+    return GOOD, fact
 
 
-def _frequency(machine: Machine) -> Finding:
+def _describe_hidden(machine: Machine) -> Judged:
+    """What virtual machines do not see of the clock."""
+    return NOTE, f"{NOT_TOLD} (usual in virtual machines)", HOST_DECIDES if machine.virtual else LOOK_YOURSELF
+
+
+def _judge_frequency(machine: Machine) -> Judged:
     if machine.governor is None:
-        fact = f"{NOT_TOLD} (usual in virtual machines)"
-        return Finding(
-            "frequency governor", FindingStatus.NOTE, fact, HOST_DECIDES if machine.virtual else LOOK_YOURSELF
-        )
+        return _describe_hidden(machine)
     if machine.governor != "performance":
-        advice = "As root: cpupower frequency-set -g performance"
-        return Finding("frequency governor", FindingStatus.PROBLEM, machine.governor, advice)
-    return Finding("frequency governor", FindingStatus.GOOD, machine.governor)
+        return PROBLEM, machine.governor, "As root: cpupower frequency-set -g performance"
+    return GOOD, machine.governor
 
 
-def _turbo(machine: Machine) -> Finding:
+def _judge_turbo(machine: Machine) -> Judged:
     if machine.turbo is None:
-        fact = f"{NOT_TOLD} (usual in virtual machines)"
-        return Finding("turbo", FindingStatus.NOTE, fact, HOST_DECIDES if machine.virtual else LOOK_YOURSELF)
+        return _describe_hidden(machine)
     if machine.turbo:
-        advice = "Speed depends on temperature and on the other cores; switch it off for steady times."
-        return Finding("turbo", FindingStatus.NOTE, "on", advice)
-    return Finding("turbo", FindingStatus.GOOD, "off")
+        return NOTE, "on", "Speed depends on temperature and on the other cores; switch it off for steady times."
+    return GOOD, "off"
 
 
-def _load(machine: Machine) -> Finding:
+def _judge_load(machine: Machine) -> Judged:
     cores = machine.cores_allowed or machine.cores_online
     if machine.load is None or cores is None:
-        return Finding("load", FindingStatus.NOTE, NOT_TOLD, LOOK_YOURSELF)
+        return NOTE, NOT_TOLD, LOOK_YOURSELF
     fact = f"{machine.load:.2f} over the last minute"
     if machine.load > BUSY_LOAD_PER_CORE * cores:
-        return Finding(
-            "load", FindingStatus.PROBLEM, fact, "Something else is busy: stop it, or wait until it is done."
-        )
-    return Finding("load", FindingStatus.GOOD, fact)
+        return PROBLEM, fact, "Something else is busy: stop it, or wait until it is done."
+    return GOOD, fact
 
 
-def _steal(machine: Machine) -> Finding:
+def _judge_hypervisor(machine: Machine) -> Judged:
     if machine.steal_share is None:
-        return Finding("hypervisor", FindingStatus.NOTE, NOT_TOLD, LOOK_YOURSELF)
+        return NOTE, NOT_TOLD, LOOK_YOURSELF
     kind = {True: "virtual machine", False: "no hypervisor", None: "unknown"}[machine.virtual]
     fact = f"{kind}, {machine.steal_share:.2%} of CPU time stolen since boot"
     if machine.steal_share >= VISIBLE_STEAL:
-        advice = "Neighbours take CPU time away; use dedicated cores, or compare instruction counts."
-        return Finding("hypervisor", FindingStatus.PROBLEM, fact, advice)
+        return PROBLEM, fact, "Neighbours take CPU time away; use dedicated cores, or compare instruction counts."
     if machine.virtual:
-        advice = "Neighbours may share caches and clock speed unseen: compare in pairs, not across days."
-        return Finding("hypervisor", FindingStatus.NOTE, fact, advice)
-    return Finding("hypervisor", FindingStatus.GOOD, fact)
+        return NOTE, fact, "Neighbours may share caches and clock speed unseen: compare in pairs, not across days."
+    return GOOD, fact
 
 
-def _aslr(machine: Machine) -> Finding:
-    topic = "address randomisation"
+def _judge_randomisation(machine: Machine) -> Judged:
     if machine.aslr is None:
-        return Finding(topic, FindingStatus.NOTE, NOT_TOLD, LOOK_YOURSELF)
+        return NOTE, NOT_TOLD, LOOK_YOURSELF
     if not machine.aslr:
-        return Finding(topic, FindingStatus.GOOD, "off")
+        return GOOD, "off"
     if machine.aslr_can_be_disabled:
-        return Finding(topic, FindingStatus.GOOD, "on, and can be switched off for a process")
+        return GOOD, "on, and can be switched off for a process"
     advice = "Times differ from process to process by 1 to 3 %; allow personality() in the container's profile."
-    return Finding(topic, FindingStatus.PROBLEM, "on, and cannot be switched off for a process", advice)
+    return PROBLEM, "on, and cannot be switched off for a process", advice
 
 
-def _valgrind(machine: Machine) -> Finding:
-    need = "Needed to count instructions. Debian, Ubuntu: apt-get install valgrind"
-    return _judge_tool("Valgrind", machine.valgrind, need, "Install it anew.")
-
-
-def _compiler(machine: Machine) -> Finding:
-    need = "Needed for C++ statements and, once, for counting. Debian, Ubuntu: apt-get install g++"
-    return _judge_tool("C++ compiler", machine.compiler, need, "Install it anew, or name another in CXX.")
-
-
-def _py_spy(machine: Machine) -> Finding:
-    need = "Needed for flame graphs. pip install py-spy"
-    return _judge_tool("py-spy", machine.py_spy, need, "Install it anew.")
-
-
-def _judge_tool(topic: str, tool: Tool | None, need: str, remedy: str) -> Finding:
+def _judge_tool(tool: Tool | None, need: str, remedy: str = "Install it anew.") -> Judged:
     if tool is None:
-        return Finding(topic, FindingStatus.PROBLEM, "not found", need)
+        return PROBLEM, "not found", need
     if tool.version is None:
-        return Finding(
-            topic, FindingStatus.PROBLEM, "found, but it does not run", f"{tool.path} --version fails. {remedy}"
-        )
-    return Finding(topic, FindingStatus.GOOD, f"{tool.version} ({tool.path})")
+        return PROBLEM, "found, but it does not run", f"{tool.path} --version fails. {remedy}"
+    return GOOD, f"{tool.version} ({tool.path})"
 
 
-def _ptrace(machine: Machine) -> Finding:
+def _judge_compiler(machine: Machine) -> Judged:
+    need = "Needed for C++ statements and, once, for counting. Debian, Ubuntu: apt-get install g++"
+    return _judge_tool(machine.compiler, need, "Install it anew, or name another in CXX.")
+
+
+def _judge_ptrace(machine: Machine) -> Judged:
     if machine.ptrace_allowed is None:
-        return Finding("ptrace", FindingStatus.NOTE, NOT_TOLD, LOOK_YOURSELF)
+        return NOTE, NOT_TOLD, LOOK_YOURSELF
     if not machine.ptrace_allowed:
         advice = "py-spy needs it. In a container: --cap-add SYS_PTRACE; else kernel.yama.ptrace_scope below 2."
-        return Finding("ptrace", FindingStatus.PROBLEM, "refused", advice)
-    return Finding("ptrace", FindingStatus.GOOD, "allowed for child processes")
+        return PROBLEM, "refused", advice
+    return GOOD, "allowed for child processes"
 
 
-_JUDGES: tuple[Callable[[Machine], Finding], ...] = (
-    _python, _torch, _capability, _cores, _load, _steal, _frequency, _turbo, _aslr,
-    _valgrind, _compiler, _py_spy, _ptrace,
-)  # fmt: skip
+NEED_VALGRIND = "Needed to count instructions. Debian, Ubuntu: apt-get install valgrind"
+NEED_PY_SPY = "Needed for flame graphs. pip install py-spy"
+_JUDGES: dict[str, Callable[[Machine], Judged]] = {
+    "Python": _judge_python,
+    "torch": _judge_torch,
+    "CPU capability": _judge_capability,
+    "cores": _judge_cores,
+    "load": _judge_load,
+    "hypervisor": _judge_hypervisor,
+    "frequency governor": _judge_frequency,
+    "turbo": _judge_turbo,
+    "address randomisation": _judge_randomisation,
+    "Valgrind": lambda machine: _judge_tool(machine.valgrind, NEED_VALGRIND),
+    "C++ compiler": _judge_compiler,
+    "py-spy": lambda machine: _judge_tool(machine.py_spy, NEED_PY_SPY),
+    "ptrace": _judge_ptrace,
+}

@@ -145,7 +145,8 @@ class Estimator:
     def add(self, event: Outcome | Activity) -> None:
         """Something is done. What was not expected changes nothing."""
         if isinstance(event, Activity):
-            self._strike(event.kind, event.target)
+            done = [cost for cost in self._costs if (cost.kind, cost.target) == (event.kind, event.target)]
+            self._costs = [cost for cost in self._costs if cost not in done[:1]]
             return
         order = event.order
         expected = self._expected.pop(order, None)
@@ -156,14 +157,6 @@ class Estimator:
         self._supposed[order.metric] += expected
         # Where there are results, nobody waits for a worker any more.
         self._costs = [cost for cost in self._costs if (cost.target, cost.metric) != (order.target, order.metric)]
-
-    def _strike(self, kind: ActivityKind, target: Target) -> None:
-        done = next(
-            (cost for cost in self._costs if (cost.kind, cost.target) == (kind, target)),
-            None,
-        )
-        if done is not None:
-            self._costs.remove(done)
 
     def remaining_s(self) -> float:
         """Seconds by the clock until all is done."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from torchmark.analysis.stacks import align
 from torchmark.analysis.verdict.explain import NAMELESS, explain, is_nameless, library
@@ -27,14 +28,13 @@ from torchmark.model.costs import (
 from torchmark.model.judgement import Explanation, FunctionChange, Side
 from torchmark.model.report_data import Breakdown
 
-T = TypeVar("T")
-R = TypeVar("R")
-
 ALL = Frame("all", FrameKind.OTHER)
 
 
-def grow(stacks: Stacks) -> FlameNode:
-    """The tree of all stacks.
+def grow(head: Stacks, base: Stacks | None = None) -> FlameNode:
+    """The tree of all stacks; of two sides, with base's values beside head's.
+
+    Both are brought to the same number of runs first, which is the product of theirs where they differ.
 
     >>> from torchmark.model.costs import Method, Stack, FlameUnit
     >>> f, g = Frame("f"), Frame("g")
@@ -42,98 +42,69 @@ def grow(stacks: Stacks) -> FlameNode:
     >>> root.value, root.children[0].own, root.children[0].children[0].value
     (5, 2, 3)
     """
-    sapling = _Sapling(ALL)
-    _add(sapling, stacks, 1)
-    return _finish(sapling, compared=False)
+    sides = [head] if base is None else [head, base]
+    # Frames are numbered as they are found, so callers have smaller numbers than what they call.
+    numbers: dict[tuple[int, Frame], int] = {}
+    found: list[tuple[int, Frame]] = [(0, ALL)]
+    own = [[0] for _ in sides]
+    for side, stacks in enumerate(sides):
+        times = math.prod({one.number for one in sides}) // stacks.number
+        for frames, value in stacks.stacks:
+            number = 0
+            for frame in frames:
+                place = (number, frame)
+                if place not in numbers:
+                    numbers[place] = len(found)
+                    found.append(place)
+                    for spent in own:
+                        spent.append(0)
+                number = numbers[place]
+            own[side][number] += value * times
+    below: list[list[FlameNode]] = [[] for _ in found]
+    for number in range(len(found) - 1, 0, -1):
+        caller, frame = found[number]
+        below[caller].append(_finish(frame, below[number], [spent[number] for spent in own]))
+    return _finish(ALL, below[0], [spent[0] for spent in own])
 
 
-def grow_difference(base: Stacks, head: Stacks) -> FlameNode:
-    """The tree of both, with base's values beside head's.
+def _finish(frame: Frame, below: list[FlameNode], own: Sequence[int]) -> FlameNode:
+    """A frame, of what is spent in itself on head's side, and on base's if there are two."""
+    below.sort(key=lambda child: (-_larger(child), child.frame.name, child.frame.origin))
+    return FlameNode(
+        frame=frame,
+        own=own[0],
+        value=own[0] + sum(child.value for child in below),
+        children=tuple(below),
+        base_own=own[1] if own[1:] else None,
+        base_value=own[1] + sum(child.base_value or 0 for child in below) if own[1:] else None,
+    )
 
-    Both are brought to the same number of runs first, which is the product of theirs where they differ.
-    """
-    sapling = _Sapling(ALL)
-    times_base, times_head = (1, 1) if base.number == head.number else (head.number, base.number)
-    _add(sapling, base, times_base, is_base=True)
-    _add(sapling, head, times_head)
-    return _finish(sapling, compared=True)
 
-
-def prune(node: FlameNode, share: float) -> FlameNode:
+def prune(root: FlameNode, share: float) -> FlameNode:
     """The tree without frames that are less than this share of the root, on both sides. Values stay what they are, so
     that a frame may be more than its own and its children's."""
-    least = share * _larger(node)
+    least = share * _larger(root)
 
     def keep(node: FlameNode) -> list[FlameNode]:
         return [child for child in node.children if _larger(child) >= least]
 
-    return build_up(node, keep, lambda node, kept: dataclasses.replace(node, children=kept))
+    made: list[FlameNode] = []
+    for node in reversed(list_callers_first(root, keep)):
+        # The first of those below it was made last.
+        made.append(dataclasses.replace(node, children=tuple([made.pop() for _ in keep(node)])))
+    return made[0]
 
 
-def count_frames(node: FlameNode) -> int:
-    """How many frames there are."""
-    return len(list_callers_first(node, lambda node: node.children))
-
-
-def list_callers_first(root: T, list_below: Callable[[T], Sequence[T]]) -> list[T]:
-    """All parts of a tree, each before those below it. Without recursion: chains of calls are longer than Python's."""
-    found: list[T] = []
+def list_callers_first(
+    root: FlameNode, list_below: Callable[[FlameNode], Sequence[FlameNode]] = lambda node: node.children
+) -> list[FlameNode]:
+    """All frames, each before those below it. Without recursion: chains of calls are longer than Python's."""
+    found: list[FlameNode] = []
     waiting = [root]
     while waiting:
         found.append(waiting.pop())
         waiting += reversed(list_below(found[-1]))
     return found
-
-
-def build_up(root: T, list_below: Callable[[T], Sequence[T]], make: Callable[[T, tuple[R, ...]], R]) -> R:
-    """Another tree, in which each part is made of one of this tree's and of what was made of those below it.
-
-    Parts are made in the opposite order of `list_callers_first`.
-    """
-    made: list[R] = []
-    for part, below in reversed([(part, len(list_below(part))) for part in list_callers_first(root, list_below)]):
-        # The first of those below was made last.
-        made.append(make(part, tuple([made.pop() for _ in range(below)])))
-    return made[0]
-
-
-class _Sapling:
-    """What a node is before all stacks have been added."""
-
-    def __init__(self, frame: Frame) -> None:
-        self.frame = frame
-        self.own = 0
-        self.base_own = 0
-        self.children: dict[Frame, _Sapling] = {}
-
-
-def _add(sapling: _Sapling, stacks: Stacks, times: int, *, is_base: bool = False) -> None:
-    for frames, value in stacks.stacks:
-        node = sapling
-        for frame in frames:
-            below = node.children.get(frame)
-            if below is None:
-                below = node.children[frame] = _Sapling(frame)
-            node = below
-        if is_base:
-            node.base_own += value * times
-        else:
-            node.own += value * times
-
-
-def _finish(sapling: _Sapling, *, compared: bool) -> FlameNode:
-    def make(sapling: _Sapling, below: tuple[FlameNode, ...]) -> FlameNode:
-        children = sorted(below, key=lambda child: (-_larger(child), child.frame.name, child.frame.origin))
-        return FlameNode(
-            frame=sapling.frame,
-            own=sapling.own,
-            value=sapling.own + sum(child.value for child in children),
-            children=tuple(children),
-            base_own=sapling.base_own if compared else None,
-            base_value=sapling.base_own + sum(child.base_value or 0 for child in children) if compared else None,
-        )
-
-    return build_up(sapling, lambda sapling: tuple(sapling.children.values()), make)
 
 
 def _larger(node: FlameNode) -> int:
@@ -235,47 +206,42 @@ def _find_spent(graph: _Graph) -> list[float]:
 def _find_cycles(callees: Sequence[Sequence[int]]) -> list[list[int]]:
     """Functions that call each other in a circle, and all others by themselves; callees before their callers.
 
-    Tarjan's algorithm without recursion, for chains of calls can be longer than Python likes.
+    Kosaraju's algorithm without recursion, for chains of calls can be longer than Python likes.
     """
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    waiting: list[int] = []
-    is_waiting = [False] * len(callees)
-    found: list[list[int]] = []
-    for start in range(len(callees)):
-        if start in order:
-            continue
-        path = [(start, iter(callees[start]))]
-        order[start] = low[start] = len(order)
-        waiting.append(start)
-        is_waiting[start] = True
-        while path:
-            here, further = path[-1]
-            following = next(further, None)
-            if following is None:
-                path.pop()
-                if path:
-                    low[path[-1][0]] = min(low[path[-1][0]], low[here])
-                if low[here] == order[here]:
-                    found.append(_take(waiting, is_waiting, here))
-            elif following not in order:
-                order[following] = low[following] = len(order)
-                waiting.append(following)
-                is_waiting[following] = True
-                path.append((following, iter(callees[following])))
-            elif is_waiting[following]:
-                low[here] = min(low[here], order[following])
-    return found
+    callers: list[list[int]] = [[] for _ in callees]
+    for caller, called in enumerate(callees):
+        for callee in called:
+            callers[callee].append(caller)
+    cycles = []
+    taken: set[int] = set()
+    # Whoever is left with the last end has no caller outside of its circle.
+    for start in reversed(_list_by_end(callees)):
+        members = []
+        waiting = [start]
+        while waiting:
+            member = waiting.pop()
+            if member not in taken:
+                taken.add(member)
+                members.append(member)
+                waiting += callers[member]
+        if members:
+            cycles.append(members)
+    return cycles[::-1]
 
 
-def _take(waiting: list[int], is_waiting: list[bool], last: int) -> list[int]:
-    members = []
-    while True:
-        member = waiting.pop()
-        is_waiting[member] = False
-        members.append(member)
-        if member == last:
-            return members
+def _list_by_end(callees: Sequence[Sequence[int]]) -> list[int]:
+    """Functions in the order in which a walk through all calls has seen all below them."""
+    ended: dict[int, None] = {}
+    seen: set[int] = set()
+    waiting = list(reversed(range(len(callees))))
+    while waiting:
+        here = waiting[-1]
+        if here in seen:
+            ended.setdefault(waiting.pop())
+        else:
+            seen.add(here)
+            waiting += [callee for callee in reversed(callees[here]) if callee not in seen]
+    return list(ended)
 
 
 def _spread(graph: _Graph, spent: Sequence[float]) -> dict[Path, float]:
@@ -372,57 +338,32 @@ def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = 
     if not found:
         return None
     if len(found) == 2:
-        return abridge(draw_difference(found[0], found[1], title, note), most)
+        return abridge(draw_flame(found[1], title, note, base=found[0]), most)
     if len(tallies) == 2:
         side = Side.BASE if tallies[-1] is None or tallies[-1].profile is None else Side.HEAD
         note = f"{note}. {ONE_SIDE.format(side.value)}".removeprefix(". ")
-    return abridge(draw_one(found[0], title, note), most)
+    return abridge(draw_flame(found[0], title, note), most)
 
 
-def draw_one(stacks: Stacks, title: str, note: str = "") -> Flame:
-    """The graph of one side."""
-    return Flame(
-        root=grow(stacks), title=title, unit=stacks.unit, method=stacks.method, number=stacks.number, note=note
-    )
-
-
-def draw_difference(base: Stacks, head: Stacks, title: str, note: str = "") -> Flame:
-    """The graph of both sides, by names that both have."""
-    aligned = align(base, head)
-    if aligned.stripped:
-        note = f"{note}. {STRIPPED.format(', '.join(aligned.stripped))}".removeprefix(". ")
-    # Of different numbers of runs, the tree is of their product.
-    number = head.number if base.number == head.number else base.number * head.number
-    return Flame(
-        root=grow_difference(aligned.base, aligned.head),
-        title=title,
-        unit=head.unit,
-        method=head.method,
-        number=number,
-        note=note,
-    )
+def draw_flame(head: Stacks, title: str, note: str = "", *, base: Stacks | None = None) -> Flame:
+    """The graph of one side, or of the difference between both, by names that both have."""
+    number = head.number
+    if base is not None:
+        base, head, stripped = align(base, head)
+        if stripped:
+            note = f"{note}. {STRIPPED.format(', '.join(stripped))}".removeprefix(". ")
+        # Of different numbers of runs, the tree is of their product.
+        number = math.prod({base.number, head.number})
+    return Flame(root=grow(head, base), title=title, unit=head.unit, method=head.method, number=number, note=note)
 
 
 def abridge(flame: Flame, most: int) -> Flame:
-    """The same with about so many of its widest frames."""
-    return dataclasses.replace(flame, root=cut_down(flame.root, most))
-
-
-def cut_down(root: FlameNode, most: int) -> FlameNode:
-    """The tree with about so many of its widest frames; what has none left belongs to whoever called it."""
-    widths = sorted(_list_widths(root), reverse=True)
+    """The same with about so many of its widest frames; what has none left belongs to whoever called it."""
+    widths = sorted(map(_larger, list_callers_first(flame.root)), reverse=True)
     if len(widths) <= most or not widths[0]:
-        return root
+        return flame
     # Half of one less: widths are whole numbers, and a share that is rounded up must not take those that just fit.
-    return prune(root, (widths[most - 1] - 0.5) / widths[0])
-
-
-def _list_widths(root: FlameNode) -> Iterator[int]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield max(node.value, node.base_value or 0)
-        waiting += node.children
+    return dataclasses.replace(flame, root=prune(flame.root, (widths[most - 1] - 0.5) / widths[0]))
 
 
 # As many as people read. A call is spread over some three hundred functions, and what is left of it is summed up.

@@ -81,18 +81,14 @@ def parse_fail_on(text: str) -> frozenset[FailOn]:
 
 def find_limit(limits: Sequence[Limit], quantity: Quantity, case: Case) -> Limit | None:
     """The limit that holds for a case: of those that fit, the last one with a pattern, or else the last one."""
-    fitting = [limit for limit in limits if limit.quantity is quantity and _fits(limit.pattern, case)]
+    fitting = [
+        limit
+        for limit in limits
+        if limit.quantity is quantity
+        and (limit.pattern is None or fnmatch.fnmatchcase("/".join(case.label), limit.pattern))
+    ]
     special = [limit for limit in fitting if limit.pattern is not None]
     return next(reversed(special or fitting), None)
-
-
-def _fits(pattern: str | None, case: Case) -> bool:
-    return pattern is None or fnmatch.fnmatchcase(name_path(case), pattern)
-
-
-def name_path(case: Case) -> str:
-    """What patterns are held against: the label as a path."""
-    return "/".join(case.label)
 
 
 def hold_gate(
@@ -182,16 +178,14 @@ def _check(judgement: CaseJudgement, standing: LedgerStanding | None, policy: Po
 def _check_slower(
     judgement: CaseJudgement, standing: LedgerStanding | None, limits: Sequence[Limit]
 ) -> list[Regression]:
-    found = [
-        regression
-        for regression in (
-            _check_instructions(judgement, standing, find_limit(limits, Quantity.INSTRUCTIONS, judgement.case)),
-            _check_time(judgement, standing, find_limit(limits, Quantity.TIME, judgement.case)),
-            _check_allocations(judgement, find_limit(limits, Quantity.ALLOCATIONS, judgement.case)),
-        )
-        if regression is not None
-    ]
-    bounded = standing is not None or any(find_limit(limits, quantity, judgement.case) for quantity in Quantity)
+    limit_of = {quantity: find_limit(limits, quantity, judgement.case) for quantity in Quantity}
+    checked = (
+        _check_instructions(judgement, standing, limit_of[Quantity.INSTRUCTIONS]),
+        _check_time(judgement, standing, limit_of[Quantity.TIME]),
+        _check_allocations(judgement, limit_of[Quantity.ALLOCATIONS]),
+    )
+    found = [regression for regression in checked if regression is not None]
+    bounded = standing is not None or any(limit_of.values())
     if judgement.verdict is Verdict.SLOWER and not found and not bounded:
         return [Regression(judgement.case, FailOn.SLOWER, functions=_grown(judgement))]
     return found
@@ -201,35 +195,33 @@ def _check_instructions(
     judgement: CaseJudgement, standing: LedgerStanding | None, limit: Limit | None
 ) -> Regression | None:
     """More than the limit allows; without a limit, whatever the verdict rests on alone."""
-    case, count = judgement.case, judgement.count
+    count, quantity = judgement.count, Quantity.INSTRUCTIONS
     if standing is not None:
-        limit = limit or Limit(Quantity.INSTRUCTIONS)
+        limit = limit or Limit(quantity)
         if limit.admits(standing.accepted, standing.head):
             return None
-        return Regression(
-            case=case,
-            reason=FailOn.SLOWER,
-            quantity=Quantity.INSTRUCTIONS,
-            base=standing.accepted,
-            head=standing.head,
-            limit=limit,
-            accepted=True,
-            functions=standing.functions,
-        )
+        found = _regress(judgement, quantity, (standing.accepted, standing.head), limit)
+        return dataclasses.replace(found, accepted=True, functions=standing.functions)
     if count is None:
         return None
     if limit is None:
         stops = judgement.verdict is Verdict.SLOWER and not _is_slower_by_clock(judgement) and count.delta > 0
     else:
         stops = not limit.admits(count.base.value, count.head.value)
-    if not stops:
-        return None
+    return _regress(judgement, quantity, (count.base.value, count.head.value), limit) if stops else None
+
+
+def _regress(
+    judgement: CaseJudgement, quantity: Quantity, values: tuple[float, float], limit: Limit | None
+) -> Regression:
+    """More of a quantity in head than in base, with the functions that grew."""
+    base, head = values
     return Regression(
-        case=case,
+        case=judgement.case,
         reason=FailOn.SLOWER,
-        quantity=Quantity.INSTRUCTIONS,
-        base=count.base.value,
-        head=count.head.value,
+        quantity=quantity,
+        base=base,
+        head=head,
         limit=limit,
         functions=_grown(judgement),
     )
@@ -251,29 +243,16 @@ def _check_time(judgement: CaseJudgement, standing: LedgerStanding | None, limit
     ratio = math.exp(time.log_ratio)
     if limit is not None and limit.admits(1.0, ratio):
         return None
-    return Regression(
-        case=judgement.case,
-        reason=FailOn.SLOWER,
-        quantity=Quantity.TIME,
-        base=time.base_s,
-        head=time.base_s * ratio,
-        limit=limit,
-        functions=_grown(judgement),
-    )
+    return _regress(judgement, Quantity.TIME, (time.base_s, time.base_s * ratio), limit)
 
 
 def _check_allocations(judgement: CaseJudgement, limit: Limit | None) -> Regression | None:
     count = judgement.count
     if limit is None or count is None or limit.admits(count.base_allocations, count.head_allocations):
         return None
-    return Regression(
-        case=judgement.case,
-        reason=FailOn.SLOWER,
-        quantity=Quantity.ALLOCATIONS,
-        base=count.base_allocations,
-        head=count.head_allocations,
-        limit=limit,
-    )
+    found = _regress(judgement, Quantity.ALLOCATIONS, (count.base_allocations, count.head_allocations), limit)
+    # Functions are told of instructions, not of allocations.
+    return dataclasses.replace(found, functions=())
 
 
 def _grown(judgement: CaseJudgement) -> tuple[Growth, ...]:

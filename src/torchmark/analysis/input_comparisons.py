@@ -69,32 +69,27 @@ def compare_on_inputs(
     stmts: Sequence[str], results: Iterable[tuple[FuzzedInput, Sequence[Times]]]
 ) -> list[InputComparison]:
     """The first statement against each of the others, or alone against its number of elements."""
-    measured = list(results)
+    measured = [(one, [side.per_run for side in times]) for one, times in results]
     if len(stmts) == 1:
-        entries = [_per_element(one, times[0]) for one, times in measured if one.elements]
-        return [InputComparison(stmts[0], None, _sorted(entries))]
+        entries = [
+            _compare(one, (one.elements * NANOSECOND,) * len(times), times)
+            for one, (times,) in measured
+            if one.elements
+        ]
+        return [InputComparison(stmts[0], None, _sort(entries))]
     return [
-        InputComparison(stmt, stmts[0], _sorted([_compare(one, times[0], times[position]) for one, times in measured]))
+        InputComparison(stmt, stmts[0], _sort([_compare(one, times[0], times[position]) for one, times in measured]))
         for position, stmt in enumerate(stmts)
         if position
     ]
 
 
-def _compare(one: FuzzedInput, base: Times, other: Times) -> InputRatio:
-    ratio = compare_paired(base.per_run, other.per_run)
-    return InputRatio(one, _median(base), _median(other), ratio)
+def _compare(one: FuzzedInput, base: Sequence[float], other: Sequence[float]) -> InputRatio:
+    base_s, other_s = (distribution.quantile(sorted(times), 0.5) for times in (base, other))
+    return InputRatio(one, base_s, other_s, compare_paired(base, other))
 
 
-def _per_element(one: FuzzedInput, times: Times) -> InputRatio:
-    nominal = one.elements * NANOSECOND
-    return InputRatio(one, nominal, _median(times), compare_paired([nominal] * len(times.raw_times), times.per_run))
-
-
-def _median(times: Times) -> float:
-    return distribution.quantile(sorted(times.per_run), 0.5)
-
-
-def _sorted(entries: list[InputRatio]) -> tuple[InputRatio, ...]:
+def _sort(entries: list[InputRatio]) -> tuple[InputRatio, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.ratio.log_ratio))
 
 

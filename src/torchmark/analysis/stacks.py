@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from torchmark.analysis.verdict.explain import NAMELESS, is_nameless, library, plain_name
@@ -67,15 +67,20 @@ def read_stacks(trace: Trace) -> Read:
             instrument += costs[event]
         elif costs[event]:
             values[frames] += costs[event]
-    return Read(_gather(values.items(), trace.number), instrument)
+    return Read(Stacks(_sort(values), FlameUnit.INSTRUCTIONS, Method.CALLERS, trace.number), instrument)
 
 
 def leave_out_native(stacks: Stacks) -> Stacks:
     """Python functions alone: what compiled code spends counts as that of the function that called it."""
+    return _convert(stacks, lambda frames: (frame for frame in frames if frame.kind is not FrameKind.NATIVE))
+
+
+def _convert(stacks: Stacks, convert: Callable[[tuple[Frame, ...]], Iterable[Frame]]) -> Stacks:
+    """The same with other frames; stacks that have become equal are one."""
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     for frames, value in stacks.stacks:
-        values[fold(frame for frame in frames if frame.kind is not FrameKind.NATIVE)] += value
-    return dataclasses.replace(stacks, stacks=sort_stacks(values.items()))
+        values[fold(convert(frames))] += value
+    return dataclasses.replace(stacks, stacks=_sort(values))
 
 
 class _Namer:
@@ -153,13 +158,9 @@ def fold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
     return tuple(folded)
 
 
-def _gather(values: Iterable[tuple[tuple[Frame, ...], int]], number: int) -> Stacks:
-    return Stacks(sort_stacks(values), FlameUnit.INSTRUCTIONS, Method.CALLERS, number)
-
-
-def sort_stacks(values: Iterable[tuple[tuple[Frame, ...], int]]) -> tuple[Stack, ...]:
+def _sort(values: Mapping[tuple[Frame, ...], int]) -> tuple[Stack, ...]:
     """In an order that does not depend on that of a dictionary."""
-    ordered = sorted(values, key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
+    ordered = sorted(values.items(), key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
     return tuple(Stack(*one) for one in ordered)
 
 
@@ -170,7 +171,7 @@ _MEASURE, _LOOP = "_torchmark_measure", "_torchmark_loop"
 _SCRIPT = "torchmark_statement.py:"
 
 
-def read_samples(text: str, seconds: float) -> Stacks:
+def read_samples(text: str) -> Stacks:
     """The stacks that are inside the loop around the statement; all others are of importing and of the setup."""
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     for line in text.splitlines():
@@ -178,14 +179,7 @@ def read_samples(text: str, seconds: float) -> Stacks:
         frames = _read_frames(stack)
         if frames is not None and _COUNT.match(number):
             values[frames] += int(number)
-    stacks = sorted(values.items(), key=lambda one: [(frame.name, frame.origin) for frame in one[0]])
-    return Stacks(
-        stacks=tuple(Stack(*one) for one in stacks),
-        unit=FlameUnit.SAMPLES,
-        method=Method.SAMPLING,
-        number=1,
-        seconds=seconds,
-    )
+    return Stacks(_sort(values), FlameUnit.SAMPLES, Method.SAMPLING)
 
 
 def _read_frames(stack: str) -> tuple[Frame, ...] | None:
@@ -236,11 +230,11 @@ class Aligned(NamedTuple):
 def align(base: Stacks, head: Stacks) -> Aligned:
     """Names without parameters and lines. Where a build was stripped, what it has no names for is part of its callers,
     in the other build too: else everything below such a function would differ."""
-    base, head = (_rename(side, _shorten) for side in (base, head))
+    base, head = (_convert(side, lambda frames: map(_shorten, frames)) for side in (base, head))
     stripped = _find_stripped(base) | _find_stripped(head)
     shared = _list_frames(base) & _list_frames(head)
     if stripped:
-        base, head = (_leave_out(side, stripped, shared) for side in (base, head))
+        base, head = (_convert(side, lambda frames: _leave_out(frames, stripped, shared)) for side in (base, head))
     return Aligned(base, head, tuple(sorted(stripped)))
 
 
@@ -248,13 +242,6 @@ def _shorten(frame: Frame) -> Frame:
     if frame.kind is FrameKind.PYTHON:
         return frame._replace(origin=frame.origin.rpartition(":")[0] or frame.origin)
     return frame if frame.kind is FrameKind.OTHER else frame._replace(name=plain_name(frame.name))
-
-
-def _rename(stacks: Stacks, rename: Callable[[Frame], Frame]) -> Stacks:
-    values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
-    for frames, value in stacks.stacks:
-        values[fold(map(rename, frames))] += value
-    return dataclasses.replace(stacks, stacks=sort_stacks(values.items()))
 
 
 def _find_stripped(stacks: Stacks) -> set[str]:
@@ -273,13 +260,10 @@ def _list_frames(stacks: Stacks) -> set[Frame]:
     return {frame for frames, _ in stacks.stacks for frame in frames}
 
 
-def _leave_out(stacks: Stacks, stripped: set[str], shared: set[Frame]) -> Stacks:
-    values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
-    for frames, value in stacks.stacks:
-        # What Python's interpreter calls on its way to the next function is one thing without names.
-        kept = (INTERPRETER if _is_interpreter(frame, stripped) else frame for frame in frames)
-        values[fold(frame for frame in kept if _is_known(frame, stripped, shared))] += value
-    return dataclasses.replace(stacks, stacks=sort_stacks(values.items()))
+def _leave_out(frames: Iterable[Frame], stripped: set[str], shared: set[Frame]) -> Iterator[Frame]:
+    # What Python's interpreter calls on its way to the next function is one thing without names.
+    known = (INTERPRETER if _is_interpreter(frame, stripped) else frame for frame in frames)
+    return (frame for frame in known if _is_known(frame, stripped, shared))
 
 
 def _is_interpreter(frame: Frame, stripped: set[str]) -> bool:

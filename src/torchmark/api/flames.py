@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from torchmark.analysis.stacks import read_samples, read_stacks
 from torchmark.api.statements import STARTING, try_to_start
@@ -47,13 +47,6 @@ MOST_SAID = 1_000_000
 SCRIPT_NAME = "torchmark_statement.py"
 
 
-class Sampled(NamedTuple):
-    """What py-spy wrote: a line for each stack, with how often it was seen."""
-
-    text: str
-    seconds: float
-
-
 def find_py_spy(environ: Mapping[str, str]) -> str:
     """Where py-spy is: beside the Python that runs this, or on the path. SetupError where it is not."""
     beside = os.path.dirname(sys.executable) if sys.executable else ""
@@ -77,8 +70,11 @@ def sample(
     rate: int,
     native: bool,
     environ: Mapping[str, str] = os.environ,
-) -> Sampled | Failure:
-    """Run a script that runs the statement for so long, and look `rate` times a second."""
+) -> str | Failure:
+    """Run a script that runs the statement for so long, and look `rate` times a second.
+
+    The text has a line for each stack, with how often it was seen.
+    """
     py_spy = find_py_spy(environ)
     limit_s = STARTING_S + 2 * seconds
     folder = make_scratch()
@@ -104,7 +100,7 @@ def sample(
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if "_torchmark_measure" in text and TRACEBACK not in said:
-        return Sampled(text, seconds)
+        return text
     return _explain(said)
 
 
@@ -161,7 +157,6 @@ class Tracer:
         return found if isinstance(found, Failure) else read_stacks(found).stacks
 
     def close(self) -> None:
-        """End its workers."""
         self._lab.abandon()
 
 
@@ -206,7 +201,7 @@ def sample_case(
         return Failure(FailureKind.RAISED, user_traceback(error).strip())
     python = target.python or sys.executable
     found = sample(script, part, python, seconds=seconds, rate=rate, native=native, environ=environ)
-    return found if isinstance(found, Failure) else read_samples(found.text, found.seconds)
+    return found if isinstance(found, Failure) else read_samples(found)
 
 
 Graphs: TypeAlias = Iterator[tuple[Case, Graph | Failure]]

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
-from torchmark.analysis.flames import draw_difference, draw_one
+from torchmark.analysis.flames import draw_flame
 from torchmark.analysis.overrides import OverrideFinding, OverrideRow, find_overheads, hold_to_expectations
 from torchmark.analysis.results import summarise_run
 from torchmark.analysis.verdict.judge import SMALLEST_RATIO
@@ -289,9 +289,9 @@ def draw_graphs(
     notes = [f"torch {one.torch_version}" if one is not None else "" for one in environments.values()]
     title = name_case(case)
     return {
-        BASE_FILE: draw_one(base, title, f"Base: {notes[0]}"),
-        BRANCH: draw_one(head, title, f"Branch: {notes[1]}"),
-        DIFFERENCE: draw_difference(base, head, title, f"{notes[0]} (base) against {notes[1]} (branch)"),
+        BASE_FILE: draw_flame(base, title, f"Base: {notes[0]}"),
+        BRANCH: draw_flame(head, title, f"Branch: {notes[1]}"),
+        DIFFERENCE: draw_flame(head, title, f"{notes[0]} (base) against {notes[1]} (branch)", base=base),
     }
 
 

@@ -16,7 +16,7 @@ from torchmark.analysis.flames import (
     MOST_GRAPHS,
     abridge,
     break_down,
-    draw_difference,
+    draw_flame,
     find_only,
     picture,
     share_out_frames,
@@ -458,7 +458,8 @@ def _draw(judgement: CaseJudgement) -> pages.Drawing:
 def _choose_flames(case: Case, tallies: Sequence[Tally | None], traced: Traced, most: int) -> Sequence[Flame]:
     """The exact difference where there is one; what a call graph tells otherwise."""
     if case in traced:
-        return [abridge(draw_difference(*traced[case], name_case(case)), most)]
+        base, head = traced[case]
+        return [abridge(draw_flame(head, name_case(case), base=base), most)]
     flame = picture(tallies, name_case(case), most)
     return [] if flame is None else [flame]
 

@@ -193,8 +193,6 @@ class Stacks:
     method: Method
     number: int = 1
     """How many runs of the statement they are of."""
-    seconds: float | None = None
-    """How long was looked, with sampling."""
 
     @property
     def total(self) -> int:

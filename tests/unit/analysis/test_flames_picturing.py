@@ -14,14 +14,13 @@ from torchmark.analysis.flames import (
     ALL,
     LEAST_FRAMES,
     MOST_FRAMES,
-    count_frames,
-    cut_down,
-    draw_difference,
-    draw_one,
+    abridge,
+    draw_flame,
+    list_callers_first,
     picture,
     share_out_frames,
 )
-from torchmark.model.costs import FlameNode, Frame
+from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, Method
 
 
 def grow_star(widths: list[int]) -> FlameNode:
@@ -30,10 +29,18 @@ def grow_star(widths: list[int]) -> FlameNode:
     return FlameNode(ALL, 0, sum(widths), leaves)
 
 
+def abridge_tree(root: FlameNode, most: int) -> FlameNode:
+    return abridge(Flame(root, "", FlameUnit.INSTRUCTIONS, Method.CALLERS), most).root
+
+
+def count_frames(root: FlameNode) -> int:
+    return len(list_callers_first(root))
+
+
 @given(st.lists(st.integers(1, 10**6), max_size=60), st.integers(2, 40))
 @example([1] * 10 + [620870, 1000000, 1000000], 3)
 def test_the_widest_frames_stay_and_the_root_keeps_its_value(widths: list[int], most: int) -> None:
-    cut = cut_down(grow_star(widths), most)
+    cut = abridge_tree(grow_star(widths), most)
     assert cut.value == sum(widths)
     kept = sorted((one.value for one in cut.children), reverse=True)
     assert kept == sorted(widths, reverse=True)[: len(kept)]
@@ -43,7 +50,7 @@ def test_the_widest_frames_stay_and_the_root_keeps_its_value(widths: list[int], 
 
 def test_what_fits_is_left_as_it_is() -> None:
     root = grow_star([3, 2, 1])
-    assert cut_down(root, 4) is root
+    assert abridge_tree(root, 4) is root
 
 
 def test_more_cases_have_fewer_frames_each_within_limits() -> None:
@@ -74,8 +81,8 @@ def test_nothing_is_drawn_without_costs_by_function() -> None:
 
 @pytest.mark.parametrize("depth", [3000, DEEP])
 def test_a_chain_of_calls_may_be_as_deep_as_it_likes(depth: int) -> None:
-    one = draw_one(make_deep_stacks(depth), "deep")
+    one = draw_flame(make_deep_stacks(depth), "deep")
     assert count_frames(one.root) == depth + 1
-    assert count_frames(cut_down(one.root, 100)) >= 100
-    both = draw_difference(make_deep_stacks(depth), make_deep_stacks(depth, leaf=7), "deep")
+    assert count_frames(abridge(one, 100).root) >= 100
+    both = draw_flame(make_deep_stacks(depth, leaf=7), "deep", base=make_deep_stacks(depth))
     assert (both.root.base_value, both.root.value) == (101, 8)

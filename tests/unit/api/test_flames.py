@@ -10,7 +10,7 @@ import pytest
 
 from tests.processes import is_alive, wait_until
 from torchmark.api import flames
-from torchmark.api.flames import Sampled, find_py_spy, sample
+from torchmark.api.flames import find_py_spy, sample
 from torchmark.errors import SetupError
 from torchmark.model.job import PairedSide, Place
 from torchmark.model.outcome import Failure, FailureKind
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def take(folder: Path, **options: float) -> Sampled | Failure:
+def take(folder: Path, **options: float) -> str | Failure:
     part = PairedSide("x + 1", "x = 1", Place(str(folder)))
     environ = {"PATH": "/usr/bin:/bin"}
     seconds = options.get("seconds", 1.0)
@@ -43,7 +43,7 @@ WRITE = 'while [ "$1" != --output ]; do shift; done; '
 
 def test_what_it_wrote_is_given(folder: Path) -> None:
     make_py_spy(folder, WRITE + 'echo "_torchmark_measure (x.py:1) 3" > "$2"')
-    assert take(folder) == Sampled("_torchmark_measure (x.py:1) 3\n", 1.0)
+    assert take(folder) == "_torchmark_measure (x.py:1) 3\n"
 
 
 def test_an_error_of_the_statement_is_the_statements_own(folder: Path) -> None:

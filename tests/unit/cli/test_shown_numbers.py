@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.made_contrasts import COUNTED, EVAL
+from tests.made_flames import read_flames
 from tests.sample_runs import ADD, COUNT, MISSING, WALL, make_run, times
 from tests.shown_numbers import Allowed, RawChange, RawCounts, RawSide, RawTimes, expect, find_numbers
 from torchmark.analysis.results import narrow_run, summarise_run
@@ -345,8 +346,7 @@ def _check_flames(text: str, page: dict[str, Any], flames: Sequence[Flame], pair
         titles, drawn = [""], [(totals[0], totals[1])]
     assert page["flames"] == [titles]
     assert [(flame.root.base_value, flame.root.value) for flame in flames] == drawn
-    (data,) = re.findall(r'id="torchmark-flames">(.*?)</script>', text, re.DOTALL)
-    assert [bool(one["both"]) for one in json.loads(data)["graphs"]] == [base is not None for base, _ in drawn]
+    assert ["styles" in one for one in read_flames(text)["graphs"]] == [base is not None for base, _ in drawn]
     return len(drawn)
 
 

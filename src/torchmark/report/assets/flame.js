@@ -101,7 +101,7 @@
   // ---- Labels.
 
   // Letters of the East and pictures are twice as wide.
-  const measure = (text) => Array.from(text).reduce((sum, letter) => sum + (letter < "\u2e80" ? 1 : 2), 0);
+  const measure = (text) => text.length + (text.match(/[\u2e80-\uffff]/g) || []).length;
 
   function cut(text, room) {
     const letters = Array.from(text);
@@ -173,6 +173,7 @@
       for (const frame of this.shown) {
         if (!frame.element) this.adopt(this.root.element.cloneNode(true), frame);
         this.place(frame);
+        this.colour(frame);
         fragment.appendChild(frame.element);
       }
       this.tree.replaceChildren(fragment);
@@ -188,7 +189,7 @@
       const scale = this.width / (this.zoomed.span || 1);
       const left = isAbove ? 0 : (frame.start - this.zoomed.start) * scale;
       const width = isAbove ? this.width : frame.span * scale;
-      const [rect, text] = ["rect", "text"].map((tag) => element.querySelector(tag));
+      const [rect, text] = element.children;
       element.setAttribute("transform", `translate(${left.toFixed(2)} ${this.row * frame.depth})`);
       rect.setAttribute("width", Math.max(width - GAP, Math.min(width, GAP)).toFixed(2));
       rect.setAttribute("height", this.row - GAP);
@@ -196,12 +197,16 @@
       const change = frame.own - frame.baseOwn;
       const mark = /-(?:more|less)/.test(frame.style) ? `${this.numbers.formatChange(change)} ` : "";
       text.textContent = fitLabel(mark, frame.texts, Math.floor((width - 2 * PADDING) / LETTER));
+    }
+
+    /* Gives frames their colours: of a search, those that match and the others; of zooming, those above. */
+    colour(frame) {
       const states = [`tmf-frame ${frame.style}`];
-      if (isAbove && frame !== this.zoomed) states.push("tmf-up");
+      if (frame.depth < this.zoomed.depth) states.push("tmf-up");
       if (this.hits) states.push(this.hits.has(frame) ? "tmf-hit" : "tmf-miss");
-      element.setAttribute("class", states.join(" "));
-      if (frame === this.zoomed) element.setAttribute("aria-current", "true");
-      else element.removeAttribute("aria-current");
+      frame.element.setAttribute("class", states.join(" "));
+      if (frame === this.zoomed) frame.element.setAttribute("aria-current", "true");
+      else frame.element.removeAttribute("aria-current");
     }
 
     /* Makes a frame the one that the tab key leads to, the zoomed one if it is not in sight. */
@@ -243,7 +248,7 @@
       const matches = (frame) => `${frame.texts[0]}\n${frame.name}\n${frame.origin}`.toLowerCase().includes(wanted);
       this.hits = wanted ? new Set(this.frames.filter(matches)) : null;
       this.found.textContent = wanted ? this.tellFound() : "";
-      this.draw();
+      for (const frame of this.shown) this.colour(frame);
     }
 
     /* How many frames match, and what share they are with all below them; what lies within another counts once. */
@@ -321,12 +326,14 @@
         else this.hideTip();
       });
       onTree("mouseleave", () => this.hideTip());
-      onTree("focusin", (_, frame) => {
+      // Not of the tree: browsers lead the tab key to drawings that listen to it.
+      this.box.addEventListener("focusin", (event) => {
+        const frame = frameAt(event);
         if (!frame || !frame.element.matches(":focus-visible")) return;
         const place = frame.element.getBoundingClientRect();
         this.showTip(frame, place.left, place.bottom - 12);
       });
-      onTree("focusout", () => this.hideTip());
+      this.box.addEventListener("focusout", () => this.hideTip());
       onTree("keydown", (event) => this.onTreeKey(event));
       keyboard.addEventListener("keydown", (event) => this.onKey(event));
       this.input.addEventListener("input", () => this.search(this.input.value));

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from torchmark.analysis.flames import ALL, draw_difference, draw_one
+from torchmark.analysis.flames import ALL, draw_flame
 from torchmark.analysis.stacks import align, leave_out_native
 from torchmark.model.costs import Flame, Frame, FrameKind, Stacks
 from torchmark.report.flame.labels import full_name, origin_of
@@ -101,9 +101,7 @@ class Graph:
     def flame(self) -> Flame:
         """The tree."""
         base, head = self._choose_sides()
-        if base is None:
-            return draw_one(head, self.title, self.note)
-        return draw_difference(base, head, self.title, self.note)
+        return draw_flame(head, self.title, self.note, base=base)
 
     def render(self, kind: str) -> str:
         """As a text of this format; a PNG is not text."""

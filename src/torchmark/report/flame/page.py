@@ -68,7 +68,7 @@ def rank_growth(flame: Flame) -> list[Spent]:
 
 def _add_up(flame: Flame) -> list[Spent]:
     sums: dict[Frame, Spent] = {}
-    for node in list_callers_first(flame.root, lambda node: node.children):
+    for node in list_callers_first(flame.root):
         _, head, base = sums.get(node.frame, Spent(node.frame, 0))
         sums[node.frame] = Spent(node.frame, head + node.own, base + (node.base_own or 0))
     return list(sums.values())

@@ -149,7 +149,7 @@ def list_keys(flame: Flame) -> list[Key]:
             Key("tmf-none tmf-gone", "only in base"),
         ]
     sums = [0] * len(FAMILIES)
-    for node in list_callers_first(flame.root, lambda node: node.children):
+    for node in list_callers_first(flame.root):
         sums[family_of(node.frame)] += node.own
     return [
         Key(
@@ -212,7 +212,8 @@ def compose(flame: Flame) -> Picture:
             rows.append([])
         rows[-1].append(key)
     boxes = choose_wide(lay_out(flame))
-    return Picture(flame, heading, draw_tree(flame, boxes, find_top(heading)), count_rows(boxes), rows)
+    tree = draw_tree(flame, boxes, find_top(heading))
+    return Picture(flame=flame, heading=heading, tree=tree, rows=count_rows(boxes), keys=rows)
 
 
 def count_rows(boxes: Sequence[Box]) -> int:

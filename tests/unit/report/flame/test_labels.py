@@ -76,9 +76,16 @@ def test_a_label_is_cut_where_it_tells_least(label: str, room: int, shown: str) 
     assert fit_label(label, room) == shown
 
 
-@given(texts.map(lambda text: label_of(Frame(text))), st.integers(0, 120))
-def test_a_fitted_label_fits(label: str, room: int) -> None:
-    assert measure(fit_label(label, room)) <= room
+@given(texts.map(lambda text: label_of(Frame(text))), st.integers(0, 120), st.sampled_from(["", "+120 "]))
+def test_a_fitted_label_fits(label: str, room: int, mark: str) -> None:
+    assert measure(fit_label(label, room, mark)) <= room
+
+
+@pytest.mark.parametrize(
+    ("room", "shown"), [(14, "+120 at::_f<…>"), (11, "+120 _f<…>"), (9, "+120 _f<…"), (7, "+120"), (3, "+1…"), (2, "")]
+)
+def test_a_mark_stays_longer_than_the_label_behind_it(room: int, shown: str) -> None:
+    assert fit_label("at::_f<int, int>", room, "+120 ") == shown
 
 
 def test_colours_are_by_kind_and_of_compiled_functions_by_stage() -> None:
@@ -107,7 +114,8 @@ def test_a_tooltip_has_shares_of_all_and_of_the_caller_and_what_is_spent_in_the_
     assert describe_frame(add, hook, root, gauge_of(flame)) == [
         "at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&)",
         "libtorch_cpu.so",
-        "490.5 instructions per run, 49% of all, 71% of its caller",
+        "490.5 instructions per run, 49% of all",
+        "71% of its caller",
         "in itself 50.5, 5.0% of all",
     ]
 

@@ -5,16 +5,18 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
+from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.made_flames import (
     ADD,
     BASE,
+    DEEP,
     HOOK,
     HOSTILE,
     LOOP,
@@ -24,28 +26,27 @@ from tests.made_flames import (
     compared_flame,
     flames,
     hostile_flame,
+    inflate,
     large_flame,
+    make_deep_stacks,
     make_stacks,
     plain_flame,
-    read_numbers,
     unpack,
 )
-from torchmark.analysis.flames import grow, grow_difference, prune
+from torchmark.analysis.flames import grow, prune
 from torchmark.model.costs import Flame, FlameNode, FlameUnit, Frame, FrameKind, Method, Stack, Stacks
-from torchmark.report.flame.labels import FAMILIES, SHADES, full_name, gauge_of, label_of, origin_of
+from torchmark.report.flame.labels import FAMILIES, SHADES, colour_of, full_name, label_of, origin_of
 from torchmark.report.flame.page import (
     MOST_FUNCTIONS_ON_PAGE,
-    NameTable,
+    XHTML,
     describe_flame,
-    pack_flame,
+    pack_flames,
     rank_growth,
     rank_own,
     render_html,
     render_svg,
-    round_to_runs,
-    write_number,
 )
-from torchmark.report.flame.picture import WIDTH, list_heading, list_keys
+from torchmark.report.flame.picture import TREE_WIDTH, list_heading, list_keys
 from torchmark.report.html.templates import load_asset
 
 
@@ -55,57 +56,58 @@ def relabel(node: FlameNode) -> FlameNode:
 
 
 @settings(max_examples=30)
-@given(st.lists(flames(), max_size=3), st.sampled_from([0.0, 0.002, 0.3]))
-def test_what_was_packed_can_be_read_again_to_the_last_instruction(made: list[Flame], share: float) -> None:
-    names = NameTable()
-    packed = json.loads(json.dumps([pack_flame(flame, names, share) for flame in made]))
-    table = json.loads(json.dumps(names.entries))
-    for flame, graph in zip(made, packed, strict=True):
-        root = round_to_runs(prune(flame.root, share), gauge_of(flame).runs) if share else flame.root
-        assert unpack(table, graph) == relabel(root)
+@given(st.lists(flames(), max_size=3))
+def test_what_was_packed_can_be_read_again_to_the_last_instruction(made: list[Flame]) -> None:
+    packed = read_packed(made)
+    for flame, graph in zip(made, packed["graphs"], strict=True):
+        assert unpack(packed["names"], graph) == relabel(flame.root)
 
 
-@given(st.lists(st.integers(0, 2**60)))
-def test_numbers_can_be_read_again(numbers: list[int]) -> None:
-    assert read_numbers("".join(map(write_number, numbers))) == numbers
+def read_packed(made: list[Flame]) -> dict[str, Any]:
+    """What flame.js inflates."""
+    read: dict[str, Any] = json.loads(inflate(pack_flames(made)))
+    return read
 
 
 def test_frames_have_one_entry_however_often_and_in_however_many_graphs_they_occur() -> None:
-    names = NameTable()
-    for flame in (plain_flame(), compared_flame(), plain_flame()):
-        pack_flame(flame, names)
-    assert len(names.entries) == 2 + 7
-    assert names.entries[names.number(HOOK)][0] == "Sub.__torch_function__"
-    assert sorted(names.entries[1]) == [
-        "",
-        "/site-packages/sub.py:12",
-        "bench.py:3",
-        "libc.so.6",
-        "libtorch_cpu.so",
-    ]
+    packed = read_packed([plain_flame(), compared_flame(), plain_flame()])
+    assert len(packed["names"]) == 7
+    hook, add = (packed["names"][packed["graphs"][0]["name"][i]] for i in (2, 3))
+    assert hook == ["Sub.__torch_function__", colour_of(HOOK), "/site-packages/sub.py:12", []]
+    # What says nothing on its own keeps what it belongs to; the full name is there where it is another.
+    shorter = ["_ops::add_Tensor::call", "add_Tensor::call"]
+    assert add == ["at::_ops::add_Tensor::call", colour_of(ADD), "libtorch_cpu.so", shorter, full_name(ADD)]
 
 
-def test_names_with_parameters_are_only_there_where_they_are_wanted() -> None:
-    short, full = NameTable(), NameTable(full=True)
-    for names in (short, full):
-        pack_flame(plain_flame(), names)
-    assert len(short.entries[short.number(ADD)]) == 4
-    assert full.entries[full.number(ADD)][4] == full_name(ADD)
-    assert len(full.entries[full.number(HOOK)]) == 4
+def test_each_graph_of_many_brings_its_controls_its_colours_and_its_outermost_frame() -> None:
+    graph = read_packed([plain_flame()])["graphs"][0]
+    assert graph["markup"].count("data-frame=") == 1
+    for part in ('type="search"', "Reset zoom", "Python 30%", 'class="tmf-tip"'):
+        assert part in graph["markup"]
+    assert graph["lines"][2] == "{value} instructions per run, {share} of all"
 
 
 def test_what_is_left_out_stays_part_of_its_callers() -> None:
-    names = NameTable()
-    graph = pack_flame(plain_flame(), names, 0.5)
-    root = unpack(names.entries, graph)
+    flame = plain_flame()
+    packed = read_packed([dataclasses.replace(flame, root=prune(flame.root, 0.5))])
+    root = unpack(packed["names"], packed["graphs"][0])
     run = root.children[0]
     (hook,) = run.children
-    assert (root.value, run.value, run.own, hook.value, hook.children) == (1000, 1000, 100, 690, ())
+    assert (root.value, run.value, run.own, hook.value, hook.children) == (100_050, 100_050, 10_000, 69_050, ())
 
 
 def test_a_frame_takes_a_few_bytes() -> None:
-    flame = large_flame(20_000)
-    assert len(json.dumps(pack_flame(flame, NameTable(), 0.0))) < 5 * 20_000
+    assert len(pack_flames([large_flame(20_000)])) < 10 * 20_000
+
+
+@pytest.mark.parametrize("depth", [5_000, DEEP])
+def test_a_chain_of_calls_may_be_as_deep_as_it_likes(depth: int) -> None:
+    made = make_deep_stacks(depth)
+    flame = Flame(grow(made), "deep", made.unit, made.method, made.number)
+    assert render_svg(flame).count("data-frame=") == depth + 1
+    assert render_html(flame).count("data-frame=") == depth + 1
+    (graph,) = read_packed([flame])["graphs"]
+    assert graph["depth"] == list(range(depth + 1))
 
 
 class Outline(HTMLParser):
@@ -160,7 +162,7 @@ def test_the_table_of_a_difference_goes_from_what_grew_to_what_shrank() -> None:
 
 
 def test_a_difference_of_nothing_says_so() -> None:
-    html = render_html(dataclasses.replace(compared_flame(), root=grow_difference(BASE, BASE)))
+    html = render_html(dataclasses.replace(compared_flame(), root=grow(BASE, BASE)))
     assert "No function costs more or less than in base." in html
     assert "<table" not in html
 
@@ -220,40 +222,6 @@ def test_all_that_was_spent_is_spent_in_functions(flame: Flame) -> None:
     assert sum(spent.change for spent in rank_growth(flame)) == flame.root.value - (flame.root.base_value or 0)
 
 
-def pairs(one: FlameNode, other: FlameNode) -> Iterator[tuple[FlameNode, FlameNode]]:
-    yield one, other
-    for below, beside in zip(one.children, other.children, strict=True):
-        yield from pairs(below, beside)
-
-
-def test_amounts_are_divided_by_runs_and_what_is_left_goes_into_the_next() -> None:
-    tree = FlameNode(RUN, 150, 400, (FlameNode(RUN, 150, 150), FlameNode(RUN, 100, 100)))
-    assert round_to_runs(tree, 100) == FlameNode(RUN, 1, 4, (FlameNode(RUN, 2, 2), FlameNode(RUN, 1, 1)))
-
-
-def test_changes_are_what_they_were() -> None:
-    changes = [
-        (new.own - (new.base_own or 0)) * 100 == old.own - (old.base_own or 0)
-        for old, new in pairs(compared_flame().root, round_to_runs(compared_flame().root, 100))
-    ]
-    assert all(changes)
-
-
-@settings(max_examples=40)
-@given(flames(), st.integers(1, 1000), st.sampled_from([0.0, 0.1]))
-def test_values_add_up_and_stay_within_two_units(flame: Flame, runs: int, share: float) -> None:
-    root = prune(flame.root, share)
-    for old, new in pairs(root, round_to_runs(root, runs)):
-        assert abs(old.value - new.value * runs) < 2 * runs
-        assert new.value >= new.own + sum(child.value for child in new.children)
-        assert (old.base_value is None) is (new.base_value is None)
-        if old.base_value is not None and new.base_value is not None:
-            assert abs(old.base_value - new.base_value * runs) < 2 * runs
-            assert new.base_value >= (new.base_own or 0) + sum(child.base_value or 0 for child in new.children)
-        if old.own == old.base_own:
-            assert new.own == new.base_own
-
-
 F, G = Frame("f", FrameKind.PYTHON, "a.py:1"), Frame("at::add(int)", FrameKind.NATIVE, "l.so")
 
 
@@ -267,7 +235,7 @@ def test_the_most_expensive_functions_come_first() -> None:
 
 
 def test_of_a_difference_those_that_changed_most_do() -> None:
-    root = grow_difference(make(300, 700), make(800, 600))
+    root = grow(make(800, 600), make(300, 700))
     lines = describe_flame(Flame(root=root, title="x", unit=FlameUnit.INSTRUCTIONS, method=Method.CALLERS, number=10))
     assert lines == ["100 → 140 instructions per run (+40%)", "+50  f (a.py:1)", "−10  at::add (l.so)"]
 
@@ -278,14 +246,15 @@ def test_of_nothing_there_is_only_the_total() -> None:
 
 
 SVG = "{http://www.w3.org/2000/svg}"
-OWN_TAGS = {f"{SVG}{tag}" for tag in ("svg", "title", "style", "g", "rect", "text", "script")}
+OWN_TAGS = {f"{SVG}{tag}" for tag in ("svg", "title", "style", "g", "rect", "text", "script", "foreignObject")}
+OWN_TAGS |= {f"{{{XHTML}}}{tag}" for tag in ("div", "h1", "p", "input", "button", "span", "ul", "li")}
 
 
 def frames_of(flame: Flame) -> list[ElementTree.Element]:
     root = ElementTree.fromstring(render_svg(flame))
-    still = root.find(f"{SVG}g[@id='tmf-still']")
-    assert still is not None
-    return [group for group in still.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
+    tree = root.find(f"{SVG}g[@id='tmf-still']/{SVG}svg")
+    assert tree is not None
+    return list(tree.findall(f"{SVG}g"))
 
 
 def text_of(element: ElementTree.Element, tag: str) -> str:
@@ -307,14 +276,15 @@ def test_without_scripts_every_frame_is_a_rectangle_with_a_label_and_a_tooltip()
     assert text_of(frames[4], "title").splitlines() == [
         "at::native::vectorized_loop<float>(char**, long)",
         "libtorch_cpu.so",
-        "400 instructions per run, 40% of all, 82% of its caller",
+        "400 instructions per run, 40% of all",
+        "82% of its caller",
         "in itself 400, 40% of all",
     ]
 
 
 def test_in_a_difference_what_changed_itself_has_a_colour_and_a_sign_and_its_callers_have_none() -> None:
     drawn = {text_of(frame, "title").splitlines()[0]: frame for frame in frames_of(compared_flame())}
-    styles = {name.split("(")[0]: frame.get("class") for name, frame in drawn.items()}
+    styles = {name.split("(")[0]: str(frame.get("class")).removeprefix("tmf-frame ") for name, frame in drawn.items()}
     assert styles == {
         "all": "tmf-none",
         "run": "tmf-none",
@@ -333,8 +303,9 @@ def test_labels_stay_within_their_frames_and_frames_within_the_picture() -> None
         for frame in frames_of(flame):
             rect = frame.find(f"{SVG}rect")
             assert rect is not None
-            x, width = float(rect.attrib["x"]), float(rect.attrib["width"])
-            assert 0 <= x <= x + width <= WIDTH
+            x = float(frame.attrib["transform"].removeprefix("translate(").split()[0])
+            width = float(rect.attrib["width"])
+            assert 0 <= x <= x + width <= TREE_WIDTH
             assert len(text_of(frame, "text")) * 6.6 <= width
 
 
@@ -352,7 +323,7 @@ def test_what_no_function_is_known_for_is_called_other() -> None:
 
 
 def test_every_colour_that_is_used_is_in_the_style_for_light_and_for_dark() -> None:
-    rules = re.findall(r"\.(tmf-[\w-]+) \{ background-color", load_asset("flame.css"))
+    rules = re.findall(r"\.(tmf-[\w-]+) \{ fill: #", load_asset("flame.css"))
     kinds = [f"tmf-c{number}" for number in range(len(FAMILIES) * SHADES)]
     changes = [f"tmf-{side}{step}" for side in ("more", "less") for step in range(1, 6)]
     for name in (*kinds, *changes, "tmf-none"):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.made_flames import read_flames
 from tests.made_judgements import make_judgement, make_time, random_judgements
 from tests.made_reports import HOSTILE, make_entry, make_flame, make_hostile, make_many, make_report, make_small
 from tests.made_summaries import make_case, make_summary
@@ -56,8 +57,8 @@ def read(page: str) -> Reader:
     return reader
 
 
-def values(page: str, which: str = "page") -> Any:
-    match = re.search(rf'id="torchmark-{which}">(.*?)</script>', page, re.DOTALL)
+def values(page: str) -> Any:
+    match = re.search(r'id="torchmark-page">(.*?)</script>', page, re.DOTALL)
     assert match
     return json.loads(match[1])
 
@@ -137,7 +138,7 @@ def test_flame_graphs_are_apart_and_in_the_order_of_the_rows() -> None:
     several = dataclasses.replace(make_entry(make_case("a"), 0.1), flames=(make_flame("one"), make_flame("two")))
     page = render_report(make_report([several, plain]))
     assert values(page)["flames"] == [[], ["one", "two"]]
-    assert len(values(page, "flames")["graphs"]) == 2
+    assert len(read_flames(page)["graphs"]) == 2
 
 
 def test_differences_by_layout_are_drawn_where_sides_took_turns() -> None:
