@@ -22,7 +22,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -152,6 +152,31 @@ def force_to_disk(path: str | os.PathLike[str]) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def writing_to_cache(folder: Path) -> Iterator[None]:
+    """Within this, a cache that cannot be written is a SetupError that says so."""
+    try:
+        yield
+    except SetupError:
+        raise
+    except OSError as error:
+        raise SetupError(
+            f"The cache {folder} cannot be written: {error.strerror}.",
+            missing="cache",
+            advice="Name another folder in TORCHMARK_CACHE.",
+        ) from error
+
+
+def find_command(wanted: Sequence[str], names: Sequence[str], environ: Mapping[str, str]) -> list[str] | None:
+    """A program as a command: the one that is wanted, with its arguments, or the first of these names that is found."""
+    path = environ.get("PATH", os.defpath)
+    for first, *rest in [wanted] if wanted else [[name] for name in names]:
+        found = shutil.which(first, path=path)
+        if found is not None:
+            return [found, *rest]
+    return None
 
 
 class Hold(enum.Enum):

@@ -287,11 +287,14 @@ def time_statements(
     """Time statements, which have one setup. `outcomes` has what came out, also after an interrupt."""
     tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs]
     cases = _make_cases(tasks, language)
-    with contextlib.closing(_open_lab(python)) as lab:
+    lab = _open_lab(python)
+    try:
         faults = _find_syntax_faults(cases.values(), lab.target)
         ready = _get_ready({task: case for task, case in cases.items() if case not in faults}, lab)
         outcomes.failures |= {case.args.stmt: fault for case, fault in faults.items()}
         Stopwatch(outcomes, lab, ready, budget, timeout_s).time_all(specs, threads)
+    finally:
+        lab.abandon()
 
 
 @dataclasses.dataclass

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
-from torchmark.files import add_checksum, force_to_disk, has_checksum, is_ours
+from torchmark.files import add_checksum, find_command, force_to_disk, has_checksum, is_ours, writing_to_cache
 
 PROCESSORS = ("x86_64", "aarch64")
 # How many callers are kept of each instruction, where they are asked for. A call of an operator through two overrides
@@ -88,17 +88,9 @@ def build_library(folder: Path, environ: Mapping[str, str], file: Path = WATCHED
     library = folder / f"{file.stem}-{key}.so"
     if not _holds(library):
         compiler = find_compiler(environ)
-        try:
+        with writing_to_cache(folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _compile(compiler, file, library, environ)
-        except OSError as error:
-            if isinstance(error, SetupError):
-                raise
-            raise SetupError(
-                f"The cache {folder} cannot be written: {error.strerror}.",
-                missing="cache",
-                advice="Name another folder in TORCHMARK_CACHE.",
-            ) from error
     return library
 
 
@@ -112,12 +104,10 @@ def _holds(library: Path) -> bool:
 
 def find_compiler(environ: Mapping[str, str]) -> list[str]:
     """The C compiler as a command: the user's `CC`, or the first that is found."""
-    path = environ.get("PATH", os.defpath)
     wanted = shlex.split(environ.get("CC", ""))
-    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
-        found = shutil.which(first, path=path)
-        if found is not None:
-            return [found, *rest]
+    found = find_command(wanted, COMPILERS, environ)
+    if found is not None:
+        return found
     raise SetupError(
         f"There is no C compiler ({' '.join(wanted) or ', '.join(COMPILERS)}).",
         missing="compiler",

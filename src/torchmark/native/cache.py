@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchmark.errors import SetupError, UsageError
-from torchmark.files import Hold, force_to_disk, is_ours, is_ours_by, open_lock, try_lock
+from torchmark.errors import UsageError
+from torchmark.files import Hold, force_to_disk, is_ours, is_ours_by, open_lock, try_lock, writing_to_cache
 
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 # When an entry was last used is noted no more often than this.
@@ -107,7 +107,7 @@ class Cache:
     def workshop(self) -> Iterator[Path]:
         """A folder beside the entries to make one in. If this process dies, the next one removes it."""
         with contextlib.ExitStack() as stack:
-            try:
+            with writing_to_cache(self.folder):
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._sweep()
                 new = Path(tempfile.mkdtemp(prefix="new-", dir=self.folder))
@@ -120,12 +120,6 @@ class Cache:
                 path = self.folder / new.name.replace("new-", "making-")
                 new.rename(path)
                 stack.callback(shutil.rmtree, path, ignore_errors=True)
-            except OSError as error:
-                raise SetupError(
-                    f"The cache {self.folder} cannot be written: {error.strerror}.",
-                    missing="cache",
-                    advice="Name another folder in TORCHMARK_CACHE.",
-                ) from error
             yield path
 
     @contextlib.contextmanager

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError, TorchmarkError
-from torchmark.files import cache_folder, is_ours
+from torchmark.files import cache_folder, find_command, is_ours, writing_to_cache
 from torchmark.model.costs import Counts
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
@@ -48,7 +48,7 @@ def lower_variables(environ: Mapping[str, str], folder: Path, root: Path = Path(
     """
     if not knows_avx2(root):
         return {}
-    compiler = _find_compiler(environ)
+    compiler = find_command(shlex.split(environ.get("CXX", "")), COMPILERS, environ)
     if compiler is None:
         # Inductor says so itself; other back ends need none.
         return {"ATEN_CPU_CAPABILITY": "avx2"}
@@ -72,22 +72,12 @@ def knows_avx2(root: Path = Path("/"), processor: str | None = None) -> bool:
     return "avx2" in flags
 
 
-def _find_compiler(environ: Mapping[str, str]) -> list[str] | None:
-    """The C++ compiler as a command: the user's `CXX`, or the first that is found."""
-    wanted = shlex.split(environ.get("CXX", ""))
-    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
-        found = shutil.which(first, path=environ.get("PATH", os.defpath))
-        if found is not None:
-            return [found, *rest]
-    return None
-
-
 def write_script(compiler: list[str], folder: Path) -> Path:
     """The script for a compiler. It has the same name, by which Inductor knows what flags to use."""
     text = SCRIPT.format(compiler=shlex.join(compiler))
     key = hashlib.sha256(text.encode()).hexdigest()[:16]
     path = folder / f"lowering-{key}" / Path(compiler[0]).name
-    try:
+    with writing_to_cache(folder):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_ours(path.parent):
             raise SetupError(
@@ -103,14 +93,6 @@ def write_script(compiler: list[str], folder: Path) -> Path:
             file.write(text)
         os.chmod(temporary, 0o755)
         os.replace(temporary, path)
-    except OSError as error:
-        if isinstance(error, SetupError):
-            raise
-        raise SetupError(
-            f"The cache {folder} cannot be written: {error.strerror}.",
-            missing="cache",
-            advice="Name another folder in TORCHMARK_CACHE.",
-        ) from error
     return path
 
 
@@ -203,13 +185,8 @@ class CompileTimer:
             call_times = measure_time(self.worker, call, timeout_s=timeout_s)
         return call_times if isinstance(call_times, Failure) else CompileCosts(cold, warm, steady_times, call_times)
 
-    def close(self) -> None:
-        """End the worker and remove what it has compiled."""
-        self.worker.close()
-        self._graphs.remove()
-
     def abandon(self) -> None:
-        """The same at once, whoever waits for it."""
+        """End the worker at once, whoever waits for it, and remove what it has compiled."""
         self.worker.abandon()
         self._graphs.remove()
 
@@ -231,7 +208,6 @@ class CompileCounter:
         self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
         self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
         self._filled: set[tuple[TimerArgs, Place]] = set()
-        self._starting: threading.Thread | None = None
 
     @property
     def environment(self) -> Environment:
@@ -248,8 +224,6 @@ class CompileCounter:
         layouts: tuple[int, ...] = DEFAULT_LAYOUTS,
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        baseline: bool = True,
-        keep_texts: bool = False,
     ) -> Counts | Failure:
         """Count a case. The time limit is for each process that is started."""
         args = case.args
@@ -267,20 +241,10 @@ class CompileCounter:
             failure = self._fill(args, place, timeout_s)
             if failure is not None:
                 return failure
-            return count(self._worker, job, timeout_s=timeout_s, baseline=baseline, keep_texts=keep_texts)
-
-    def close(self) -> None:
-        """End the workers and remove what they have compiled."""
-        if self._starting is not None and self._starting.is_alive():
-            # An interrupt, most likely: nobody is to wait for half a minute until what is not needed has started.
-            threading.Thread(target=self._worker.close, daemon=True).start()
-        else:
-            self._worker.close()
-        self._filler.close()
-        self._graphs.remove()
+            return count(self._worker, job, timeout_s=timeout_s)
 
     def abandon(self) -> None:
-        """The same at once, whoever waits for it."""
+        """End the workers at once, whoever waits for them, and remove what they have compiled."""
         self._worker.abandon()
         self._filler.abandon()
         self._graphs.remove()
@@ -298,8 +262,7 @@ class CompileCounter:
     def _start_both(self) -> None:
         """The one under Valgrind starts while the other compiles what both rehearse; it needs that only later."""
         if not self._worker.is_up:
-            self._starting = threading.Thread(target=self._try_to_start, daemon=True)
-            self._starting.start()
+            threading.Thread(target=self._try_to_start, daemon=True).start()
             self._filler.start()
 
     def _try_to_start(self) -> None:

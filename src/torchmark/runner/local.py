@@ -37,7 +37,7 @@ class Site:
         self.lab = lab
         self.target: Target = lab.target
         self.stop = threading.Event()
-        preparation = Preparation(lab.check_workers(sampling.timeout_s), models, environ, self.stop)
+        preparation = Preparation(lab, models, environ, sampling.timeout_s, self.stop)
         self.stages = deque(preparation.stages(cases))
         self.is_preparing = False
         self.ready: dict[Case, Prepared] = {}

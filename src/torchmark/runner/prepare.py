@@ -27,6 +27,7 @@ from torchmark.files import (
     locate_cache,
     open_lock,
     try_lock,
+    writing_to_cache,
 )
 from torchmark.model.environment import Sdk
 from torchmark.model.job import PairedSide, Place, ScriptJob, Way
@@ -36,7 +37,7 @@ from torchmark.model.task import Compiled, Language, Snippet
 from torchmark.native.build import build, precompile
 from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
 from torchmark.native.toolchain import find_compiler, make_toolchain
-from torchmark.runner.lab import CheckWorkers, Lab, Prepared, VariantChecker
+from torchmark.runner.lab import Lab, Prepared, VariantChecker
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, retry_if_killed
 
@@ -65,7 +66,7 @@ class Models:
         if self._lock >= 0:
             return
         self.folder = cache_folder(self._environ) / MODELS
-        try:
+        with writing_to_cache(self.folder.parent):
             lock = open_lock(self.folder.with_suffix(".lock"))
             try:
                 self._await_removal(lock)
@@ -74,14 +75,6 @@ class Models:
                 os.close(lock)
                 raise
             self._lock = lock
-        except OSError as error:
-            if isinstance(error, SetupError):
-                raise
-            raise SetupError(
-                f"The cache {self.folder.parent} cannot be written: {error.strerror}.",
-                missing="cache",
-                advice="Name another folder in TORCHMARK_CACHE.",
-            ) from error
 
     def _await_removal(self, lock: int) -> None:
         """Share the folder with others that use it; somebody who is removing it is waited for."""
@@ -249,8 +242,11 @@ def clear_cache(environ: Mapping[str, str]) -> CacheState:
 
 def warm_cache(environ: Mapping[str, str]) -> None:
     """Compile the headers of this program's own torch ahead."""
-    with contextlib.closing(Lab(Target(), environ, statements=True)) as lab:
+    lab = Lab(Target(), environ, statements=True)
+    try:
         toolchain = make_toolchain(lab.timer.sdk, environ, "/")
+    finally:
+        lab.abandon()
     precompile(toolchain, open_cache(environ, create=True), environ)
 
 
@@ -291,17 +287,18 @@ class Preparation:
 
     def __init__(
         self,
-        workers: CheckWorkers,
+        lab: Lab,
         models: Models,
         environ: Mapping[str, str],
+        timeout_s: float = DEFAULT_TIMEOUT_S,
         stop: threading.Event | None = None,
         build: Build | None = None,
     ) -> None:
         """`build` has C++ compiled; by default that happens here."""
-        self._workers = workers
+        self._lab = lab
         self._models = models
         self._build = build or (lambda snippets, sdk, jobs: build_snippets(snippets, sdk, environ, stop, jobs))
-        self._checker = VariantChecker(workers)
+        self._checker = VariantChecker(lab, timeout_s)
         self._located: dict[Case, Case | Failure] = {}
         self._paths: dict[Artefact, str | Failure] = {}
         self._assembled: Made = {}
@@ -325,7 +322,7 @@ class Preparation:
 
     def _script(self, cases: Sequence[Case]) -> Made:
         wanted = [case.artefact for case in cases if case.artefact is not None]
-        self._paths.update(self._models.make(wanted, self._workers.worker))
+        self._paths.update(self._models.make(wanted, self._lab.timer))
         self._located.update((case, _locate(case, self._paths)) for case in cases)
         return {}
 
@@ -333,7 +330,7 @@ class Preparation:
         located = {case: self._located.get(case, case) for case in cases}
         good = [case for case in located.values() if isinstance(case, Case)]
         snippets = [snippet for case in good for snippet in list_snippets(case)]
-        built = retry_if_killed(lambda: self._build(snippets, self._workers.worker.sdk, jobs))
+        built = retry_if_killed(lambda: self._build(snippets, self._lab.timer.sdk, jobs))
         if isinstance(built, Failure):
             built = dict.fromkeys(snippets, built)
         for case, found in located.items():
@@ -354,12 +351,10 @@ class Preparation:
         return {**prepared, **dict(self._checker.compare(prepared))}
 
 
-def prepare(
-    cases: Sequence[Case], workers: CheckWorkers, models: Models, environ: Mapping[str, str], build: Build | None = None
-) -> Made:
-    """All of it at once."""
+def prepare(cases: Sequence[Case], preparation: Preparation) -> Made:
+    """All stages at once."""
     ready: Made = {}
-    for stage in Preparation(workers, models, environ, build=build).stages(cases):
+    for stage in preparation.stages(cases):
         ready.update(stage.run(count_jobs()))
     return {case: ready[case] for case in cases}
 
@@ -416,7 +411,7 @@ def make_sides(
     """TorchScript made and C++ compiled where that is needed; a worker is started only then."""
     # Whether variants agree is none of this; and what is not checked needs no code for it.
     bare = {case: dataclasses.replace(case, check=None) for case in cases}
-    ready = prepare(list(bare.values()), lab.check_workers(timeout_s), models, environ, build)
+    ready = prepare(list(bare.values()), Preparation(lab, models, environ, timeout_s, build=build))
     found = {case: ready[one] for case, one in bare.items()}
     return {
         case: one if isinstance(one, Failure) else lab.make_side(one.case, one.compiled) for case, one in found.items()

@@ -15,7 +15,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
 from torchmark.callgrind.profiles import HEADER_LENGTH, parse_profile, read_trigger, tally, tidy_for_other_programs
@@ -469,11 +469,9 @@ def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
     return WorkerError(f"The worker of {python} refuses to work: {refused.message}", kind=refused.reason)
 
 
-def measure_time(
-    worker: Worker, job: TimeJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S
-) -> Times | Failure:
+def measure_time(worker: Worker, job: TimeJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Times | Failure:
     """Have one job timed."""
-    reply = worker.run(job, payload, timeout_s)
+    reply = worker.run(job, timeout_s=timeout_s)
     if isinstance(reply, Failure):
         return reply
     timed = reply.message
@@ -518,10 +516,10 @@ def count(
     return empty if isinstance(empty, Failure) else dataclasses.replace(counts, baseline=empty)
 
 
-def trace(worker: Worker, job: CountJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Trace | Failure:
+def trace(worker: Worker, job: CountJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Trace | Failure:
     """Count once, in the heap as it happens to be, whatever layouts the job names."""
     assert worker.spec.stacks
-    counts = count(worker, dataclasses.replace(job, layouts=(BARE_LAYOUT,)), payload, timeout_s, baseline=False)
+    counts = count(worker, dataclasses.replace(job, layouts=(BARE_LAYOUT,)), timeout_s=timeout_s, baseline=False)
     return counts if isinstance(counts, Failure) else Trace(counts.layouts[0], counts.functions, counts.number)
 
 
@@ -584,19 +582,6 @@ def _read_counts(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -
     )
 
 
-class Closing(Protocol):
-    """Something that has to be ended."""
-
-    def close(self) -> None:
-        """End it."""
-
-    def abandon(self) -> None:
-        """End it at once."""
-
-
-Used = TypeVar("Used", bound=Closing)
-
-
 class TargetWorkers:
     """The workers of one target, and how they measure a statement that is ready.
 
@@ -636,7 +621,7 @@ class TargetWorkers:
             self._spec = other_worker(target.python, environ, variables or {}, counting=False)
         self._counting = dataclasses.replace(self._spec, counting=True, simulate=simulate)
         self.timer = Worker(dataclasses.replace(self._spec, checking=not statements, probed=not statements), environ)
-        self._used: list[Closing] = [self.timer]
+        self._abandoning: list[Callable[[], None]] = [self.timer.abandon]
 
     def start(self) -> None:
         """Start the worker without which nothing can be done at all. SetupError says what is missing."""
@@ -649,7 +634,9 @@ class TargetWorkers:
         if self._alias is not None:
             real = find_interpreter(spec.python, dict(spec.variables))
             spec = dataclasses.replace(spec, python=self._alias, known_as=real)
-        return self._keep(Worker(spec, self._environ))
+        worker = Worker(spec, self._environ)
+        self._keep(worker.abandon)
+        return worker
 
     def place(self, case: Case) -> Place:
         """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""
@@ -700,27 +687,20 @@ class TargetWorkers:
         counts = count(counter, make_count_job(side, number, layouts), timeout_s=timeout_s, baseline=baseline)
         return counts if isinstance(counts, Failure) else tally(counts, layouts)
 
-    def close(self) -> None:
-        """End all workers."""
-        for one in self._release():
-            one.close()
-
     def abandon(self) -> None:
         """End all workers at once, whatever they do and whoever waits for them."""
-        for one in self._release():
-            one.abandon()
-
-    def _release(self) -> list[Closing]:
         with self._lock:
             self._closed = True
-            return list(self._used)
+            abandoning = list(self._abandoning)
+        for abandon in abandoning:
+            abandon()
 
-    def _keep(self, used: Used) -> Used:
+    def _keep(self, abandon: Callable[[], None]) -> None:
+        """Note how to end one more worker, which is done at once if all have been ended."""
         with self._lock:
-            self._used.append(used)
-            if self._closed:
-                used.abandon()
-        return used
+            self._abandoning.append(abandon)
+        if self._closed:
+            abandon()
 
 
 def make_count_job(side: PairedSide, number: int, layouts: tuple[int, ...] = (BARE_LAYOUT,)) -> CountJob:

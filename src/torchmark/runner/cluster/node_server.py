@@ -296,8 +296,8 @@ class NodeServer:
         return Built(tuple(by_target), contents)
 
     def _prepare(self, target: Target, builder: LibraryBuilder) -> Preparation:
-        workers = self._labs[target].check_workers(self._run_setup.sampling.timeout_s)
-        return Preparation(workers, self._models, self._environ, build=builder.build)
+        timeout_s = self._run_setup.sampling.timeout_s
+        return Preparation(self._labs[target], self._models, self._environ, timeout_s, build=builder.build)
 
     def _measure(self, request: Measure) -> Measured:
         library_sets = [self._fetch_library_set(handle) for handle in request.library_sets]

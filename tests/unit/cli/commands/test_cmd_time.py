@@ -36,7 +36,7 @@ class FakeLab:
         self.costs, self.failing, self.together = costs, failing, together
         self.jobs: list[TimeJob | RaceJob] = []
 
-    def run(self, job: TimeJob | RaceJob, *_: object) -> Reply | Failure:
+    def run(self, job: TimeJob | RaceJob, *_: object, **__: object) -> Reply | Failure:
         """Stands for the timer."""
         self.jobs.append(job)
         if isinstance(job, TimeJob):
