@@ -76,6 +76,7 @@ from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Case, Metric, Node, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.task import TaskSpec, Times
+from torchmark.native.cache import CacheState
 from torchmark.report.flame.formats import as_collapsed
 from torchmark.report.flame.page import render_html, render_svg
 from torchmark.report.html.overrides import write_guide, write_tables
@@ -85,7 +86,6 @@ from torchmark.report.text.judgements import describe_judgement, render_judgemen
 from torchmark.report.text.overrides import render_overrides
 from torchmark.report.text.run_table import describe_compile_costs
 from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import CacheState
 from torchmark.store.runs import open_store
 
 FOLDER = GOLDEN / "outputs"

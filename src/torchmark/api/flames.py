@@ -31,7 +31,7 @@ from torchmark.report.text.terminal import show_waiting
 from torchmark.runner.first_runs import find_faults
 from torchmark.runner.lab import Lab
 from torchmark.runner.prepare import Models, make_parts
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, make_count_job, retry_if_killed, trace
+from torchmark.runner.worker import Worker, make_count_job, retry_if_killed, trace
 
 # What importing torch and a setup may take besides.
 STARTING_S = 120.0
@@ -133,12 +133,8 @@ COMPILING = "A case that uses torch.compile has no flame graph yet: its frames r
 class Tracer:
     """Finds out where cases spend their instructions, in one target. Has a worker of its own, started when needed."""
 
-    def __init__(
-        self, target: Target, environ: Mapping[str, str] = os.environ, timeout_s: float = DEFAULT_TIMEOUT_S
-    ) -> None:
-        self._lab = Lab(target, environ)
-        self._environ = environ
-        self._timeout_s = timeout_s
+    def __init__(self, target: Target) -> None:
+        self._lab = Lab(target)
         self.worker: Worker = self._lab.make_counter(stacks=True)
 
     @property
@@ -148,16 +144,16 @@ class Tracer:
 
     def trace(self, cases: Sequence[Case], number: int) -> Generator[tuple[Case, Stacks | Failure], None, None]:
         """The stacks of `number` runs of each case, as they come."""
-        with Models(self._environ) as models:
+        with Models(os.environ) as models:
             plain = [case for case in cases if case.parts is None]
-            parts = make_parts(plain, self._lab, models, self._environ, self._timeout_s)
+            parts = make_parts(plain, self._lab, models)
             for case in cases:
                 part = parts.get(case, Failure(FailureKind.MISSING, COMPILING))
                 yield case, part if isinstance(part, Failure) else self._trace(part, number)
 
     def _trace(self, part: PairedSide, number: int) -> Stacks | Failure:
         job = make_count_job(part, number)
-        found = retry_if_killed(lambda: trace(self.worker, job, timeout_s=self._timeout_s))
+        found = retry_if_killed(lambda: trace(self.worker, job))
         return found if isinstance(found, Failure) else read_stacks(found).stacks
 
     def close(self) -> None:
@@ -166,9 +162,9 @@ class Tracer:
 
 
 @contextlib.contextmanager
-def open_tracer(target: Target, environ: Mapping[str, str] = os.environ) -> Generator[Tracer, None, None]:
+def open_tracer(target: Target) -> Generator[Tracer, None, None]:
     """A tracer for a block."""
-    tracer = Tracer(target, environ)
+    tracer = Tracer(target)
     try:
         yield tracer
     finally:

@@ -44,16 +44,16 @@ def _run_once(side: PairedSide, lab: Lab) -> Failure | None:
     return found if isinstance(found, Failure) and found.kind in FAULTS else None
 
 
-def find_faults(cases: Sequence[Case], target: Target, environ: Mapping[str, str] = os.environ) -> dict[Case, Failure]:
+def find_faults(cases: Sequence[Case], target: Target) -> dict[Case, Failure]:
     """The statements among these cases that fail at once in a target. Cases of suites are not run."""
     found = find_syntax_faults(cases, target)
     left = [case for case in _list_statements(cases) if case not in found]
     if left:
-        lab = Lab(target, environ, statements=True)
+        lab = Lab(target, statements=True)
         try:
             lab.start()
-            with Models(environ) as models:
-                tried = try_sides(make_parts(left, lab, models, environ), lab)
+            with Models(os.environ) as models:
+                tried = try_sides(make_parts(left, lab, models), lab)
         finally:
             lab.abandon()
         found |= {case: one for case, one in tried.items() if isinstance(one, Failure) and one.kind in FAULTS}

@@ -35,7 +35,7 @@ from torchmark.model.outcome import ActivityKind, Failure, FailureKind
 from torchmark.model.plan import Artefact, Case, Check, Target
 from torchmark.model.task import Compiled, Language, Snippet
 from torchmark.native.build import build, precompile
-from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
+from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, CacheState, parse_size
 from torchmark.native.toolchain import find_compiler, make_toolchain
 from torchmark.runner.lab import Lab, Prepared, VariantChecker
 from torchmark.runner.machine import read_available_memory
@@ -203,30 +203,9 @@ def has_compiler(environ: Mapping[str, str]) -> bool:
     return True
 
 
-@dataclasses.dataclass(frozen=True)
-class CacheState:
-    """What is in the cache, and how much may be."""
-
-    folder: str
-    snippets: int
-    libraries: int
-    preludes: int
-    size_bytes: int
-    limit_bytes: int
-
-
 def inspect_cache(environ: Mapping[str, str]) -> CacheState:
     """Look at the cache without changing it."""
-    cache = open_cache(environ)
-    snippets, libraries, preludes, size_bytes = cache.measure()
-    return CacheState(
-        folder=str(cache.folder.parent),
-        snippets=snippets,
-        libraries=libraries,
-        preludes=preludes,
-        size_bytes=size_bytes,
-        limit_bytes=cache.limit_bytes,
-    )
+    return open_cache(environ).measure()
 
 
 def clear_cache(environ: Mapping[str, str]) -> CacheState:

@@ -14,8 +14,9 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
 from torchmark.callgrind.profiles import HEADER_LENGTH, parse_profile, read_trigger, tally, tidy_for_other_programs
@@ -352,9 +353,9 @@ class Worker:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
             outside = {name: value for name, value in self._variables.items() if name not in self.spec.irrelevant}
             probe = functools.partial(_probe_once, python, tuple(outside.items()), self.spec.sys_path)
-            native = _Later(probe) if self.spec.probed else None
+            native = _find_out_later(probe) if self.spec.probed else None
             link = self._greet(command, hello)
-            build, _ = native.get() if native is not None else (None, None)
+            build, _ = native.result() if native is not None else (None, None)
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
@@ -399,27 +400,18 @@ def _probe_once(
     return probe_torch(python, dict(variables), sys_path)
 
 
-class _Later(Generic[T]):
+def _find_out_later(find_out: Callable[[], T]) -> Future[T]:
     """A value that is found out meanwhile. (Executors refuse to work once the main thread has ended.)"""
+    future: Future[T] = Future()
 
-    def __init__(self, find_out: Callable[[], T]) -> None:
-        self._find_out = find_out
-        self._values: list[T] = []
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._values.append(self._find_out())
+            future.set_result(find_out())
         except BaseException as error:
-            self._error = error
+            future.set_exception(error)
 
-    def get(self) -> T:
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._values[0]
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def _judge(ending: Ending, timeout_s: float) -> Answer | Failure:

@@ -9,9 +9,10 @@ import click
 
 from torchmark.cli.options import is_standard_output, json_option, write_json
 from torchmark.cli.output import echo
+from torchmark.native.cache import CacheState
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.report.text.units import format_size
-from torchmark.runner.prepare import CacheState, clear_cache, inspect_cache, warm_cache
+from torchmark.runner.prepare import clear_cache, inspect_cache, warm_cache
 
 SCHEMA = "torchmark.cache"
 SCHEMA_VERSION = 1
