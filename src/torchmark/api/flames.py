@@ -28,9 +28,8 @@ from torchmark.processes import make_scratch, run_guarded
 from torchmark.report.flame.formats import Graph
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import show_waiting
-from torchmark.runner.first_runs import find_faults
 from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import Models, make_parts
+from torchmark.runner.prepare import Models, find_faults, make_parts
 from torchmark.runner.worker import Worker, make_count_job, retry_if_killed, trace
 
 # What importing torch and a setup may take besides.

@@ -28,9 +28,8 @@ from torchmark.model.outcome import Failure
 from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, Target, TimerArgs
 from torchmark.model.task import Language, TaskSpec, Times
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
-from torchmark.runner.first_runs import find_syntax_faults, try_sides
 from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import Models, make_sides
+from torchmark.runner.prepare import Models, find_syntax_faults, make_sides, try_sides
 from torchmark.runner.spec import choose_layouts
 from torchmark.runner.worker import Worker, explain_torch, race, retry_if_killed
 

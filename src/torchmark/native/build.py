@@ -101,7 +101,6 @@ def precompile(toolchain: Toolchain, cache: Cache, environ: Mapping[str, str]) -
 
 
 def name_prelude(toolchain: Toolchain, headers: Sequence[str]) -> str:
-    """What a prelude is found by."""
     return digest(toolchain.identity, *headers)
 
 

@@ -157,7 +157,6 @@ class Cache:
                 library.remove()
 
     def measure(self) -> CacheState:
-        """How much there is."""
         libraries = self._libraries()
         preludes = [library for library in libraries if library.is_prelude]
         return CacheState(
@@ -338,7 +337,6 @@ def _holds(content: bytes) -> bool:
 
 
 def _read_headers(content: bytes) -> dict[str, tuple[int, int]]:
-    """The headers of a whole entry."""
     return {path: (size, changed) for path, size, changed in _each_header(content)}
 
 

@@ -139,7 +139,6 @@ def find_compiler(environ: Mapping[str, str]) -> list[str]:
 
 
 def _split(name: str, environ: Mapping[str, str]) -> list[str]:
-    """A variable as a command line."""
     try:
         return shlex.split(environ.get(name, ""))
     except ValueError as error:
@@ -158,7 +157,6 @@ def _own_flags(name: str, environ: Mapping[str, str], folder: str) -> list[str]:
 
 
 def _describe_processor() -> str:
-    """What `native` stands for."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

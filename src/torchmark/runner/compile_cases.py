@@ -121,7 +121,6 @@ class _GraphFolder:
         self.path.mkdir()
 
     def remove(self) -> None:
-        """Leave nothing."""
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
@@ -211,7 +210,6 @@ class CompileCounter:
 
     @property
     def environment(self) -> Environment:
-        """What cases are counted in."""
         with self._lock:
             self._start_both()
             return self._worker.environment

@@ -148,7 +148,6 @@ class Lab(TargetWorkers):
 
     @functools.cached_property
     def compile_timer(self) -> CompileTimer:
-        """What times cases of `torch.compile`."""
         spec = dataclasses.replace(self._spec, checking=True)
         timer = CompileTimer(spec, self._environ)
         self._keep(timer.abandon)
@@ -156,7 +155,6 @@ class Lab(TargetWorkers):
 
     @functools.cached_property
     def compile_counter(self) -> CompileCounter:
-        """What counts cases of `torch.compile`."""
         counter = CompileCounter(self._counting, self._environ)
         self._keep(counter.abandon)
         return counter

@@ -246,7 +246,6 @@ class Execution:
         yield from self._refuse_counts(site, activity)
 
     def _fail(self, failures: Mapping[Case, Failure], site: Site, activity: Activity) -> Iterator[Event]:
-        """Cases that cannot be measured at all."""
         failed = [order for order in self._orders if order.target == site.target and order.case in failures]
         gone = set(failed)
         self._to_time = deque(order for order in self._to_time if order not in gone)
@@ -409,7 +408,6 @@ class LocalBackend:
 
     @property
     def slots(self) -> int:
-        """One for each core."""
         return len(self._cores)
 
     def open(self, plan: Plan) -> None:

@@ -246,7 +246,6 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The zygote's process."""
         self.start()
         assert self._process is not None
         return self._process.pid
@@ -696,7 +695,6 @@ class TargetWorkers:
 
 
 def make_count_job(side: PairedSide, number: int, layouts: tuple[int, ...] = (BARE_LAYOUT,)) -> CountJob:
-    """The job to count a statement."""
     return CountJob(
         stmt=side.stmt,
         setup=side.setup,
