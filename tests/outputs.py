@@ -873,7 +873,7 @@ class Timing:
         patch.setattr("torchmark.runner.worker.measure_time", self.measure)
         patch.setattr("torchmark.api.statements.race", self.race)
         patch.setattr("torchmark.runner.worker.Worker", NoWorker)
-        patch.setattr("torchmark.api.statements.make_sides", make_no_sides)
+        patch.setattr("torchmark.api.statements.make_parts", make_no_parts)
 
     def _take(self, stmt: str, number: int, blocks: int) -> Times | Failure:
         if stmt == "bad()":
@@ -911,7 +911,7 @@ class NoWorker:
     start = abandon = close
 
 
-def make_no_sides(cases: Iterable[Case], lab: Lab, *_: object) -> dict[Case, PairedSide]:
+def make_no_parts(cases: Iterable[Case], lab: Lab, *_: object, **__: object) -> dict[Case, PairedSide]:
     """Nothing is compiled."""
     return {case: lab.make_side(case) for case in cases}
 

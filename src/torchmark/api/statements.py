@@ -18,18 +18,19 @@ from torchmark.analysis.summarise import SUSPECT_IQR, StatementGroup, TimedState
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import make_measurement
 from torchmark.callgrind.command import find_valgrind
-from torchmark.errors import TorchmarkError, UsageError
+from torchmark.errors import SetupError, TorchmarkError, UsageError
 from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
 from torchmark.measure.steps import BLOCKS_OF_FIXED_SIZE
+from torchmark.model.environment import Sdk
 from torchmark.model.inputs import Feature, RuleSearch
 from torchmark.model.job import PairedSide, RaceJob
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, Target, TimerArgs
-from torchmark.model.task import Language, TaskSpec, Times
+from torchmark.model.task import Compiled, Language, Snippet, TaskSpec, Times
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
 from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import Models, find_syntax_faults, make_sides, try_sides
+from torchmark.runner.prepare import Models, build_snippets, find_syntax_faults, make_parts, try_sides
 from torchmark.runner.spec import choose_layouts
 from torchmark.runner.worker import Worker, explain_torch, race, retry_if_killed
 
@@ -400,8 +401,20 @@ def _get_ready(cases: Mapping[TaskSpec, Case], lab: Lab) -> dict[TaskSpec, Paire
         lab.start()
     if all(case.args.language == Language.PYTHON for case in cases.values()):
         return {task: lab.make_side(case) for task, case in cases.items()}
+    missing: list[SetupError] = []
+
+    def build(snippets: Sequence[Snippet], sdk: Sdk, jobs: int) -> Mapping[Snippet, Compiled | Failure]:
+        try:
+            return build_snippets(snippets, sdk, os.environ, jobs=jobs)
+        except SetupError as error:
+            missing.append(error)
+            raise
+
     with show_waiting(COMPILING), Models(os.environ) as models:
-        sides = make_sides(list(cases.values()), lab, models)
+        sides = make_parts(list(cases.values()), lab, models, build=build)
+    if missing:
+        # No statement is at fault, and none can be measured.
+        raise missing[0]
     return {task: sides[case] for task, case in cases.items()}
 
 

@@ -279,9 +279,8 @@ class Preparation:
         self._models = models
         self._build = build or (lambda snippets, sdk, jobs: build_snippets(snippets, sdk, environ, stop, jobs))
         self._checker = VariantChecker(lab, timeout_s)
-        self._located: dict[Case, Case | Failure] = {}
         self._paths: dict[Artefact, str | Failure] = {}
-        self._assembled: Made = {}
+        self._built: dict[Snippet, Compiled | Failure] = {}
 
     def stages(self, cases: Sequence[Case]) -> Iterator[Stage]:
         """What there is to do for these cases."""
@@ -303,32 +302,45 @@ class Preparation:
     def _script(self, cases: Sequence[Case]) -> Made:
         wanted = [case.artefact for case in cases if case.artefact is not None]
         self._paths.update(self._models.make(wanted, self._lab.timer))
-        self._located.update((case, _locate(case, self._paths)) for case in cases)
         return {}
 
     def _compile(self, cases: Sequence[Case], jobs: int) -> Made:
-        located = {case: self._located.get(case, case) for case in cases}
-        good = [case for case in located.values() if isinstance(case, Case)]
-        snippets = [snippet for case in good for snippet in list_snippets(case)]
+        located = [case for case in map(self._locate, cases) if isinstance(case, Case)]
+        snippets = [snippet for case in located for snippet in list_snippets(case)]
         built = retry_if_killed(lambda: self._build(snippets, self._lab.timer.sdk, jobs))
-        if isinstance(built, Failure):
-            built = dict.fromkeys(snippets, built)
-        for case, found in located.items():
-            self._assembled[case] = _assemble_native(found, built) if isinstance(found, Case) else found
+        self._built.update(dict.fromkeys(snippets, built) if isinstance(built, Failure) else built)
         return {}
 
     def _check(self, cases: Sequence[Case]) -> Made:
-        prepared: Made = {}
-        for case in cases:
-            if case not in self._assembled:
-                found = self._located.get(case, case)
-                self._assembled[case] = _assemble(found) if isinstance(found, Case) else found
-            assembled = self._assembled[case]
-            path = None if case.artefact is None else self._paths.get(case.artefact)
-            if isinstance(assembled, Prepared) and isinstance(path, str):
-                assembled = dataclasses.replace(assembled, model=path)
-            prepared[case] = assembled
+        prepared = {case: self._assemble(case) for case in cases}
         return {**prepared, **dict(self._checker.compare(prepared))}
+
+    def _locate(self, case: Case) -> Case | Failure:
+        """Write the path of its model into a case that loads one."""
+        if case.artefact is None:
+            return case
+        path = self._paths[case.artefact]
+        return path if isinstance(path, Failure) else insert_path(case, path)
+
+    def _assemble(self, case: Case) -> Prepared | Failure:
+        located = self._locate(case)
+        if isinstance(located, Failure):
+            return located
+        path = None if case.artefact is None else self._paths[case.artefact]
+        model, check = path if isinstance(path, str) else None, located.check
+        if case.args.language == Language.PYTHON:
+            return Prepared(located, check=Way(check.stmt, check.setup) if check else None, model=model)
+        compiled = self._built[_snippet(located)]
+        if isinstance(compiled, Failure):
+            return compiled
+        if check is None:
+            return Prepared(located, compiled, model=model)
+        checked = self._built[_check_snippet(located, check)]
+        if isinstance(checked, Failure):
+            # What cannot be handed over, such as the value of a function without one, cannot be compared.
+            unchecked = f"Handing over its results does not compile: {checked.message}"
+            return Prepared(located, compiled, unchecked=unchecked, model=model)
+        return Prepared(located, compiled, Way("", "", checked), model=model)
 
 
 def prepare(cases: Sequence[Case], preparation: Preparation) -> Made:
@@ -337,14 +349,6 @@ def prepare(cases: Sequence[Case], preparation: Preparation) -> Made:
     for stage in preparation.stages(cases):
         ready.update(stage.run(count_jobs()))
     return {case: ready[case] for case in cases}
-
-
-def _locate(case: Case, paths: Mapping[Artefact, str | Failure]) -> Case | Failure:
-    """Write the path of its model into a case that loads one."""
-    if case.artefact is None:
-        return case
-    path = paths[case.artefact]
-    return path if isinstance(path, Failure) else insert_path(case, path)
 
 
 def list_snippets(case: Case) -> Iterator[Snippet]:
@@ -363,24 +367,7 @@ def _check_snippet(case: Case, check: Check) -> Snippet:
     return Snippet(check.stmt, check.setup, case.args.global_setup)
 
 
-def _assemble(case: Case) -> Prepared:
-    return Prepared(case, check=Way(case.check.stmt, case.check.setup) if case.check else None)
-
-
-def _assemble_native(case: Case, built: Mapping[Snippet, Compiled | Failure]) -> Prepared | Failure:
-    compiled = built[_snippet(case)]
-    if isinstance(compiled, Failure):
-        return compiled
-    if case.check is None:
-        return Prepared(case, compiled)
-    check = built[_check_snippet(case, case.check)]
-    if isinstance(check, Failure):
-        # What cannot be handed over, such as the value of a function without one, cannot be compared.
-        return Prepared(case, compiled, unchecked=f"Handing over its results does not compile: {check.message}")
-    return Prepared(case, compiled, Way("", "", check))
-
-
-def make_sides(
+def make_parts(
     cases: Sequence[Case],
     lab: Lab,
     models: Models,
@@ -396,23 +383,6 @@ def make_sides(
     return {
         case: one if isinstance(one, Failure) else lab.make_side(one.case, one.compiled) for case, one in found.items()
     }
-
-
-def make_parts(
-    cases: Sequence[Case],
-    lab: Lab,
-    models: Models,
-    environ: Mapping[str, str] = os.environ,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    build: Build | None = None,
-) -> dict[Case, PairedSide | Failure]:
-    """The same, where what is missing for C++ or TorchScript is a failure of the cases that need it."""
-    try:
-        return make_sides(cases, lab, models, environ, timeout_s, build)
-    except SetupError as error:
-        missing = Failure(FailureKind.MISSING, str(error))
-    easy = [case for case in cases if case.artefact is None and case.args.language == Language.PYTHON]
-    return {**dict.fromkeys(cases, missing), **make_sides(easy, lab, models, environ, timeout_s, build)}
 
 
 # A statement that runs longer does not fail at once, and is left to whoever measures it.

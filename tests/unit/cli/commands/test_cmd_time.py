@@ -10,7 +10,7 @@ import click
 import pytest
 
 from tests.in_process import Program
-from torchmark import TaskSpec, UsageError
+from torchmark import SetupError, TaskSpec, UsageError
 from torchmark.analysis.summarise import StatementGroup, TimedStatement
 from torchmark.api.statements import Outcomes, Stopwatch, TimeBudget, choose_budget, is_over
 from torchmark.cli.main import main
@@ -332,3 +332,30 @@ class Started(BaseException):
 
 def refuse(*_: object, **__: object) -> NoReturn:
     raise Started
+
+
+@pytest.mark.parametrize("command", ["time", "count"])
+def test_a_compiler_that_is_missing_is_an_error_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    def build(*_: object, **__: object) -> NoReturn:
+        raise SetupError("There is no C++ compiler.", missing="compiler", advice="Install one.")
+
+    monkeypatch.setattr("torchmark.runner.worker.Worker", IdleWorker)
+    monkeypatch.setattr("torchmark.api.statements.find_valgrind", lambda path: "valgrind")
+    monkeypatch.setattr("torchmark.api.statements.build_snippets", build)
+    assert main([command, "x + 1;", "x;", "--language", "cpp"]) == 3
+    assert capsys.readouterr().err == "torchmark: There is no C++ compiler. Install one.\n"
+
+
+class IdleWorker:
+    """Stands for a process that has nothing to do."""
+
+    sdk = None
+    is_up = True
+
+    def __init__(self, *_: object) -> None: ...
+
+    def start(self) -> None: ...
+
+    abandon = start
