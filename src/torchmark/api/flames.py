@@ -8,12 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from torchmark.analysis.stacks import read_samples, read_stacks
-from torchmark.api.statements import STARTING, try_to_start
+from torchmark.api.statements import STARTING
 from torchmark.errors import SetupError
 from torchmark.files import read_plain_file
 from torchmark.measure.snippet import write_script
@@ -173,9 +172,7 @@ def open_tracer(target: Target) -> Generator[Tracer, None, None]:
 def start_together(*tracers: Tracer) -> None:
     """Start all at once: each takes a core for half a minute."""
     first, *others = tracers
-    threads = [threading.Thread(target=try_to_start, args=(tracer.worker,), daemon=True) for tracer in others]
-    for thread in threads:
-        thread.start()
+    threads = [tracer.worker.start_ahead() for tracer in others]
     first.worker.start()
     for thread, tracer in zip(threads, others, strict=True):
         thread.join()

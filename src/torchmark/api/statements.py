@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
 import random
 import sys
-import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import ModuleType
@@ -18,7 +16,7 @@ from torchmark.analysis.summarise import SUSPECT_IQR, StatementGroup, TimedState
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import make_measurement
 from torchmark.callgrind.command import find_valgrind
-from torchmark.errors import SetupError, TorchmarkError, UsageError
+from torchmark.errors import SetupError, UsageError
 from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
 from torchmark.measure.steps import BLOCKS_OF_FIXED_SIZE
@@ -350,17 +348,11 @@ def _try_first(cases: Mapping[TaskSpec, Case], lab: Lab, counter: Worker) -> dic
         find_valgrind(os.environ.get("PATH", os.defpath))
         if any(case.args.language == Language.CPP for case in left.values()):
             # Compiling takes long: meanwhile the worker that counts can start.
-            threading.Thread(target=try_to_start, args=(counter,), daemon=True).start()
+            counter.start_ahead()
         ready = _get_ready(left, lab)
         found |= try_sides({case: ready[task] for task, case in left.items()}, lab)
         lab.timer.close()
     return {task: found[case] for task, case in cases.items()}
-
-
-def try_to_start(worker: Worker) -> None:
-    """Start it, for a thread of its own. What is wrong with it is said to whoever uses it."""
-    with contextlib.suppress(TorchmarkError):
-        worker.start()
 
 
 def _find_syntax_faults(cases: Collection[Case], target: Target) -> dict[Case, Failure]:

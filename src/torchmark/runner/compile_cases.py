@@ -5,7 +5,6 @@ Apart from `lab.py`: only cases that compile need it, and it has workers of its 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import os
@@ -13,11 +12,10 @@ import platform
 import shlex
 import shutil
 import tempfile
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchmark.errors import SetupError, TorchmarkError
+from torchmark.errors import SetupError
 from torchmark.files import cache_folder, find_command, is_ours, writing_to_cache
 from torchmark.model.costs import Counts
 from torchmark.model.environment import Environment
@@ -143,11 +141,13 @@ def adapt_spec(
 
 
 class CompileTimer:
-    """Finds out what compiling costs, in a worker with the user's own flags. `spec` says in which interpreter."""
+    """Finds out what compiling costs, in a worker with the user's own flags. `spec` says in which interpreter.
+
+    For one thread at a time, since a cold call needs an empty folder of graphs.
+    """
 
     def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
         self._graphs = _GraphFolder()
-        self._lock = threading.Lock()
         self.worker = Worker(adapt_spec(spec, environ, self._graphs.path, {}, counting=False), environ)
 
     def measure(
@@ -168,20 +168,19 @@ class CompileTimer:
         steady = _make_time_job(args, place, run_time_s)
         replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
         call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)
-        with self._lock:
-            self._graphs.empty()
-            cold = self._time_first_call(first, timeout_s)
-            if isinstance(cold, Failure):
-                return cold
-            if not cold.graphs:
-                return _explain_nothing(cold)
-            warm = self._time_first_call(first, timeout_s)
-            if isinstance(warm, Failure):
-                return warm
-            steady_times = measure_time(self.worker, steady, timeout_s=timeout_s)
-            if isinstance(steady_times, Failure):
-                return steady_times
-            call_times = measure_time(self.worker, call, timeout_s=timeout_s)
+        self._graphs.empty()
+        cold = self._time_first_call(first, timeout_s)
+        if isinstance(cold, Failure):
+            return cold
+        if not cold.graphs:
+            return _explain_nothing(cold)
+        warm = self._time_first_call(first, timeout_s)
+        if isinstance(warm, Failure):
+            return warm
+        steady_times = measure_time(self.worker, steady, timeout_s=timeout_s)
+        if isinstance(steady_times, Failure):
+            return steady_times
+        call_times = measure_time(self.worker, call, timeout_s=timeout_s)
         return call_times if isinstance(call_times, Failure) else CompileCosts(cold, warm, steady_times, call_times)
 
     def abandon(self) -> None:
@@ -202,7 +201,6 @@ class CompileCounter:
 
     def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
         self._graphs = _GraphFolder()
-        self._lock = threading.Lock()
         lowered = lower_variables({**environ, **dict(spec.variables)}, cache_folder(environ))
         self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
         self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
@@ -210,9 +208,7 @@ class CompileCounter:
 
     @property
     def environment(self) -> Environment:
-        with self._lock:
-            self._start_both()
-            return self._worker.environment
+        return self._worker.environment
 
     def count(
         self,
@@ -234,12 +230,11 @@ class CompileCounter:
             layouts=layouts,
             watch_compiler=True,
         )
-        with self._lock:
-            self._start_both()
-            failure = self._fill(args, place, timeout_s)
-            if failure is not None:
-                return failure
-            return count(self._worker, job, timeout_s=timeout_s)
+        self._start_both()
+        failure = self._fill(args, place, timeout_s)
+        if failure is not None:
+            return failure
+        return count(self._worker, job, timeout_s=timeout_s)
 
     def abandon(self) -> None:
         """End the workers at once, whoever waits for them, and remove what they have compiled."""
@@ -260,13 +255,8 @@ class CompileCounter:
     def _start_both(self) -> None:
         """The one under Valgrind starts while the other compiles what both rehearse; it needs that only later."""
         if not self._worker.is_up:
-            threading.Thread(target=self._try_to_start, daemon=True).start()
+            self._worker.start_ahead()
             self._filler.start()
-
-    def _try_to_start(self) -> None:
-        # Whoever needs it next tries again, and is told.
-        with contextlib.suppress(TorchmarkError):
-            self._worker.start()
 
 
 def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:

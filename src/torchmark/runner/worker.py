@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
 from torchmark.callgrind.profiles import HEADER_LENGTH, parse_profile, read_trigger, tally, tidy_for_other_programs
-from torchmark.errors import SetupError, StoreError, UsageError, WorkerError
+from torchmark.errors import SetupError, StoreError, TorchmarkError, UsageError, WorkerError
 from torchmark.files import cache_folder, read_plain_file
 from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction, Tally, Trace
 from torchmark.model.environment import Environment, Sdk, TorchBuild
@@ -207,6 +207,17 @@ class Worker:
             lost = retry(self._start_once, lambda lost: lost is not None)
         if lost is not None:
             raise _explain_loss(self.spec.python, str(lost), counting=self.spec.counting)
+
+    def start_ahead(self) -> threading.Thread:
+        """Start the zygote meanwhile. What is wrong with it is told to whoever uses it next."""
+
+        def run() -> None:
+            with contextlib.suppress(TorchmarkError):
+                self.start()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
 
     def _start_once(self) -> LinkLost | None:
         """Why there is no zygote: it was lost while it started."""

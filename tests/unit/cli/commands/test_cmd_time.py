@@ -358,4 +358,4 @@ class IdleWorker:
 
     def start(self) -> None: ...
 
-    abandon = start
+    abandon = start_ahead = start
