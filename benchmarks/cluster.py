@@ -170,9 +170,6 @@ class _FakeLab:
     def start(self) -> None:
         """It is there."""
 
-    def bench(self, timeout_s: float) -> None:
-        """Nothing is checked."""
-
     def make_counter(self) -> _Counter:
         """One that counts nothing."""
         return _Counter()

@@ -76,6 +76,7 @@ from torchmark.model.outcome import Failure, FailureKind, Result
 from torchmark.model.plan import Case, Metric, Node, Order, Target
 from torchmark.model.run import Run
 from torchmark.model.task import TaskSpec, Times
+from torchmark.native.cache import CacheState
 from torchmark.report.flame.formats import as_collapsed
 from torchmark.report.flame.page import render_html, render_svg
 from torchmark.report.html.overrides import write_guide, write_tables
@@ -85,7 +86,6 @@ from torchmark.report.text.judgements import describe_judgement, render_judgemen
 from torchmark.report.text.overrides import render_overrides
 from torchmark.report.text.run_table import describe_compile_costs
 from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import CacheState
 from torchmark.store.runs import open_store
 
 FOLDER = GOLDEN / "outputs"
@@ -876,7 +876,7 @@ class Timing:
         patch.setattr("torchmark.runner.worker.measure_time", self.measure)
         patch.setattr("torchmark.api.statements.race", self.race)
         patch.setattr("torchmark.runner.worker.Worker", NoWorker)
-        patch.setattr("torchmark.api.statements.make_sides", make_no_sides)
+        patch.setattr("torchmark.api.statements.make_parts", make_no_parts)
 
     def _take(self, stmt: str, number: int, blocks: int) -> Times | Failure:
         if stmt == "bad()":
@@ -914,7 +914,7 @@ class NoWorker:
     start = abandon = close
 
 
-def make_no_sides(cases: Iterable[Case], lab: Lab, *_: object) -> dict[Case, PairedSide]:
+def make_no_parts(cases: Iterable[Case], lab: Lab, *_: object, **__: object) -> dict[Case, PairedSide]:
     """Nothing is compiled."""
     return {case: lab.make_side(case) for case in cases}
 

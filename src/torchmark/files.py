@@ -23,7 +23,7 @@ import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -230,6 +230,16 @@ def writing_to_cache(folder: Path) -> Iterator[None]:
             missing="cache",
             advice="Name another folder in TORCHMARK_CACHE.",
         ) from error
+
+
+def find_command(wanted: Sequence[str], names: Sequence[str], environ: Mapping[str, str]) -> list[str] | None:
+    """A program as a command: the one that is wanted, with its arguments, or the first of these names that is found."""
+    path = environ.get("PATH", os.defpath)
+    for first, *rest in [wanted] if wanted else [[name] for name in names]:
+        found = shutil.which(first, path=path)
+        if found is not None:
+            return [found, *rest]
+    return None
 
 
 class Hold(enum.Enum):

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 from tests.hostile.json_values import NUMBERS, TEXTS, dump_raw, mutate
@@ -27,7 +27,7 @@ from torchmark.model.plan import Artefact, Case, Metric, Plan, RuntimeMode, Samp
 from torchmark.model.task import Times
 from torchmark.runner import link, worker
 from torchmark.runner.compile_cases import CompileTimer
-from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
+from torchmark.runner.lab import Lab, Prepared, VariantChecker
 from torchmark.runner.paired_workers import PairedWorkers
 from torchmark.runner.prepare import Models
 from torchmark.runner.spec import own_worker
@@ -390,9 +390,9 @@ def _check() -> None:
         ADD_CASE, autolabels=dataclasses.replace(ADD_CASE.autolabels, runtime=RuntimeMode.EXPLICIT)
     )
     prepared = {case: Prepared(case, check=Way("pass", "pass")) for case in (ADD_CASE, other)}
-    bench = CheckWorkers(made, lambda: made, lambda _: PLACE, PATIENCE_S)
+    lab = SimpleNamespace(timer=made, compile_timer=SimpleNamespace(worker=made), place=lambda _: PLACE)
     try:
-        list(VariantChecker(bench).compare(prepared))
+        list(VariantChecker(cast(Lab, lab), PATIENCE_S).compare(prepared))
     finally:
         made.close()
 
@@ -402,7 +402,7 @@ def _compile() -> Result:
     try:
         return timer.measure(COMPILED_CASE, PLACE, timeout_s=PATIENCE_S)
     finally:
-        timer.close()
+        timer.abandon()
 
 
 def _script() -> None:

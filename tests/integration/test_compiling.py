@@ -49,14 +49,14 @@ COUNT_UP_STATE = "state.calls += 1; state.late = state.calls > 200"
 def timer() -> Iterator[CompileTimer]:
     timer = CompileTimer(own_worker({**os.environ, **LITTLE}, counting=False))
     yield timer
-    timer.close()
+    timer.abandon()
 
 
 @pytest.fixture(scope="module")
 def counter() -> Iterator[CompileCounter]:
     counter = CompileCounter(own_worker(os.environ))
     yield counter
-    counter.close()
+    counter.abandon()
 
 
 def test_inductor_compiles_with_an_empty_cache_and_then_finds_it_filled(timer: CompileTimer) -> None:
@@ -170,7 +170,7 @@ def test_a_torch_without_a_compiler_is_told() -> None:
     try:
         outcome = timer.measure(make_case("inductor"), HERE)
     finally:
-        timer.close()
+        timer.abandon()
     assert isinstance(outcome, Failure)
     assert "has no torch.compile, which came with torch 2.0." in outcome.message
 
@@ -205,7 +205,7 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     counter = CompileCounter(own_worker(os.environ))
     assert list(tmp_path.iterdir())
-    counter.close()
+    counter.abandon()
     assert not list(tmp_path.iterdir())
 
 

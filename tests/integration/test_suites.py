@@ -10,6 +10,8 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -20,8 +22,8 @@ from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Case, RuntimeMode
 from torchmark.model.task import Language, Times
 from torchmark.report.text.failures import describe_failure
-from torchmark.runner.lab import CheckWorkers, Prepared
-from torchmark.runner.prepare import Models, prepare
+from torchmark.runner.lab import Lab, Prepared
+from torchmark.runner.prepare import Models, Preparation, prepare
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import Worker, count, measure_time
 
@@ -106,8 +108,9 @@ def preparing(paths: Sequence[str], timer: Worker) -> Iterator[Made]:
     assert found.faults == ()
     # What torch.compile makes of a case is tested elsewhere: each takes seconds to compile.
     cases = [case for case in found.cases if case.autolabels.runtime is not RuntimeMode.COMPILE]
+    lab = SimpleNamespace(timer=timer, compile_timer=SimpleNamespace(worker=timer), place=lambda case: PLACE)
     with Models(os.environ) as models:
-        yield prepare(cases, CheckWorkers(timer, lambda: timer, lambda case: PLACE), models, os.environ)
+        yield prepare(cases, Preparation(cast(Lab, lab), models, os.environ))
 
 
 @pytest.fixture(scope="module")

@@ -277,7 +277,6 @@ def _run(task: RunTask, cores: Sequence[int], store_path: Path | None) -> Iterat
 
 
 def make_result(case: Case, outcomes: Sequence[Outcome]) -> BenchmarkResult:
-    """What became of a case, by what became of its orders."""
     spec = _describe(case)
     measurement = stats = costs = unchecked = None
     failures = {}

@@ -8,12 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from torchmark.analysis.stacks import read_samples, read_stacks
-from torchmark.api.statements import STARTING, try_to_start
+from torchmark.api.statements import STARTING
 from torchmark.errors import SetupError
 from torchmark.files import read_plain_file
 from torchmark.measure.snippet import write_script
@@ -28,10 +27,9 @@ from torchmark.processes import make_scratch, run_guarded
 from torchmark.report.flame.formats import Graph
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import show_waiting
-from torchmark.runner.first_runs import find_faults
 from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import Models, make_parts
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, make_count_job, retry_if_killed, trace
+from torchmark.runner.prepare import Models, find_faults, make_parts
+from torchmark.runner.worker import Worker, make_count_job, retry_if_killed, trace
 
 # What importing torch and a setup may take besides.
 STARTING_S = 120.0
@@ -129,12 +127,8 @@ COMPILING = "A case that uses torch.compile has no flame graph yet: its frames r
 class Tracer:
     """Finds out where cases spend their instructions, in one target. Has a worker of its own, started when needed."""
 
-    def __init__(
-        self, target: Target, environ: Mapping[str, str] = os.environ, timeout_s: float = DEFAULT_TIMEOUT_S
-    ) -> None:
-        self._lab = Lab(target, environ)
-        self._environ = environ
-        self._timeout_s = timeout_s
+    def __init__(self, target: Target) -> None:
+        self._lab = Lab(target)
         self.worker: Worker = self._lab.make_counter(stacks=True)
 
     @property
@@ -144,16 +138,16 @@ class Tracer:
 
     def trace(self, cases: Sequence[Case], number: int) -> Generator[tuple[Case, Stacks | Failure], None, None]:
         """The stacks of `number` runs of each case, as they come."""
-        with Models(self._environ) as models:
+        with Models(os.environ) as models:
             plain = [case for case in cases if case.parts is None]
-            parts = make_parts(plain, self._lab, models, self._environ, self._timeout_s)
+            parts = make_parts(plain, self._lab, models)
             for case in cases:
                 part = parts.get(case, Failure(FailureKind.MISSING, COMPILING))
                 yield case, part if isinstance(part, Failure) else self._trace(part, number)
 
     def _trace(self, part: PairedSide, number: int) -> Stacks | Failure:
         job = make_count_job(part, number)
-        found = retry_if_killed(lambda: trace(self.worker, job, timeout_s=self._timeout_s))
+        found = retry_if_killed(lambda: trace(self.worker, job))
         return found if isinstance(found, Failure) else read_stacks(found).stacks
 
     def close(self) -> None:
@@ -161,9 +155,9 @@ class Tracer:
 
 
 @contextlib.contextmanager
-def open_tracer(target: Target, environ: Mapping[str, str] = os.environ) -> Generator[Tracer, None, None]:
+def open_tracer(target: Target) -> Generator[Tracer, None, None]:
     """A tracer for a block."""
-    tracer = Tracer(target, environ)
+    tracer = Tracer(target)
     try:
         yield tracer
     finally:
@@ -173,9 +167,7 @@ def open_tracer(target: Target, environ: Mapping[str, str] = os.environ) -> Gene
 def start_together(*tracers: Tracer) -> None:
     """Start all at once: each takes a core for half a minute."""
     first, *others = tracers
-    threads = [threading.Thread(target=try_to_start, args=(tracer.worker,), daemon=True) for tracer in others]
-    for thread in threads:
-        thread.start()
+    threads = [tracer.worker.start_ahead() for tracer in others]
     first.worker.start()
     for thread, tracer in zip(threads, others, strict=True):
         thread.join()

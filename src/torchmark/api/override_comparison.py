@@ -50,8 +50,8 @@ from torchmark.report.html.report_page import render_report
 from torchmark.report.text.failures import summarise_failure
 from torchmark.report.text.names import name_case, name_files
 from torchmark.report.text.terminal import count, show_waiting
-from torchmark.runner.first_runs import find_faults
 from torchmark.runner.local import LocalBackend
+from torchmark.runner.prepare import find_faults
 from torchmark.runner.spec import choose_layouts
 from torchmark.store.documents import export_run
 from torchmark.store.runs import Store, make_unmistakable, open_store

@@ -302,7 +302,6 @@ class ComparisonRecorder(Observer):
 
     @contextlib.contextmanager
     def timing(self, comparison: Comparison) -> Iterator[Note]:
-        """Show which cases are timed."""
         advance = PairedAdvance(len(comparison.entries), time.monotonic)
         with make_progress(sys.stderr, self.quiet, advance) as progress:
             yield lambda what, done, of: progress.take((what, done, of))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
 import random
 import sys
-import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import ModuleType
@@ -18,19 +16,19 @@ from torchmark.analysis.summarise import SUSPECT_IQR, StatementGroup, TimedState
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import make_measurement
 from torchmark.callgrind.command import find_valgrind
-from torchmark.errors import TorchmarkError, UsageError
+from torchmark.errors import SetupError, UsageError
 from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
 from torchmark.measure.steps import BLOCKS_OF_FIXED_SIZE
+from torchmark.model.environment import Sdk
 from torchmark.model.inputs import Feature, RuleSearch
 from torchmark.model.job import PairedSide, RaceJob
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, Target, TimerArgs
-from torchmark.model.task import Language, TaskSpec, Times
+from torchmark.model.task import Compiled, Language, Snippet, TaskSpec, Times
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
-from torchmark.runner.first_runs import find_syntax_faults, try_sides
 from torchmark.runner.lab import Lab
-from torchmark.runner.prepare import Models, make_sides
+from torchmark.runner.prepare import Models, build_snippets, find_syntax_faults, make_parts, try_sides
 from torchmark.runner.spec import choose_layouts
 from torchmark.runner.worker import Worker, explain_torch, race, retry_if_killed
 
@@ -287,11 +285,14 @@ def time_statements(
     """Time statements, which have one setup. `outcomes` has what came out, also after an interrupt."""
     tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs]
     cases = _make_cases(tasks, language)
-    with contextlib.closing(_open_lab(python)) as lab:
+    lab = _open_lab(python)
+    try:
         faults = _find_syntax_faults(cases.values(), lab.target)
         ready = _get_ready({task: case for task, case in cases.items() if case not in faults}, lab)
         outcomes.failures |= {case.args.stmt: fault for case, fault in faults.items()}
         Stopwatch(outcomes, lab, ready, budget, timeout_s).time_all(specs, threads)
+    finally:
+        lab.abandon()
 
 
 @dataclasses.dataclass
@@ -347,17 +348,11 @@ def _try_first(cases: Mapping[TaskSpec, Case], lab: Lab, counter: Worker) -> dic
         find_valgrind(os.environ.get("PATH", os.defpath))
         if any(case.args.language == Language.CPP for case in left.values()):
             # Compiling takes long: meanwhile the worker that counts can start.
-            threading.Thread(target=try_to_start, args=(counter,), daemon=True).start()
+            counter.start_ahead()
         ready = _get_ready(left, lab)
         found |= try_sides({case: ready[task] for task, case in left.items()}, lab)
         lab.timer.close()
     return {task: found[case] for task, case in cases.items()}
-
-
-def try_to_start(worker: Worker) -> None:
-    """Start it, for a thread of its own. What is wrong with it is said to whoever uses it."""
-    with contextlib.suppress(TorchmarkError):
-        worker.start()
 
 
 def _find_syntax_faults(cases: Collection[Case], target: Target) -> dict[Case, Failure]:
@@ -398,8 +393,20 @@ def _get_ready(cases: Mapping[TaskSpec, Case], lab: Lab) -> dict[TaskSpec, Paire
         lab.start()
     if all(case.args.language == Language.PYTHON for case in cases.values()):
         return {task: lab.make_side(case) for task, case in cases.items()}
+    missing: list[SetupError] = []
+
+    def build(snippets: Sequence[Snippet], sdk: Sdk, jobs: int) -> Mapping[Snippet, Compiled | Failure]:
+        try:
+            return build_snippets(snippets, sdk, os.environ, jobs=jobs)
+        except SetupError as error:
+            missing.append(error)
+            raise
+
     with show_waiting(COMPILING), Models(os.environ) as models:
-        sides = make_sides(list(cases.values()), lab, models)
+        sides = make_parts(list(cases.values()), lab, models, build=build)
+    if missing:
+        # No statement is at fault, and none can be measured.
+        raise missing[0]
     return {task: sides[case] for task, case in cases.items()}
 
 

@@ -14,7 +14,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from torchmark.errors import SetupError
-from torchmark.files import add_checksum, has_checksum, is_ours, make_private_folder, put_in_place, writing_to_cache
+from torchmark.files import (
+    add_checksum,
+    find_command,
+    has_checksum,
+    is_ours,
+    make_private_folder,
+    put_in_place,
+    writing_to_cache,
+)
 
 PROCESSORS = ("x86_64", "aarch64")
 # How many callers are kept of each instruction, where they are asked for. A call of an operator through two overrides
@@ -104,12 +112,10 @@ def _holds(library: Path) -> bool:
 
 def find_compiler(environ: Mapping[str, str]) -> list[str]:
     """The C compiler as a command: the user's `CC`, or the first that is found."""
-    path = environ.get("PATH", os.defpath)
     wanted = shlex.split(environ.get("CC", ""))
-    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
-        found = shutil.which(first, path=path)
-        if found is not None:
-            return [found, *rest]
+    found = find_command(wanted, COMPILERS, environ)
+    if found is not None:
+        return found
     raise SetupError(
         f"There is no C compiler ({' '.join(wanted) or ', '.join(COMPILERS)}).",
         missing="compiler",

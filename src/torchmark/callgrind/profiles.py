@@ -22,7 +22,6 @@ _OPEN_CALL = re.compile(r"^calls=0(?=\s)", re.MULTILINE)
 
 
 def read_profile(path: Path) -> Profile:
-    """The profile in a file."""
     with path.open(errors="replace") as lines:
         return parse_profile(lines)
 

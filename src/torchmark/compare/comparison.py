@@ -23,7 +23,7 @@ from torchmark.model.outcome import Event, Failure, Outcome
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.processes import StopRequest
 from torchmark.runner.backend import Backend
-from torchmark.runner.first_runs import FAULTS, find_faults, find_syntax_faults
+from torchmark.runner.prepare import FAULTS, find_faults, find_syntax_faults
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S
 
 

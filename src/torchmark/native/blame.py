@@ -62,7 +62,6 @@ class Complaint(NamedTuple):
 
 
 def read_complaints(output: str) -> list[Complaint]:
-    """The errors in what a compiler wrote, in its order."""
     return [complaint for group in _group(output) if (complaint := _read(group)) is not None]
 
 
@@ -205,7 +204,6 @@ def _sentence(part: str, line: int, column: int | None, text: str) -> str:
 
 
 def blame_compiling(unit: CompileUnit, run: ProgramResult) -> Attempt:
-    """Read what a compiler said."""
     if run.timed_out:
         told = f"The compiler did not end within {toolchain.TIMEOUT_S:g} s."
         return Attempt(Blame.OUR_MEANS if len(unit.entries) == 1 else Blame.UNKNOWN, {}, told)

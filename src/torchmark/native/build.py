@@ -82,17 +82,15 @@ def build(
     return {snippet: results[snippet] for snippet in entries}
 
 
-def precompile(
-    toolchain: Toolchain, cache: Cache, environ: Mapping[str, str], headers: Sequence[str] = LIGHT_HEADERS
-) -> None:
+def precompile(toolchain: Toolchain, cache: Cache, environ: Mapping[str, str]) -> None:
     """Compile the headers of most snippets, unless that has been done: a new snippet then takes a third of the time."""
-    name = name_prelude(toolchain, headers)
+    name = name_prelude(toolchain, LIGHT_HEADERS)
     with cache.turn(name):
         if cache.find_prelude(name) is not None:
             return
         with cache.workshop() as folder:
             works = Compiler(toolchain, environ, threading.Event())
-            run, states = works.precompile(cache.begin_prelude(name, render_prelude(headers)), folder)
+            run, states = works.precompile(cache.begin_prelude(name, render_prelude(LIGHT_HEADERS)), folder)
             if run.code != 0:
                 raise SetupError(
                     f"torch's headers cannot be compiled: {for_the_user(run.output).strip()}.",
@@ -103,7 +101,6 @@ def precompile(
 
 
 def name_prelude(toolchain: Toolchain, headers: Sequence[str]) -> str:
-    """What a prelude is found by."""
     return digest(toolchain.identity, *headers)
 
 

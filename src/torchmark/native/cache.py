@@ -8,6 +8,7 @@ So there is nothing that two writers, a reader and a crash could disagree about.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 import re
@@ -65,13 +66,16 @@ class Prelude(NamedTuple):
     headers: Headers
 
 
-class Usage(NamedTuple):
-    """How full the cache is."""
+@dataclasses.dataclass(frozen=True)
+class CacheState:
+    """What is in the cache, and how much may be. `folder` is all of torchmark's cache, of which snippets are a part."""
 
+    folder: str
     snippets: int
     libraries: int
     preludes: int
     size_bytes: int
+    limit_bytes: int
 
 
 class Cache:
@@ -164,24 +168,25 @@ class Cache:
                 size -= library.size_bytes
                 library.remove()
 
-    def measure(self) -> Usage:
-        """How much there is."""
+    def measure(self) -> CacheState:
         libraries = self._libraries()
         preludes = [library for library in libraries if library.is_prelude]
-        return Usage(
+        return CacheState(
+            folder=str(self.folder.parent),
             snippets=sum(len(library.paths) for library in libraries) - len(preludes),
             libraries=len(libraries) - len(preludes),
             preludes=len(preludes),
             size_bytes=sum(library.size_bytes for library in libraries),
+            limit_bytes=self.limit_bytes,
         )
 
-    def clear(self) -> Usage:
+    def clear(self) -> CacheState:
         """Remove every entry; what others are making right now stays. Says what there was."""
-        usage = self.measure()
+        state = self.measure()
         self._sweep()
         for library in self._libraries():
             library.remove()
-        return usage
+        return state
 
     def find_prelude(self, name: str) -> Prelude | None:
         """The compiled prelude of this name, if it still holds."""
@@ -343,7 +348,6 @@ def _holds(content: bytes) -> bool:
 
 
 def _read_headers(content: bytes) -> dict[str, tuple[int, int]]:
-    """The headers of a whole entry."""
     return {path: (size, changed) for path, size, changed in _each_header(content)}
 
 

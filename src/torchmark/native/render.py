@@ -117,7 +117,6 @@ def scan(text: str) -> Scan:
 
 
 def _read_directive(token: str) -> tuple[str, str]:
-    """Its name and what follows."""
     found = _DIRECTIVE.search(token)
     assert found is not None
     return found[1], found[2]
@@ -187,7 +186,6 @@ class Rendered(NamedTuple):
 
 
 def render(unit: CompileUnit) -> Rendered:
-    """The file to compile."""
     lines: list[str] = []
     parts: dict[str, str] = {}
     seen: set[str] = set()

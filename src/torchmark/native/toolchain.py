@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 import subprocess
 import threading
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchmark.errors import SetupError, UsageError
+from torchmark.files import find_command
 from torchmark.model.environment import Sdk
 from torchmark.model.task import Snippet
 from torchmark.native.cache import Prelude, note_headers
@@ -127,12 +127,10 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
 
 def find_compiler(environ: Mapping[str, str]) -> list[str]:
     """The C++ compiler as a command: the user's `CXX`, or the first that is found."""
-    path = environ.get("PATH", os.defpath)
     wanted = _split("CXX", environ)
-    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
-        found = shutil.which(first, path=path)
-        if found is not None:
-            return [os.path.abspath(found), *rest]
+    found = find_command(wanted, COMPILERS, environ)
+    if found is not None:
+        return [os.path.abspath(found[0]), *found[1:]]
     raise SetupError(
         f"There is no C++ compiler ({' '.join(wanted) or ', '.join(COMPILERS)}).",
         missing="compiler",
@@ -141,7 +139,6 @@ def find_compiler(environ: Mapping[str, str]) -> list[str]:
 
 
 def _split(name: str, environ: Mapping[str, str]) -> list[str]:
-    """A variable as a command line."""
     try:
         return shlex.split(environ.get(name, ""))
     except ValueError as error:
@@ -160,7 +157,6 @@ def _own_flags(name: str, environ: Mapping[str, str], folder: str) -> list[str]:
 
 
 def _describe_processor() -> str:
-    """What `native` stands for."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -5,19 +5,25 @@ Apart from `lab.py`: only cases that compile need it, and it has workers of its 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import os
 import platform
 import shlex
 import shutil
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchmark.errors import SetupError, TorchmarkError
-from torchmark.files import cache_folder, is_ours, make_private_folder, put_in_place, write_whole, writing_to_cache
+from torchmark.errors import SetupError
+from torchmark.files import (
+    cache_folder,
+    find_command,
+    is_ours,
+    make_private_folder,
+    put_in_place,
+    write_whole,
+    writing_to_cache,
+)
 from torchmark.model.costs import Counts
 from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
@@ -47,7 +53,7 @@ def lower_variables(environ: Mapping[str, str], folder: Path, root: Path = Path(
     """
     if not knows_avx2(root):
         return {}
-    compiler = _find_compiler(environ)
+    compiler = find_command(shlex.split(environ.get("CXX", "")), COMPILERS, environ)
     if compiler is None:
         # Inductor says so itself; other back ends need none.
         return {"ATEN_CPU_CAPABILITY": "avx2"}
@@ -69,16 +75,6 @@ def knows_avx2(root: Path = Path("/"), processor: str | None = None) -> bool:
         return False
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
     return "avx2" in flags
-
-
-def _find_compiler(environ: Mapping[str, str]) -> list[str] | None:
-    """The C++ compiler as a command: the user's `CXX`, or the first that is found."""
-    wanted = shlex.split(environ.get("CXX", ""))
-    for first, *rest in [wanted] if wanted else [[name] for name in COMPILERS]:
-        found = shutil.which(first, path=environ.get("PATH", os.defpath))
-        if found is not None:
-            return [found, *rest]
-    return None
 
 
 def write_script(compiler: list[str], folder: Path) -> Path:
@@ -125,7 +121,6 @@ class _GraphFolder:
         self.path.mkdir()
 
     def remove(self) -> None:
-        """Leave nothing."""
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
@@ -148,11 +143,13 @@ def adapt_spec(
 
 
 class CompileTimer:
-    """Finds out what compiling costs, in a worker with the user's own flags. `spec` says in which interpreter."""
+    """Finds out what compiling costs, in a worker with the user's own flags. `spec` says in which interpreter.
+
+    For one thread at a time, since a cold call needs an empty folder of graphs.
+    """
 
     def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
         self._graphs = _GraphFolder()
-        self._lock = threading.Lock()
         self.worker = Worker(adapt_spec(spec, environ, self._graphs.path, {}, counting=False), environ)
 
     def measure(
@@ -173,29 +170,23 @@ class CompileTimer:
         steady = _make_time_job(args, place, run_time_s)
         replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
         call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)
-        with self._lock:
-            self._graphs.empty()
-            cold = self._time_first_call(first, timeout_s)
-            if isinstance(cold, Failure):
-                return cold
-            if not cold.graphs:
-                return _explain_nothing(cold)
-            warm = self._time_first_call(first, timeout_s)
-            if isinstance(warm, Failure):
-                return warm
-            steady_times = measure_time(self.worker, steady, timeout_s=timeout_s)
-            if isinstance(steady_times, Failure):
-                return steady_times
-            call_times = measure_time(self.worker, call, timeout_s=timeout_s)
+        self._graphs.empty()
+        cold = self._time_first_call(first, timeout_s)
+        if isinstance(cold, Failure):
+            return cold
+        if not cold.graphs:
+            return _explain_nothing(cold)
+        warm = self._time_first_call(first, timeout_s)
+        if isinstance(warm, Failure):
+            return warm
+        steady_times = measure_time(self.worker, steady, timeout_s=timeout_s)
+        if isinstance(steady_times, Failure):
+            return steady_times
+        call_times = measure_time(self.worker, call, timeout_s=timeout_s)
         return call_times if isinstance(call_times, Failure) else CompileCosts(cold, warm, steady_times, call_times)
 
-    def close(self) -> None:
-        """End the worker and remove what it has compiled."""
-        self.worker.close()
-        self._graphs.remove()
-
     def abandon(self) -> None:
-        """The same at once, whoever waits for it."""
+        """End the worker at once, whoever waits for it, and remove what it has compiled."""
         self.worker.abandon()
         self._graphs.remove()
 
@@ -212,19 +203,14 @@ class CompileCounter:
 
     def __init__(self, spec: WorkerSpec, environ: Mapping[str, str] = os.environ) -> None:
         self._graphs = _GraphFolder()
-        self._lock = threading.Lock()
         lowered = lower_variables({**environ, **dict(spec.variables)}, cache_folder(environ))
         self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
         self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
         self._filled: set[tuple[TimerArgs, Place]] = set()
-        self._starting: threading.Thread | None = None
 
     @property
     def environment(self) -> Environment:
-        """What cases are counted in."""
-        with self._lock:
-            self._start_both()
-            return self._worker.environment
+        return self._worker.environment
 
     def count(
         self,
@@ -234,8 +220,6 @@ class CompileCounter:
         layouts: tuple[int, ...] = DEFAULT_LAYOUTS,
         *,
         timeout_s: float = DEFAULT_TIMEOUT_S,
-        baseline: bool = True,
-        keep_texts: bool = False,
     ) -> Counts | Failure:
         """Count a case. The time limit is for each process that is started."""
         args = case.args
@@ -248,25 +232,14 @@ class CompileCounter:
             layouts=layouts,
             watch_compiler=True,
         )
-        with self._lock:
-            self._start_both()
-            failure = self._fill(args, place, timeout_s)
-            if failure is not None:
-                return failure
-            return count(self._worker, job, timeout_s=timeout_s, baseline=baseline, keep_texts=keep_texts)
-
-    def close(self) -> None:
-        """End the workers and remove what they have compiled."""
-        if self._starting is not None and self._starting.is_alive():
-            # An interrupt, most likely: nobody is to wait for half a minute until what is not needed has started.
-            threading.Thread(target=self._worker.close, daemon=True).start()
-        else:
-            self._worker.close()
-        self._filler.close()
-        self._graphs.remove()
+        self._start_both()
+        failure = self._fill(args, place, timeout_s)
+        if failure is not None:
+            return failure
+        return count(self._worker, job, timeout_s=timeout_s)
 
     def abandon(self) -> None:
-        """The same at once, whoever waits for it."""
+        """End the workers at once, whoever waits for them, and remove what they have compiled."""
         self._worker.abandon()
         self._filler.abandon()
         self._graphs.remove()
@@ -284,14 +257,8 @@ class CompileCounter:
     def _start_both(self) -> None:
         """The one under Valgrind starts while the other compiles what both rehearse; it needs that only later."""
         if not self._worker.is_up:
-            self._starting = threading.Thread(target=self._try_to_start, daemon=True)
-            self._starting.start()
+            self._worker.start_ahead()
             self._filler.start()
-
-    def _try_to_start(self) -> None:
-        # Whoever needs it next tries again, and is told.
-        with contextlib.suppress(TorchmarkError):
-            self._worker.start()
 
 
 def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:

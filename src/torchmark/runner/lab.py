@@ -12,24 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from torchmark.callgrind.profiles import tally
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
-from torchmark.model.job import CheckJob, Place, Way
+from torchmark.model.job import CheckJob, Way
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Outcome, Result
 from torchmark.model.plan import Case, Order, Sampling
 from torchmark.model.task import Compiled, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, TargetWorkers, Worker, retry_if_killed
+from torchmark.runner.worker import TargetWorkers, Worker, retry_if_killed
 from torchmark.worker.protocol import Checked
-
-
-@dataclasses.dataclass(frozen=True)
-class CheckWorkers:
-    """Where cases are run before they are measured: workers without Valgrind, and the place of each case."""
-
-    worker: Worker
-    compiler: Callable[[], Worker]
-    """Gives the worker for what uses `torch.compile`, which takes long to start."""
-    place: Callable[[Case], Place]
-    timeout_s: float = DEFAULT_TIMEOUT_S
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,8 +54,9 @@ class _FailedVariant(enum.Enum):
 class VariantChecker:
     """What the variants of each group are held to: the first of it that runs, with the smallest number of threads."""
 
-    def __init__(self, workers: CheckWorkers) -> None:
-        self._workers = workers
+    def __init__(self, lab: Lab, timeout_s: float) -> None:
+        self._lab = lab
+        self._timeout_s = timeout_s
         self._firsts: dict[object, Prepared] = {}
 
     def compare(self, prepared: Mapping[Case, Prepared | Failure]) -> Iterator[tuple[Case, Failure]]:
@@ -92,7 +82,7 @@ class VariantChecker:
             if first is None:
                 first = outcome
                 continue
-            verdict = _excuse(_compare_pair(first, outcome, self._workers), first, outcome)
+            verdict = _excuse(_compare_pair(first, outcome, self._lab, self._timeout_s), first, outcome)
             if verdict is _FailedVariant.FIRST:
                 # Nothing can be compared with it. Its own failure shows when it is measured.
                 first = outcome
@@ -119,16 +109,20 @@ def _group(prepared: Mapping[Case, Prepared | Failure]) -> dict[object, list[Cas
     return groups
 
 
-def _compare_pair(first: Prepared, second: Prepared, workers: CheckWorkers) -> Failure | _FailedVariant | None:
+def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float) -> Failure | _FailedVariant | None:
     """What is wrong with the second one, or that the first does not even run."""
     assert first.check is not None
     assert second.check is not None
     case = second.case
     is_compiled = case.parts is not None
-    job = CheckJob(first.check, second.check, workers.place(case), case.args.num_threads, uses_compiler=is_compiled)
-    reply = _run(job, workers.compiler if is_compiled else lambda: workers.worker, workers.timeout_s)
+    job = CheckJob(first.check, second.check, lab.place(case), case.args.num_threads, uses_compiler=is_compiled)
+    # What uses `torch.compile` has a worker of its own, which takes long to start.
+    reply = retry_if_killed(
+        lambda: (lab.compile_timer.worker if is_compiled else lab.timer).run(job, timeout_s=timeout_s)
+    )
     if isinstance(reply, Failure):
-        alone = _run(dataclasses.replace(job, second=first.check), lambda: workers.worker, workers.timeout_s)
+        itself = dataclasses.replace(job, second=first.check)
+        alone = retry_if_killed(lambda: lab.timer.run(itself, timeout_s=timeout_s))
         # One that does not come to an end with itself does so with nobody; unless it is the machine that fails.
         is_guilty = isinstance(alone, Failure) and alone.kind is not FailureKind.MISSING
         return _FailedVariant.FIRST if is_guilty else _explain_difference(first.case, reply.message, reply)
@@ -138,10 +132,6 @@ def _compare_pair(first: Prepared, second: Prepared, workers: CheckWorkers) -> F
         failed = Failure(FailureKind.RAISED, "It fails when it is run once.", checked.problem)
         return failed if checked.failed else _FailedVariant.FIRST
     return None if checked.problem is None else _explain_difference(first.case, checked.problem)
-
-
-def _run(job: CheckJob, get_worker: Callable[[], Worker], timeout_s: float) -> Reply | Failure:
-    return retry_if_killed(lambda: get_worker().run(job, timeout_s=timeout_s))
 
 
 def _explain_difference(first: Case, problem: str, failure: Failure | None = None) -> Failure:
@@ -158,18 +148,16 @@ class Lab(TargetWorkers):
 
     @functools.cached_property
     def compile_timer(self) -> CompileTimer:
-        """What times cases of `torch.compile`."""
         spec = dataclasses.replace(self._spec, checking=True)
-        return self._keep(CompileTimer(spec, self._environ))
+        timer = CompileTimer(spec, self._environ)
+        self._keep(timer.abandon)
+        return timer
 
     @functools.cached_property
     def compile_counter(self) -> CompileCounter:
-        """What counts cases of `torch.compile`."""
-        return self._keep(CompileCounter(self._counting, self._environ))
-
-    def check_workers(self, timeout_s: float) -> CheckWorkers:
-        """Where cases are run before they are measured."""
-        return CheckWorkers(self.timer, lambda: self.compile_timer.worker, self.place, timeout_s)
+        counter = CompileCounter(self._counting, self._environ)
+        self._keep(counter.abandon)
+        return counter
 
     def time(
         self, prepared: Prepared, sampling: Sampling, cores: Sequence[int] = ()

@@ -37,7 +37,7 @@ class Site:
         self.lab = lab
         self.target: Target = lab.target
         self.stop = threading.Event()
-        preparation = Preparation(lab.check_workers(sampling.timeout_s), models, environ, self.stop)
+        preparation = Preparation(lab, models, environ, sampling.timeout_s, self.stop)
         self.stages = deque(preparation.stages(cases))
         self.is_preparing = False
         self.ready: dict[Case, Prepared] = {}
@@ -246,7 +246,6 @@ class Execution:
         yield from self._refuse_counts(site, activity)
 
     def _fail(self, failures: Mapping[Case, Failure], site: Site, activity: Activity) -> Iterator[Event]:
-        """Cases that cannot be measured at all."""
         failed = [order for order in self._orders if order.target == site.target and order.case in failures]
         gone = set(failed)
         self._to_time = deque(order for order in self._to_time if order not in gone)
@@ -406,7 +405,6 @@ class LocalBackend:
 
     @property
     def slots(self) -> int:
-        """One for each core."""
         return len(self._cores)
 
     def open(self, plan: Plan) -> None:

@@ -277,7 +277,6 @@ def choose_cores(wanted: str | None = None, allowed: Sequence[int] | None = None
 
 
 def list_allowed_cores() -> list[int]:
-    """Those that the system lets this process use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
@@ -300,7 +299,6 @@ _last_busy: dict[int, int] = {}
 
 
 def _read_busy(root: Path) -> dict[int, int]:
-    """Ticks that each core has been busy for."""
     try:
         lines = (root / "proc" / "stat").read_text().splitlines()
     except OSError:
@@ -351,7 +349,6 @@ GIT_TIMEOUT_S = 10
 
 
 def describe_host(environ: Mapping[str, str], root: Path = Path("/")) -> Host:
-    """The machine, as far as results depend on it."""
     named = environ.get("CXX", "").strip()
     compiler = find_tool([named] if named else COMPILERS, environ.get("PATH", os.defpath))
     return Host(

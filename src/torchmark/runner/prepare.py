@@ -1,4 +1,4 @@
-"""Gets cases ready to be measured: TorchScript models and compiled C++, in stages."""
+"""Gets cases ready to be measured: TorchScript models and compiled C++, in stages; and runs statements once before."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ from torchmark.files import (
     try_lock,
     writing_to_cache,
 )
+from torchmark.measure.snippet import write_script
+from torchmark.measure.source import user_traceback
 from torchmark.model.environment import Sdk
 from torchmark.model.job import PairedSide, Place, ScriptJob, Way
 from torchmark.model.outcome import ActivityKind, Failure, FailureKind
 from torchmark.model.plan import Artefact, Case, Check, Target
 from torchmark.model.task import Compiled, Language, Snippet
 from torchmark.native.build import build, precompile
-from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, parse_size
+from torchmark.native.cache import DEFAULT_LIMIT_BYTES, Cache, CacheState, parse_size
 from torchmark.native.toolchain import find_compiler, make_toolchain
-from torchmark.runner.lab import CheckWorkers, Lab, Prepared, VariantChecker
+from torchmark.runner.lab import Lab, Prepared, VariantChecker
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, retry_if_killed
 
@@ -96,7 +98,6 @@ class Models:
         self.close()
 
     def close(self) -> None:
-        """Let go of the folder."""
         # A fork of this process has the same lock, and must not take the folder away.
         if self._lock < 0 or os.getpid() != self._owner:
             return
@@ -203,30 +204,9 @@ def has_compiler(environ: Mapping[str, str]) -> bool:
     return True
 
 
-@dataclasses.dataclass(frozen=True)
-class CacheState:
-    """What is in the cache, and how much may be."""
-
-    folder: str
-    snippets: int
-    libraries: int
-    preludes: int
-    size_bytes: int
-    limit_bytes: int
-
-
 def inspect_cache(environ: Mapping[str, str]) -> CacheState:
     """Look at the cache without changing it."""
-    cache = open_cache(environ)
-    snippets, libraries, preludes, size_bytes = cache.measure()
-    return CacheState(
-        folder=str(cache.folder.parent),
-        snippets=snippets,
-        libraries=libraries,
-        preludes=preludes,
-        size_bytes=size_bytes,
-        limit_bytes=cache.limit_bytes,
-    )
+    return open_cache(environ).measure()
 
 
 def clear_cache(environ: Mapping[str, str]) -> CacheState:
@@ -242,8 +222,11 @@ def clear_cache(environ: Mapping[str, str]) -> CacheState:
 
 def warm_cache(environ: Mapping[str, str]) -> None:
     """Compile the headers of this program's own torch ahead."""
-    with contextlib.closing(Lab(Target(), environ, statements=True)) as lab:
+    lab = Lab(Target(), environ, statements=True)
+    try:
         toolchain = make_toolchain(lab.timer.sdk, environ, "/")
+    finally:
+        lab.abandon()
     precompile(toolchain, open_cache(environ, create=True), environ)
 
 
@@ -284,20 +267,20 @@ class Preparation:
 
     def __init__(
         self,
-        workers: CheckWorkers,
+        lab: Lab,
         models: Models,
         environ: Mapping[str, str],
+        timeout_s: float = DEFAULT_TIMEOUT_S,
         stop: threading.Event | None = None,
         build: Build | None = None,
     ) -> None:
         """`build` has C++ compiled; by default that happens here."""
-        self._workers = workers
+        self._lab = lab
         self._models = models
         self._build = build or (lambda snippets, sdk, jobs: build_snippets(snippets, sdk, environ, stop, jobs))
-        self._checker = VariantChecker(workers)
-        self._located: dict[Case, Case | Failure] = {}
+        self._checker = VariantChecker(lab, timeout_s)
         self._paths: dict[Artefact, str | Failure] = {}
-        self._assembled: Made = {}
+        self._built: dict[Snippet, Compiled | Failure] = {}
 
     def stages(self, cases: Sequence[Case]) -> Iterator[Stage]:
         """What there is to do for these cases."""
@@ -318,51 +301,54 @@ class Preparation:
 
     def _script(self, cases: Sequence[Case]) -> Made:
         wanted = [case.artefact for case in cases if case.artefact is not None]
-        self._paths.update(self._models.make(wanted, self._workers.worker))
-        self._located.update((case, _locate(case, self._paths)) for case in cases)
+        self._paths.update(self._models.make(wanted, self._lab.timer))
         return {}
 
     def _compile(self, cases: Sequence[Case], jobs: int) -> Made:
-        located = {case: self._located.get(case, case) for case in cases}
-        good = [case for case in located.values() if isinstance(case, Case)]
-        snippets = [snippet for case in good for snippet in list_snippets(case)]
-        built = retry_if_killed(lambda: self._build(snippets, self._workers.worker.sdk, jobs))
-        if isinstance(built, Failure):
-            built = dict.fromkeys(snippets, built)
-        for case, found in located.items():
-            self._assembled[case] = _assemble_native(found, built) if isinstance(found, Case) else found
+        located = [case for case in map(self._locate, cases) if isinstance(case, Case)]
+        snippets = [snippet for case in located for snippet in list_snippets(case)]
+        built = retry_if_killed(lambda: self._build(snippets, self._lab.timer.sdk, jobs))
+        self._built.update(dict.fromkeys(snippets, built) if isinstance(built, Failure) else built)
         return {}
 
     def _check(self, cases: Sequence[Case]) -> Made:
-        prepared: Made = {}
-        for case in cases:
-            if case not in self._assembled:
-                found = self._located.get(case, case)
-                self._assembled[case] = _assemble(found) if isinstance(found, Case) else found
-            assembled = self._assembled[case]
-            path = None if case.artefact is None else self._paths.get(case.artefact)
-            if isinstance(assembled, Prepared) and isinstance(path, str):
-                assembled = dataclasses.replace(assembled, model=path)
-            prepared[case] = assembled
+        prepared = {case: self._assemble(case) for case in cases}
         return {**prepared, **dict(self._checker.compare(prepared))}
 
+    def _locate(self, case: Case) -> Case | Failure:
+        """Write the path of its model into a case that loads one."""
+        if case.artefact is None:
+            return case
+        path = self._paths[case.artefact]
+        return path if isinstance(path, Failure) else insert_path(case, path)
 
-def prepare(
-    cases: Sequence[Case], workers: CheckWorkers, models: Models, environ: Mapping[str, str], build: Build | None = None
-) -> Made:
-    """All of it at once."""
+    def _assemble(self, case: Case) -> Prepared | Failure:
+        located = self._locate(case)
+        if isinstance(located, Failure):
+            return located
+        path = None if case.artefact is None else self._paths[case.artefact]
+        model, check = path if isinstance(path, str) else None, located.check
+        if case.args.language == Language.PYTHON:
+            return Prepared(located, check=Way(check.stmt, check.setup) if check else None, model=model)
+        compiled = self._built[_snippet(located)]
+        if isinstance(compiled, Failure):
+            return compiled
+        if check is None:
+            return Prepared(located, compiled, model=model)
+        checked = self._built[_check_snippet(located, check)]
+        if isinstance(checked, Failure):
+            # What cannot be handed over, such as the value of a function without one, cannot be compared.
+            unchecked = f"Handing over its results does not compile: {checked.message}"
+            return Prepared(located, compiled, unchecked=unchecked, model=model)
+        return Prepared(located, compiled, Way("", "", checked), model=model)
+
+
+def prepare(cases: Sequence[Case], preparation: Preparation) -> Made:
+    """All stages at once."""
     ready: Made = {}
-    for stage in Preparation(workers, models, environ, build=build).stages(cases):
+    for stage in preparation.stages(cases):
         ready.update(stage.run(count_jobs()))
     return {case: ready[case] for case in cases}
-
-
-def _locate(case: Case, paths: Mapping[Artefact, str | Failure]) -> Case | Failure:
-    """Write the path of its model into a case that loads one."""
-    if case.artefact is None:
-        return case
-    path = paths[case.artefact]
-    return path if isinstance(path, Failure) else insert_path(case, path)
 
 
 def list_snippets(case: Case) -> Iterator[Snippet]:
@@ -381,24 +367,7 @@ def _check_snippet(case: Case, check: Check) -> Snippet:
     return Snippet(check.stmt, check.setup, case.args.global_setup)
 
 
-def _assemble(case: Case) -> Prepared:
-    return Prepared(case, check=Way(case.check.stmt, case.check.setup) if case.check else None)
-
-
-def _assemble_native(case: Case, built: Mapping[Snippet, Compiled | Failure]) -> Prepared | Failure:
-    compiled = built[_snippet(case)]
-    if isinstance(compiled, Failure):
-        return compiled
-    if case.check is None:
-        return Prepared(case, compiled)
-    check = built[_check_snippet(case, case.check)]
-    if isinstance(check, Failure):
-        # What cannot be handed over, such as the value of a function without one, cannot be compared.
-        return Prepared(case, compiled, unchecked=f"Handing over its results does not compile: {check.message}")
-    return Prepared(case, compiled, Way("", "", check))
-
-
-def make_sides(
+def make_parts(
     cases: Sequence[Case],
     lab: Lab,
     models: Models,
@@ -409,25 +378,66 @@ def make_sides(
     """TorchScript made and C++ compiled where that is needed; a worker is started only then."""
     # Whether variants agree is none of this; and what is not checked needs no code for it.
     bare = {case: dataclasses.replace(case, check=None) for case in cases}
-    ready = prepare(list(bare.values()), lab.check_workers(timeout_s), models, environ, build)
+    ready = prepare(list(bare.values()), Preparation(lab, models, environ, timeout_s, build=build))
     found = {case: ready[one] for case, one in bare.items()}
     return {
         case: one if isinstance(one, Failure) else lab.make_side(one.case, one.compiled) for case, one in found.items()
     }
 
 
-def make_parts(
-    cases: Sequence[Case],
-    lab: Lab,
-    models: Models,
-    environ: Mapping[str, str] = os.environ,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-    build: Build | None = None,
-) -> dict[Case, PairedSide | Failure]:
-    """The same, where what is missing for C++ or TorchScript is a failure of the cases that need it."""
+# A statement that runs longer does not fail at once, and is left to whoever measures it.
+FIRST_RUN_S = 10.0
+# The kinds of failure that code has wherever and however often it runs.
+FAULTS = (FailureKind.NOT_COMPILED, FailureKind.RAISED, FailureKind.EXITED, FailureKind.CRASHED)
+
+
+def check_syntax(stmt: str, setup: str) -> Failure | None:
+    """The error in Python code for this interpreter, if it has one. Nothing is started for that.
+
+    >>> check_syntax("x +", "x = 1").kind.value, check_syntax("x + 1", "x = 1")
+    ('raised', None)
+    """
     try:
-        return make_sides(cases, lab, models, environ, timeout_s, build)
-    except SetupError as error:
-        missing = Failure(FailureKind.MISSING, str(error))
-    easy = [case for case in cases if case.artefact is None and case.args.language == Language.PYTHON]
-    return {**dict.fromkeys(cases, missing), **make_sides(easy, lab, models, environ, timeout_s, build)}
+        write_script(stmt, setup)
+    except SyntaxError as error:
+        return Failure(FailureKind.RAISED, user_traceback(error).rstrip())
+    return None
+
+
+def try_sides(sides: Mapping[Case, PairedSide | Failure], lab: Lab) -> dict[Case, PairedSide | Failure]:
+    """Run each once, and put its failure in the place of one that fails at once."""
+    return {case: side if isinstance(side, Failure) else _run_once(side, lab) or side for case, side in sides.items()}
+
+
+def _run_once(side: PairedSide, lab: Lab) -> Failure | None:
+    found = retry_if_killed(lambda: lab.time_side(side, FIRST_RUN_S, number=1, blocks=1))
+    return found if isinstance(found, Failure) and found.kind in FAULTS else None
+
+
+def find_faults(cases: Sequence[Case], target: Target) -> dict[Case, Failure]:
+    """The statements among these cases that fail at once in a target. Cases of suites are not run."""
+    found = find_syntax_faults(cases, target)
+    left = [case for case in _list_statements(cases) if case not in found]
+    if left:
+        lab = Lab(target, statements=True)
+        try:
+            lab.start()
+            with Models(os.environ) as models:
+                tried = try_sides(make_parts(left, lab, models), lab)
+        finally:
+            lab.abandon()
+        found |= {case: one for case, one in tried.items() if isinstance(one, Failure) and one.kind in FAULTS}
+    return found
+
+
+def find_syntax_faults(cases: Sequence[Case], target: Target) -> dict[Case, Failure]:
+    """The statements among these cases that cannot be compiled. Nothing is started for that."""
+    if target.python is not None:
+        # Another interpreter may know more syntax than this one.
+        return {}
+    stmts = [case for case in _list_statements(cases) if case.args.language == Language.PYTHON]
+    return {case: failure for case in stmts if (failure := check_syntax(case.args.stmt, case.args.setup))}
+
+
+def _list_statements(cases: Sequence[Case]) -> list[Case]:
+    return [case for case in dict.fromkeys(cases) if not case.suite and case.parts is None]

@@ -55,7 +55,6 @@ class Layout:
 
     @property
     def stack_bytes(self) -> int:
-        """How large the stack may grow."""
         return FIRST_STACK_BYTES + self.number * STEP_BYTES
 
     @property

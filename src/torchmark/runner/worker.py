@@ -14,12 +14,13 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from torchmark.callgrind.command import FRAMES, ask_version, build_library, callgrind_command, find_valgrind
 from torchmark.callgrind.profiles import HEADER_LENGTH, parse_profile, read_trigger, tally, tidy_for_other_programs
-from torchmark.errors import SetupError, StoreError, UsageError, WorkerError
+from torchmark.errors import SetupError, StoreError, TorchmarkError, UsageError, WorkerError
 from torchmark.files import cache_folder, read_plain_file
 from torchmark.model.costs import INSTRUCTIONS, Counts, Profile, PythonFunction, Tally, Trace
 from torchmark.model.environment import Environment, Sdk, TorchBuild
@@ -206,6 +207,17 @@ class Worker:
         if lost is not None:
             raise _explain_loss(self.spec.python, str(lost), counting=self.spec.counting)
 
+    def start_ahead(self) -> threading.Thread:
+        """Start the zygote meanwhile. What is wrong with it is told to whoever uses it next."""
+
+        def run() -> None:
+            with contextlib.suppress(TorchmarkError):
+                self.start()
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
     def _start_once(self) -> LinkLost | None:
         """Why there is no zygote: it was lost while it started."""
         if self._abandoned:
@@ -244,7 +256,6 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """The zygote's process."""
         self.start()
         assert self._process is not None
         return self._process.pid
@@ -351,9 +362,9 @@ class Worker:
             # Valgrind hides instruction sets that it does not know, so ask outside it, while it starts.
             outside = {name: value for name, value in self._variables.items() if name not in self.spec.irrelevant}
             probe = functools.partial(_probe_once, python, tuple(outside.items()), self.spec.sys_path)
-            native = _Later(probe) if self.spec.probed else None
+            native = _find_out_later(probe) if self.spec.probed else None
             link = self._greet(command, hello)
-            build, _ = native.get() if native is not None else (None, None)
+            build, _ = native.result() if native is not None else (None, None)
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
@@ -398,27 +409,18 @@ def _probe_once(
     return probe_torch(python, dict(variables), sys_path)
 
 
-class _Later(Generic[T]):
+def _find_out_later(find_out: Callable[[], T]) -> Future[T]:
     """A value that is found out meanwhile. (Executors refuse to work once the main thread has ended.)"""
+    future: Future[T] = Future()
 
-    def __init__(self, find_out: Callable[[], T]) -> None:
-        self._find_out = find_out
-        self._values: list[T] = []
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._values.append(self._find_out())
+            future.set_result(find_out())
         except BaseException as error:
-            self._error = error
+            future.set_exception(error)
 
-    def get(self) -> T:
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._values[0]
+    threading.Thread(target=run, daemon=True).start()
+    return future
 
 
 def _judge(ending: Ending, timeout_s: float) -> Answer | Failure:
@@ -468,11 +470,9 @@ def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
     return WorkerError(f"The worker of {python} refuses to work: {refused.message}", kind=refused.reason)
 
 
-def measure_time(
-    worker: Worker, job: TimeJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S
-) -> Times | Failure:
+def measure_time(worker: Worker, job: TimeJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Times | Failure:
     """Have one job timed."""
-    reply = worker.run(job, payload, timeout_s)
+    reply = worker.run(job, timeout_s=timeout_s)
     if isinstance(reply, Failure):
         return reply
     assert isinstance(reply.message, Times)
@@ -515,10 +515,10 @@ def count(
     return empty if isinstance(empty, Failure) else dataclasses.replace(counts, baseline=empty)
 
 
-def trace(worker: Worker, job: CountJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S) -> Trace | Failure:
+def trace(worker: Worker, job: CountJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Trace | Failure:
     """Count once, in the heap as it happens to be, whatever layouts the job names."""
     assert worker.spec.stacks
-    counts = count(worker, dataclasses.replace(job, layouts=(BARE_LAYOUT,)), payload, timeout_s, baseline=False)
+    counts = count(worker, dataclasses.replace(job, layouts=(BARE_LAYOUT,)), timeout_s=timeout_s, baseline=False)
     return counts if isinstance(counts, Failure) else Trace(counts.layouts[0], counts.functions, counts.number)
 
 
@@ -581,19 +581,6 @@ def _read_counts(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -
     )
 
 
-class Closing(Protocol):
-    """Something that has to be ended."""
-
-    def close(self) -> None:
-        """End it."""
-
-    def abandon(self) -> None:
-        """End it at once."""
-
-
-Used = TypeVar("Used", bound=Closing)
-
-
 class TargetWorkers:
     """The workers of one target, and how they measure a statement that is ready.
 
@@ -633,7 +620,7 @@ class TargetWorkers:
             self._spec = other_worker(target.python, environ, variables or {}, counting=False)
         self._counting = dataclasses.replace(self._spec, counting=True, simulate=simulate)
         self.timer = Worker(dataclasses.replace(self._spec, checking=not statements, probed=not statements), environ)
-        self._used: list[Closing] = [self.timer]
+        self._abandoning: list[Callable[[], None]] = [self.timer.abandon]
 
     def start(self) -> None:
         """Start the worker without which nothing can be done at all. SetupError says what is missing."""
@@ -646,7 +633,9 @@ class TargetWorkers:
         if self._alias is not None:
             real = find_interpreter(spec.python, dict(spec.variables))
             spec = dataclasses.replace(spec, python=self._alias, known_as=real)
-        return self._keep(Worker(spec, self._environ))
+        worker = Worker(spec, self._environ)
+        self._keep(worker.abandon)
+        return worker
 
     def place(self, case: Case) -> Place:
         """The working folder; and, for our own interpreter, where modules are found, those beside the suite first."""
@@ -697,31 +686,23 @@ class TargetWorkers:
         counts = count(counter, make_count_job(side, number, layouts), timeout_s=timeout_s, baseline=baseline)
         return counts if isinstance(counts, Failure) else tally(counts, layouts)
 
-    def close(self) -> None:
-        """End all workers."""
-        for one in self._release():
-            one.close()
-
     def abandon(self) -> None:
         """End all workers at once, whatever they do and whoever waits for them."""
-        for one in self._release():
-            one.abandon()
-
-    def _release(self) -> list[Closing]:
         with self._lock:
             self._closed = True
-            return list(self._used)
+            abandoning = list(self._abandoning)
+        for abandon in abandoning:
+            abandon()
 
-    def _keep(self, used: Used) -> Used:
+    def _keep(self, abandon: Callable[[], None]) -> None:
+        """Note how to end one more worker, which is done at once if all have been ended."""
         with self._lock:
-            self._used.append(used)
-            if self._closed:
-                used.abandon()
-        return used
+            self._abandoning.append(abandon)
+        if self._closed:
+            abandon()
 
 
 def make_count_job(side: PairedSide, number: int, layouts: tuple[int, ...] = (BARE_LAYOUT,)) -> CountJob:
-    """The job to count a statement."""
     return CountJob(
         stmt=side.stmt,
         setup=side.setup,

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -9,7 +11,7 @@ from torchmark.model.job import CheckJob, Place, Way
 from torchmark.model.outcome import Failure, FailureKind, may_pass_later
 from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
 from torchmark.model.task import Compiled, Language
-from torchmark.runner.lab import CheckWorkers, Prepared, VariantChecker
+from torchmark.runner.lab import Lab, Prepared, VariantChecker
 from torchmark.runner.worker import Reply
 from torchmark.worker.protocol import Checked
 
@@ -46,8 +48,8 @@ ALL = dict([EAGER, SCRIPT, SCRIPT_2, COMPILED])
 
 def compare(prepared: dict[Case, Prepared | Failure], answer: Answer) -> tuple[dict[Case, Failure], FakeWorker]:
     worker = FakeWorker(answer)
-    bench = CheckWorkers(worker, lambda: worker, lambda case: PLACE)  # type: ignore[arg-type, return-value]
-    return dict(VariantChecker(bench).compare(prepared)), worker
+    lab = SimpleNamespace(timer=worker, compile_timer=SimpleNamespace(worker=worker), place=lambda case: PLACE)
+    return dict(VariantChecker(cast(Lab, lab), 9.0).compare(prepared)), worker
 
 
 def test_every_variant_is_held_to_the_first_whatever_its_threads() -> None:

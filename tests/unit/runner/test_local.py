@@ -107,9 +107,6 @@ class PretendedLab:
         self.counters += 1
         return PretendedWorker(self)
 
-    def check_workers(self, timeout_s: float) -> None:
-        return None
-
     def time(self, prepared: Prepared, sampling: Sampling, cores: Sequence[int]) -> tuple[Any, Environment]:
         return self._answer(prepared.case, Metric.WALL, Times(1, (1.0,))), HERE
 
@@ -153,8 +150,7 @@ class PretendedPreparation:
 
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchmark.runner.local.Preparation", lambda bench, *_: bench)
-    monkeypatch.setattr(PretendedLab, "check_workers", lambda self, _: PretendedPreparation(self))
+    monkeypatch.setattr("torchmark.runner.local.Preparation", lambda lab, *_: PretendedPreparation(lab))
 
 
 def execute(

@@ -41,8 +41,6 @@ class PretendedLab:
     def make_counter(self) -> PretendedLab:
         return self
 
-    def check_workers(self, timeout_s: float) -> None: ...
-
     def time(self, *_: object) -> tuple[Any, Environment]:
         result = Result(FailureKind.RAISED, "no")
         self.results.append(weakref.ref(result))

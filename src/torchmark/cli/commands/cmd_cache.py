@@ -10,9 +10,10 @@ import click
 from torchmark.cli.options import json_option, offer_json
 from torchmark.cli.output import echo
 from torchmark.model.schemas import begin_document
+from torchmark.native.cache import CacheState
 from torchmark.report.text.terminal import count, show_waiting
 from torchmark.report.text.units import format_size
-from torchmark.runner.prepare import CacheState, clear_cache, inspect_cache, warm_cache
+from torchmark.runner.prepare import clear_cache, inspect_cache, warm_cache
 
 
 @click.group("cache")

@@ -226,8 +226,8 @@ class NodeServer:
         return functools.partial(self._library_folder.build, target, library_sets, self._environ, made)
 
     def _prepare(self, target: Target, build: BuildSnippets) -> Preparation:
-        workers = self._labs[target].check_workers(self._run_setup.sampling.timeout_s)
-        return Preparation(workers, self._models, self._environ, build=build)
+        timeout_s = self._run_setup.sampling.timeout_s
+        return Preparation(self._labs[target], self._models, self._environ, timeout_s, build=build)
 
     def _measure(self, request: Measure) -> Measured:
         library_sets = list(map(self._fetch, request.library_sets))

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from tests.in_process import Program
-from torchmark import TaskSpec, UsageError
+from torchmark import SetupError, TaskSpec, UsageError
 from torchmark.analysis.summarise import StatementGroup, TimedStatement
 from torchmark.api.statements import Outcomes, Stopwatch, TimeBudget, choose_budget, is_over
 from torchmark.cli.main import main
@@ -24,7 +24,7 @@ from torchmark.report.text.failures import describe_statements
 from torchmark.report.text.measurement import describe_groups
 from torchmark.runner.lab import Lab
 from torchmark.runner.worker import Reply, Worker
-from torchmark.worker.protocol import Raced, Timed
+from torchmark.worker.protocol import Raced
 
 BUDGET = TimeBudget(0.2, 10.0, False, None)
 
@@ -36,17 +36,17 @@ class FakeLab:
         self.costs, self.failing, self.together = costs, failing, together
         self.jobs: list[TimeJob | RaceJob] = []
 
-    def run(self, job: TimeJob | RaceJob, *_: object) -> Reply | Failure:
+    def run(self, job: TimeJob | RaceJob, *_: object, **__: object) -> Reply | Failure:
         """Stands for the timer."""
         self.jobs.append(job)
         if isinstance(job, TimeJob):
             if job.stmt in self.failing:
                 return CRASH
             number = job.number or 10
-            return Reply(Timed(number, (self.costs[job.stmt] * number,) * (job.blocks or 7), None), ())
+            return Reply(Times(number, (self.costs[job.stmt] * number,) * (job.blocks or 7)), ())
         if set(job.stmts) & set(self.failing) or (len(job.stmts) > 1 and not self.together):
             return CRASH
-        return Reply(Raced((1,) * len(job.stmts), tuple((self.costs[stmt],) * 8 for stmt in job.stmts)), ())
+        return Reply(Raced(tuple(Times(1, (self.costs[stmt],) * 8) for stmt in job.stmts)), ())
 
     def time(
         self, threads: Sequence[int] = (1,), budget: TimeBudget = BUDGET, compiled: Compiled | None = None
@@ -55,7 +55,9 @@ class FakeLab:
         lab.timer = self  # type: ignore[assignment]
         specs = [TaskSpec(stmt, "s") for stmt in self.costs]
         ready = {
-            dataclasses.replace(spec, num_threads=n): PairedSide(spec.stmt, spec.setup, Place("/"), n, compiled)
+            dataclasses.replace(spec, num_threads=n): PairedSide(
+                spec.stmt, spec.setup, Place("/"), threads=n, compiled=compiled
+            )
             for spec in specs
             for n in threads
         }
@@ -332,3 +334,30 @@ class Started(BaseException):
 
 def refuse(*_: object, **__: object) -> NoReturn:
     raise Started
+
+
+@pytest.mark.parametrize("command", ["time", "count"])
+def test_a_compiler_that_is_missing_is_an_error_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    def build(*_: object, **__: object) -> NoReturn:
+        raise SetupError("There is no C++ compiler.", missing="compiler", advice="Install one.")
+
+    monkeypatch.setattr("torchmark.runner.worker.Worker", IdleWorker)
+    monkeypatch.setattr("torchmark.api.statements.find_valgrind", lambda path: "valgrind")
+    monkeypatch.setattr("torchmark.api.statements.build_snippets", build)
+    assert main([command, "x + 1;", "x;", "--language", "cpp"]) == 3
+    assert capsys.readouterr().err == "torchmark: There is no C++ compiler. Install one.\n"
+
+
+class IdleWorker:
+    """Stands for a process that has nothing to do."""
+
+    sdk = None
+    is_up = True
+
+    def __init__(self, *_: object) -> None: ...
+
+    def start(self) -> None: ...
+
+    abandon = start_ahead = start

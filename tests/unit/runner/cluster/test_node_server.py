@@ -106,9 +106,6 @@ class PretendedLab:
         self.counters[-1].problem = self.counter_problem
         return self.counters[-1]
 
-    def check_workers(self, timeout_s: float) -> Any:
-        return SimpleNamespace(worker=self.timer)
-
     def time(self, prepared: Prepared, sampling: Sampling, cores: Sequence[int]) -> tuple[Any, Environment]:
         stmt = prepared.case.args.stmt
         self.log.append(f"time {self.target.name} {stmt} {prepared.compiled and prepared.compiled.key}")
