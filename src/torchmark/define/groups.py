@@ -137,6 +137,7 @@ class GroupedBenchmark:
 
     @property
     def outputs(self) -> tuple[str, ...]:
+        """The names of the outputs, one by one."""
         return tuple(self.signature_output.split(", ")) if self.signature_output else ()
 
     @property

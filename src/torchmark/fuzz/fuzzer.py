@@ -202,6 +202,7 @@ class Fuzzer:
 
     @property
     def specification(self) -> tuple[tuple[FuzzedParameter, ...], tuple[FuzzedTensor, ...]]:
+        """Its parameters, and its tensors."""
         return self._parameters, self._tensors
 
     @property

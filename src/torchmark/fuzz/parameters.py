@@ -77,6 +77,7 @@ class FuzzedParameter:
         self._draw: Draw = self._choose_draw()
 
     def sample(self, state: np.random.RandomState) -> Any:
+        """Draw a value."""
         return self._draw(state)
 
     @property

@@ -320,10 +320,12 @@ class FuzzedTensor:
 
     @property
     def name(self) -> str:
+        """What the tensor is called."""
         return self._name
 
     @property
     def device(self) -> torch.device:
+        """Where it is."""
         return torch.device("cuda") if self._cuda and self._device.type == "cpu" else self._device
 
     @property
@@ -334,6 +336,7 @@ class FuzzedTensor:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """All parameters it uses."""
         return self.whole_names
 
     def names_in_use(self, params: Params) -> Iterator[str]:
@@ -375,6 +378,7 @@ class FuzzedTensor:
             )
 
     def find_extent(self, params: Params) -> Extent:
+        """Its size and steps with these parameters."""
         dim = self._get_dim(params)
         get = params.get
         size = tuple([get(i, i) for i in self._size[:dim]])
@@ -435,6 +439,7 @@ class FuzzedTensor:
         }
 
     def write(self, params: Params, order: Any) -> str:
+        """Python that makes it."""
         if self._tensor_constructor is not None:
             raise DefinitionError(
                 f"Tensor {self._name!r} is made by a function of yours (tensor_constructor), which cannot be written "
