@@ -19,11 +19,12 @@ V = TypeVar("V", bound=Hashable)
 # other sequences move the cursor, hide text, or write to the clipboard.
 _STYLE = r"\033\[(?:[0-2]|[39][0-7])?(?:;(?:[0-2]|[39][0-7]))*m"
 _STYLES = re.compile(f"({_STYLE})")
-# GitHub takes a line for a command if it begins with two colons, with or without blanks before them.
-_COLONS = re.compile(rf"((?:\s|{_STYLE})*:)(?=:)")
+# GitHub takes a line for a command if it begins with two colons, with or without blanks before them. Styles do not
+# count: what reads the log may have removed them.
+_COLONS = re.compile(rf"((?:\s|{_STYLE})*:)(?=(?:{_STYLE})*:)")
 # GitHub (##[command]), Azure Pipelines (##vso[command]) and TeamCity (##teamcity[command]) find these anywhere in a
 # line.
-_HASHES = re.compile(r"##(?=\w*\[)")
+_HASHES = re.compile(rf"(#(?:{_STYLE})*#)(?=(?:\w|{_STYLE})*\[)")
 
 
 def printable(text: str) -> str:
@@ -71,7 +72,7 @@ def _print_line(line: str, *, styled: bool) -> str:
         # With one group in the pattern, every other part is a style.
         parts = _STYLES.split(line) if styled else [line]
         line = "".join(part if i % 2 else printable(part) for i, part in enumerate(parts))
-    return _HASHES.sub("## ", _COLONS.sub(r"\1 ", line, count=1) if _COLONS.match(line) else line)
+    return _HASHES.sub(r"\1 ", _COLONS.sub(r"\1 ", line, count=1) if _COLONS.match(line) else line)
 
 
 def count(n: int, noun: str) -> str:

@@ -46,6 +46,11 @@ def test_no_line_is_a_command_to_a_log(text: str) -> None:
         assert not is_command(line)
 
 
+@pytest.mark.parametrize("text", [":\x1b[31m:error::x", "#\x1b[31m#[error]", "##\x1b[31mvso[task]"])
+def test_a_style_does_not_hide_a_command(text: str) -> None:
+    assert not is_command(printable_lines(text, styled=True).replace("\x1b[31m", ""))
+
+
 @given(TEXTS)
 def test_styled_text_has_no_more_than_styles(text: str) -> None:
     for line in printable_lines(text, styled=True).split("\n"):
