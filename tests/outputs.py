@@ -832,7 +832,7 @@ def measure(order: Order) -> Result:
 
 def measure_nothing(stage: Stage) -> None:
     """Results of `torchmark run` are made up."""
-    stage.patch.setattr("torchmark.cli.backend_options.LocalBackend", lambda cores: FakeBackend(measure, ENVIRONMENT))
+    stage.patch.setattr("torchmark.runner.local.LocalBackend", lambda cores: FakeBackend(measure, ENVIRONMENT))
     Path("bench_mine.py").write_text(SUITE)
 
 

@@ -18,11 +18,11 @@ from torchmark.api.ab import BASE, HEAD, MOST_LAYOUTS, compare_statements, make_
 from torchmark.api.runs import RunRequest
 from torchmark.api.statements import make_case
 from torchmark.callgrind.command import find_valgrind
-from torchmark.cli.backend_options import BackendChoice
 from torchmark.cli.cases import Loaded, choice_options, describe_statement, load_cases
 from torchmark.cli.options import (
     SECONDS,
     SHARE,
+    BackendChoice,
     check_interpreters,
     give_together,
     global_setup_option,

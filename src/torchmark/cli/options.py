@@ -1,8 +1,12 @@
-"""Options that several commands have, each declared once; the types of their values; and the store."""
+"""Options that several commands have, each declared once; the types of their values; the store and the back end.
+
+Commands that do not measure load nothing that does: back ends are imported when one is made.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import json
@@ -11,9 +15,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -24,6 +28,10 @@ from torchmark.model.plan import Metric, Sampling
 from torchmark.report.text.terminal import escape_json, printable
 from torchmark.runner.spec import find_interpreter
 from torchmark.store.runs import DEFAULT_STORE, Store, open_store
+
+if TYPE_CHECKING:
+    from torchmark.runner.cluster.backend import ClusterBackend
+    from torchmark.runner.local import LocalBackend
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -418,3 +426,61 @@ store_option = click.option(
     metavar="PATH",
     help=f"The file that runs are kept in ($TORCHMARK_STORE, or {DEFAULT_STORE}).",
 )
+
+LOCAL, RAY = "local", "ray"
+
+
+@dataclasses.dataclass(frozen=True)
+class BackendChoice:
+    """What is to be used, as it was asked for."""
+
+    backend: str = LOCAL
+    address: str | None = None
+
+    @property
+    def is_ray(self) -> bool:
+        return self.backend == RAY
+
+    def check(self, cores: str | None) -> None:
+        """Refuse what does not go together. SetupError if Ray is not installed."""
+        if not self.is_ray and self.address is not None:
+            raise UsageError("--address is of a Ray cluster: give --backend ray with it.")
+        if self.is_ray:
+            if cores is not None:
+                raise UsageError("--cores is of this machine: nodes of a cluster say themselves what they offer.")
+            from torchmark.runner.cluster.backend import open_ray
+
+            open_ray(self.address)
+
+    def make_cluster(self, *, aligned: bool = False, together: bool = False) -> ClusterBackend:
+        """The cluster; it is not connected to yet."""
+        from torchmark.runner.cluster.backend import ClusterBackend, open_ray
+
+        return ClusterBackend(open_ray(self.address, aligned=aligned, notify=_tell), _tell, together=together)
+
+    def make(self, cores: Sequence[int]) -> LocalBackend | ClusterBackend:
+        """What carries out the orders of a run."""
+        from torchmark.runner.local import LocalBackend
+
+        return self.make_cluster() if self.is_ray else LocalBackend(cores)
+
+
+backend_options = give_together(
+    "means",
+    BackendChoice,
+    click.option(
+        "--backend",
+        type=click.Choice([LOCAL, RAY]),
+        default=LOCAL,
+        help="Where to measure: on this machine, or on a Ray cluster (local).",
+    ),
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Which Ray cluster (RAY_ADDRESS, or the one that runs here, or a new one for this command).",
+    ),
+)
+
+
+def _tell(text: str) -> None:
+    echo(f"NOTE: {text}", err=True)

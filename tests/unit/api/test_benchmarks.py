@@ -271,7 +271,7 @@ def test_a_file_may_change_and_the_command_goes_on_with_it(
     assert labels(list(run_benchmarks(path, store="results.db", resume=True))) == ["a", "b", "c"]
     assert machine.asked == ["a", "b", "b", "c"]
     path.write_text(SUITE_OF.format(cases={"a": "1", "b": "3", "c": "5"}))
-    monkeypatch.setattr("torchmark.cli.backend_options.LocalBackend", lambda cores: FakeBackend(machine.measure))
+    monkeypatch.setattr("torchmark.runner.local.LocalBackend", lambda cores: FakeBackend(machine.measure))
     assert program("run", "--resume", "--store", "results.db").returncode == 0
     assert machine.asked == ["a", "b", "b", "c", "c"]
 

@@ -12,11 +12,12 @@ from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.ab_options import AbOptions, ab_options, open_place
-from torchmark.cli.backend_options import BackendChoice, backend_options
 from torchmark.cli.cases import print_faults, report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
 from torchmark.cli.options import (
+    BackendChoice,
     all_option,
+    backend_options,
     check_folder,
     cores_option,
     format_store,

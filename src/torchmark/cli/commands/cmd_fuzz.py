@@ -7,13 +7,14 @@ import contextlib
 import click
 
 from torchmark.api.statements import load_inputs
-from torchmark.cli.backend_options import BackendChoice, backend_options
 from torchmark.cli.fuzz_output import FuzzResults, follow, print_waiting, report
 from torchmark.cli.options import (
     MOST_THREADS,
     SECONDS,
+    BackendChoice,
     Parsed,
     WholeNumber,
+    backend_options,
     check_folder,
     check_interpreters,
     json_option,

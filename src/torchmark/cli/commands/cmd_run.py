@@ -8,12 +8,22 @@ from pathlib import Path
 import click
 
 from torchmark.analysis.estimate import list_own_cases
-from torchmark.analysis.results import summarise_run
+from torchmark.analysis.results import narrow_run, summarise_run
 from torchmark.api.resume import look_ahead
 from torchmark.api.runs import RunRequest, check_name
-from torchmark.cli.backend_options import BackendChoice, backend_options
-from torchmark.cli.cases import print_faults, report_empty_selection
+from torchmark.cli.cases import (
+    MeasuredRun,
+    describe_empty_selection,
+    list_given,
+    load_run,
+    measure_run,
+    print_faults,
+    report_empty_selection,
+    run_options,
+)
 from torchmark.cli.options import (
+    BackendChoice,
+    backend_options,
     check_folder,
     format_store,
     json_option,
@@ -24,15 +34,6 @@ from torchmark.cli.options import (
     use_colour,
 )
 from torchmark.cli.output import echo
-from torchmark.cli.run_options import (
-    MeasuredRun,
-    describe_empty_selection,
-    keep_to_shard,
-    list_given,
-    load_run,
-    measure_run,
-    run_options,
-)
 from torchmark.errors import ExitCode
 from torchmark.report.as_json import to_json_results
 from torchmark.report.text.plan import render_plan
@@ -90,7 +91,10 @@ def command(
 def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> int:
     """Show results, and write them; the exit code."""
     run, shard, faults = measured.run, measured.request.shard, measured.loaded.faults
-    own = keep_to_shard(run, shard)
+    own = run
+    if shard is not None:
+        # What is known of the whole run stays.
+        own = dataclasses.replace(narrow_run(run, cases=list_own_cases(run.plan, shard)), info=run.info)
     summaries = summarise_run(own)
     if offer_json(lambda: to_json_results(own, summaries), json_file):
         for line in render_nodes(own):

@@ -181,7 +181,7 @@ def test_an_interrupt_shows_what_there_is_and_the_run_can_go_on(
     assert done.returncode == 130
     assert "0 of 2 cases measured, 2 not measured yet" in done.stdout
     machine.on_order = lambda: None
-    monkeypatch.setattr("torchmark.cli.backend_options.LocalBackend", machine.make_backend)
+    monkeypatch.setattr("torchmark.runner.local.LocalBackend", machine.make_backend)
     assert program("run", "--resume").returncode == 0
     sampling = load().plan.sampling
     assert (sampling.number, sampling.blocks) == (500, 6)

@@ -62,7 +62,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.chdir(tmp_path)
     machine = Machine()
-    monkeypatch.setattr("torchmark.cli.backend_options.LocalBackend", machine.make_backend)
+    monkeypatch.setattr("torchmark.runner.local.LocalBackend", machine.make_backend)
     return machine
 
 
