@@ -23,17 +23,7 @@ _SPACE_WITHIN = re.compile("(?<![,;:]) ")
 
 
 def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
-    """The tree; what labels have in common is shown once. Cases of several suites are apart, below the suite's name.
-
-    >>> from torchmark.model.plan import AutoLabels, RuntimeMode, TimerArgs
-    >>> from torchmark.model.task import Language
-    >>> labels = [AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, language) for language in Language]
-    >>> cases = [Case(("nn", name), label, TimerArgs("f")) for name in ("relu", "gelu") for label in labels]
-    >>> print(render_cases(cases))
-    nn
-      relu  Eager: Python, C++
-      gelu  Eager: Python, C++
-    """
+    """The tree; what labels have in common is shown once. Cases of several suites are apart, below the suite's name."""
     width = max(width, LEAST_TREE_WIDTH)
     suites: dict[str, _Node] = {}
     for case in cases:
@@ -170,15 +160,7 @@ def _describe_modes(autograd: _Texts, threads: tuple[int, ...]) -> str:
 
 
 def summarise_cases(cases: Sequence[Case], of: int | None = None, width: int = DEFAULT_WIDTH) -> str:
-    """How many there are, of how many, and of which kinds; tags on a line of their own.
-
-    >>> from torchmark.model.plan import AutoLabels, RuntimeMode, TimerArgs
-    >>> from torchmark.model.task import Language
-    >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON)
-    >>> print(summarise_cases([Case(("add",), labels, TimerArgs("f"), tags=("quick",))], of=5))
-    1 of 5 cases: 1 Python; 1 Eager
-    Tags: 1 quick
-    """
+    """How many there are, of how many, and of which kinds; tags on a line of their own."""
     width = max(width, LEAST_TREE_WIDTH)
     number = count(len(cases), "case") if of is None or of == len(cases) else f"{len(cases)} of {count(of, 'case')}"
     labels = [case.autolabels.as_dict for case in cases]
