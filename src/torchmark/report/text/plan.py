@@ -119,10 +119,11 @@ def _describe_variants(cases: Sequence[Case]) -> list[str]:
     variants = list(_group(cases))
     modes = {(autograd, threads) for _, autograd, threads, _ in variants}
     nameless = AS_WRITTEN if len({runtime for runtime, *_ in variants}) > 1 else ""
-    segments = [
-        _describe_variant(runtime or nameless, _describe_modes(autograd, threads) if len(modes) > 1 else "", languages)
-        for runtime, autograd, threads, languages in variants
-    ]
+    segments = []
+    for runtime, autograd, threads, languages in variants:
+        told = _describe_modes(autograd, threads) if len(modes) > 1 else ""
+        head = " ".join(filter(None, (runtime or nameless, f"({told})" if told else "")))
+        segments.append(": ".join(filter(None, (head, ", ".join(languages)))))
     common = _describe_modes(*modes.pop()) if len(modes) == 1 else ""
     return [*segments, *(["each " + common] if common else [])]
 
@@ -142,11 +143,6 @@ def _group(cases: Sequence[Case]) -> Iterator[_Variant]:
     )
     for (runtime, spoken, numbers), several in modes.items():
         yield runtime, tuple(several), numbers, spoken
-
-
-def _describe_variant(runtime: str, modes: str, languages: _Texts) -> str:
-    head = " ".join(filter(None, (runtime, f"({modes})" if modes else "")))
-    return ": ".join(filter(None, (head, ", ".join(languages))))
 
 
 def _describe_modes(autograd: _Texts, threads: tuple[int, ...]) -> str:
