@@ -16,7 +16,7 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failur
 from torchmark.model.plan import Order, Target
 from torchmark.report.text.failures import VERBS, format_failure
 from torchmark.report.text.names import name_case, name_target
-from torchmark.report.text.terminal import cut, measure, printable, printable_lines
+from torchmark.report.text.terminal import DEFAULT_WIDTH, RED, cut, measure, paint, printable, printable_lines
 from torchmark.report.text.units import format_duration
 
 LARGEST_BAR = 30
@@ -200,7 +200,6 @@ class PairedAdvance(Advancing[PairProgress]):
 Tried = tuple[FuzzedInput, "Failure | None"]
 
 
-DEFAULT_WIDTH = 80
 LEAST_WIDTH = 20
 # In a log: at most a line in so many seconds, and one at each of so many steps or after so many seconds.
 LOG_EVERY_S = 10.0
@@ -209,7 +208,6 @@ LOG_AT_LEAST_EVERY_S = 60.0
 # Lines of a log that are longer than this nobody reads to their end.
 LOG_WIDTH = 300
 
-RED, END = "\033[31m", "\033[0m"
 ERASE_BELOW = "\033[J"
 
 
@@ -307,7 +305,7 @@ class LiveProgress(Generic[E]):
             self._draw()
             return
         line = cut(printable(failure), self._width)
-        self._draw(f"{RED}{line}{END}" if self._colour else line)
+        self._draw(paint(line, RED, self._colour))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

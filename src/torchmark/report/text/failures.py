@@ -13,14 +13,7 @@ from torchmark.report.text.terminal import count, cut, format_lines, group, meas
 
 
 def describe_failure(failure: Failure) -> str:
-    """What the traceback or the compiler tells, or else what happened; then the end of what went to standard error.
-
-    >>> from torchmark.model.outcome import FailureKind
-    >>> print(describe_failure(Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.", stderr="bad\\n")))
-    The process was ended by SIGSEGV.
-    Its last words on standard error:
-      bad
-    """
+    """What the traceback or the compiler tells, or else what happened; then the end of what went to standard error."""
     lines = [(failure.traceback or failure.message).rstrip()]
     # A traceback ends with what was raised, and a compiler says it all. What else led to it may be said nowhere else.
     if failure.message.rstrip() not in lines[0] and failure.kind is not FailureKind.NOT_COMPILED:

@@ -185,22 +185,16 @@ def list_obstacles(contrast: Contrast) -> list[str]:
 def describe_refusal(contrast: Contrast, width: int) -> str:
     cases = count(len(contrast.case_obstacles), "case")
     what = "These runs are" if contrast.obstacles else f"{cases} {'is' if len(contrast.case_obstacles) == 1 else 'are'}"
-    lines = wrap(f"{what} not comparable:", width)
-    lines += _list_some(list_obstacles(contrast), width)
+    lines = [*wrap(f"{what} not comparable:", width), *_list_some(list_obstacles(contrast), width)]
     return "\n".join([*lines, *wrap("--force compares them all the same, and keeps the caveat.", width)])
 
 
 def describe_unpaired(contrast: Contrast, base: str, head: str, width: int) -> str:
-    return "\n".join(
-        [*_name(contrast.missing, f"Only in {base}", width), *_name(contrast.new, f"Only in {head}", width)]
-    )
-
-
-def _name(cases: Sequence[Case], title: str, width: int) -> Iterator[str]:
-    if not cases:
-        return
-    yield f"{title}: {count(len(cases), 'case')}"
-    yield from _list_some([*map(name_case, cases)], width)
+    lines = []
+    for side, cases in ((base, contrast.missing), (head, contrast.new)):
+        if cases:
+            lines += [f"Only in {side}: {count(len(cases), 'case')}", *_list_some([*map(name_case, cases)], width)]
+    return "\n".join(lines)
 
 
 def _list_some(texts: Sequence[str], width: int) -> Iterator[str]:

@@ -16,15 +16,8 @@ from torchmark.analysis.summarise import is_suspect
 from torchmark.model.caveats import Caveat
 from torchmark.model.schemas import begin_document
 from torchmark.model.task import Summary
-from torchmark.report.text.terminal import one_line, printable
+from torchmark.report.text.terminal import BLUE, BOLD, DIM, END, LIGHT_GREEN, LIGHT_RED, RED, one_line, printable
 from torchmark.report.text.units import count_integer_digits, select_unit, trim_sigfig, unit_to_english
-
-BEST = "\033[92m"
-GOOD = "\033[34m"
-BAD = "\033[2m\033[91m"
-VERY_BAD = "\033[31m"
-BOLD = "\033[1m"
-TERMINATE = "\033[0m"
 
 SEPARATOR = "  |  "
 # "(! 99%)" without its leading blank: what a cell without a warning leaves free for its neighbours' warnings.
@@ -56,11 +49,11 @@ class Style:
 class Rank(enum.Enum):
     """How a value compares with the best one; the value is what to colour it with."""
 
-    BEST = BEST + BOLD
-    GOOD = GOOD + BOLD
+    BEST = LIGHT_GREEN + BOLD
+    GOOD = BLUE + BOLD
     PLAIN = ""
-    BAD = BAD
-    VERY_BAD = VERY_BAD + BOLD
+    BAD = DIM + LIGHT_RED
+    VERY_BAD = RED + BOLD
 
 
 def rank_value(value: float, best: float) -> Rank:
@@ -168,7 +161,7 @@ def _name_column(grid: Grid) -> list[str]:
 
 
 def _paint(text: str, rank: Rank | None) -> str:
-    return text if rank is None or not rank.value else f"{rank.value}{text}{TERMINATE * 2}"
+    return text if rank is None or not rank.value else f"{rank.value}{text}{END * 2}"
 
 
 def explain(grid: Grid, style: Style) -> list[str]:

@@ -92,14 +92,7 @@ _IMPLIED = {"torch commit": "torch"}
 
 
 def describe_shift(shift: Shift, *, plain: bool = False) -> str:
-    """What became different, by how much, what is held of it and why, and what else differs; `plain` is all ASCII.
-
-    >>> from torchmark.model.history import Difference
-    >>> torch = Difference("torch", "2.12.0", "2.13.0")
-    >>> confirmed = ShiftStanding.CONFIRMED
-    >>> describe_shift(Shift((Metric.COUNT,), 5, 4, confirmed, Ground.EXACT, 1000, 1050, None, (torch,)))
-    'instructions +50 (+5.0 %), confirmed: counts are exact. torch 2.12.0 → 2.13.0.'
-    """
+    """What became different, by how much, what is held of it and why, and what else differs; `plain` is all ASCII."""
     size = f"{_describe_size(shift)}, " if shift.before is not None else ""
     whats = {one.what for one in shift.differences}
     told = [_contrast(one, "->" if plain else "→") for one in shift.differences if _IMPLIED.get(one.what) not in whats]

@@ -221,10 +221,11 @@ def describe_finding(finding: OverrideFinding) -> str:
 
 def _describe_cheapest(finding: OverrideFinding) -> str:
     least = finding.least
-    end = f"closest is {_name_type(least)}, with {least.value:+,.0f} instructions"
+    closest = f"{_name_type(least)}, with {least.value:+,.0f} instructions"
     if finding.is_met:
-        return f"plain Tensors are cheapest in every call. {_capitalise(end)}."
-    return f"plain Tensors are cheapest, except in {finding.of - finding.met} of {finding.of} cases; {end}."
+        return f"plain Tensors are cheapest in every call. Closest is {closest}."
+    exceptions = f"{finding.of - finding.met} of {finding.of} cases"
+    return f"plain Tensors are cheapest, except in {exceptions}; closest is {closest}."
 
 
 def _describe_nothing(finding: OverrideFinding) -> str:
@@ -266,10 +267,6 @@ def _name_type(extreme: Extreme) -> str:
 
 def _time(extreme: Extreme) -> str:
     return format_time(extreme.value) if extreme.value else "0"
-
-
-def _capitalise(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def list_classic_lines(rows: Sequence[OverrideRow]) -> list[str]:

@@ -23,17 +23,7 @@ _SPACE_WITHIN = re.compile("(?<![,;:]) ")
 
 
 def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
-    """The tree; what labels have in common is shown once. Cases of several suites are apart, below the suite's name.
-
-    >>> from torchmark.model.plan import AutoLabels, RuntimeMode, TimerArgs
-    >>> from torchmark.model.task import Language
-    >>> labels = [AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, language) for language in Language]
-    >>> cases = [Case(("nn", name), label, TimerArgs("f")) for name in ("relu", "gelu") for label in labels]
-    >>> print(render_cases(cases))
-    nn
-      relu  Eager: Python, C++
-      gelu  Eager: Python, C++
-    """
+    """The tree; what labels have in common is shown once. Cases of several suites are apart, below the suite's name."""
     width = max(width, LEAST_TREE_WIDTH)
     suites: dict[str, _Node] = {}
     for case in cases:
@@ -129,10 +119,11 @@ def _describe_variants(cases: Sequence[Case]) -> list[str]:
     variants = list(_group(cases))
     modes = {(autograd, threads) for _, autograd, threads, _ in variants}
     nameless = AS_WRITTEN if len({runtime for runtime, *_ in variants}) > 1 else ""
-    segments = [
-        _describe_variant(runtime or nameless, _describe_modes(autograd, threads) if len(modes) > 1 else "", languages)
-        for runtime, autograd, threads, languages in variants
-    ]
+    segments = []
+    for runtime, autograd, threads, languages in variants:
+        told = _describe_modes(autograd, threads) if len(modes) > 1 else ""
+        head = " ".join(filter(None, (runtime or nameless, f"({told})" if told else "")))
+        segments.append(": ".join(filter(None, (head, ", ".join(languages)))))
     common = _describe_modes(*modes.pop()) if len(modes) == 1 else ""
     return [*segments, *(["each " + common] if common else [])]
 
@@ -154,11 +145,6 @@ def _group(cases: Sequence[Case]) -> Iterator[_Variant]:
         yield runtime, tuple(several), numbers, spoken
 
 
-def _describe_variant(runtime: str, modes: str, languages: _Texts) -> str:
-    head = " ".join(filter(None, (runtime, f"({modes})" if modes else "")))
-    return ": ".join(filter(None, (head, ", ".join(languages))))
-
-
 def _describe_modes(autograd: _Texts, threads: tuple[int, ...]) -> str:
     """What is not the usual of forward alone and one thread."""
     parts = []
@@ -170,15 +156,7 @@ def _describe_modes(autograd: _Texts, threads: tuple[int, ...]) -> str:
 
 
 def summarise_cases(cases: Sequence[Case], of: int | None = None, width: int = DEFAULT_WIDTH) -> str:
-    """How many there are, of how many, and of which kinds; tags on a line of their own.
-
-    >>> from torchmark.model.plan import AutoLabels, RuntimeMode, TimerArgs
-    >>> from torchmark.model.task import Language
-    >>> labels = AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON)
-    >>> print(summarise_cases([Case(("add",), labels, TimerArgs("f"), tags=("quick",))], of=5))
-    1 of 5 cases: 1 Python; 1 Eager
-    Tags: 1 quick
-    """
+    """How many there are, of how many, and of which kinds; tags on a line of their own."""
     width = max(width, LEAST_TREE_WIDTH)
     number = count(len(cases), "case") if of is None or of == len(cases) else f"{len(cases)} of {count(of, 'case')}"
     labels = [case.autolabels.as_dict for case in cases]

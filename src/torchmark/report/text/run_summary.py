@@ -49,13 +49,7 @@ def list_names(names: Sequence[str]) -> str:
 
 
 def describe_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
-    """Which nodes these are, and their processors, with whose they are if they differ; empty where there are none.
-
-    >>> describe_nodes([Node("a", "EPYC"), Node("b", "EPYC")], timed=True)
-    '2 nodes: a, b; EPYC'
-    >>> describe_nodes([Node("a", "EPYC"), Node("b", "Xeon"), Node("c", "EPYC")], timed=True)
-    '3 nodes: EPYC (a, c); Xeon (b); times of each are kept apart'
-    """
+    """Which nodes these are, and their processors, with whose they are if they differ; empty where there are none."""
     if not nodes:
         return ""
     by_cpu = group((node.cpu_model, node.name) for node in nodes)

@@ -110,7 +110,9 @@ ELLIPSIS = "…"
 DEFAULT_WIDTH = 80
 # What is narrower is taken to be this wide: such a terminal breaks lines by itself.
 LEAST_WIDTH = 40
-BOLD, DIM, RED, GREEN, YELLOW, END = "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[0m"
+BOLD, DIM, END = "\033[1m", "\033[2m", "\033[0m"
+RED, GREEN, YELLOW, BLUE = "\033[31m", "\033[32m", "\033[33m", "\033[34m"
+LIGHT_RED, LIGHT_GREEN = "\033[91m", "\033[92m"
 
 
 def paint(text: str, style: str, colour: bool) -> str:

@@ -118,16 +118,7 @@ _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAIL
 
 
 def describe_verdict(judgement: CaseJudgement) -> str:
-    """The verdict in a few words, with the number that it is about.
-
-    >>> from torchmark.model.plan import AutogradMode, AutoLabels, Case, RuntimeMode, TimerArgs
-    >>> from torchmark.model.judgement import Cause
-    >>> from torchmark.model.task import Language
-    >>> case = Case(("add",), AutoLabels(RuntimeMode.EAGER, AutogradMode.FORWARD, Language.PYTHON), TimerArgs("x + 1"))
-    >>> time = TimeEvidence(Verdict.SLOWER, 0.02, 0.015, 0.025, 0.99, 1e-6, 1.02e-6, 0.003, 0.01)
-    >>> describe_verdict(CaseJudgement(case, Verdict.SLOWER, Cause.TIME_ALONE, time))
-    'slower, +2.0 %'
-    """
+    """The verdict in a few words, with the number that it is about."""
     if judgement.verdict is Verdict.FAILED and judgement.failures:
         sides = dict.fromkeys(failed.side.value for failed in judgement.failures)
         return f"failed on {' and '.join(sides)}"

@@ -21,6 +21,10 @@ TRACE = "Traceback (most recent call last):\nValueError: no\n"
         (Failure(FailureKind.NOT_COMPILED, "Line 1: no.", "<stmt>:1: error: no\n"), "<stmt>:1: error: no"),
         (Failure(FailureKind.NOT_COMPILED, "Nothing was compiled."), "Nothing was compiled."),
         (Failure(FailureKind.TIMED_OUT, "It did not end.\n"), "It did not end."),
+        (
+            Failure(FailureKind.CRASHED, "The process was ended by SIGSEGV.", stderr="bad\n"),
+            "The process was ended by SIGSEGV.\nIts last words on standard error:\n  bad",
+        ),
     ],
 )
 def test_what_happened_is_said_once(failure: Failure, text: str) -> None:
