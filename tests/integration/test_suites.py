@@ -106,8 +106,10 @@ def preparing(paths: Sequence[str], timer: Worker) -> Iterator[Made]:
     assert found.faults == ()
     # What torch.compile makes of a case is tested elsewhere: each takes seconds to compile.
     cases = [case for case in found.cases if case.autolabels.runtime is not RuntimeMode.COMPILE]
+    # What a statement computes does not depend on it, and hundreds of them take a compiler less time.
+    environ = {**os.environ, "CXXFLAGS": "-O0"}
     with Models(os.environ) as models:
-        yield prepare(cases, CheckWorkers(timer, lambda: timer, lambda case: PLACE), models, os.environ)
+        yield prepare(cases, CheckWorkers(timer, lambda: timer, lambda case: PLACE), models, environ)
 
 
 @pytest.fixture(scope="module")
