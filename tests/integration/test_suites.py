@@ -109,8 +109,10 @@ def preparing(paths: Sequence[str], timer: Worker) -> Iterator[Made]:
     # What torch.compile makes of a case is tested elsewhere: each takes seconds to compile.
     cases = [case for case in found.cases if case.autolabels.runtime is not RuntimeMode.COMPILE]
     lab = SimpleNamespace(timer=timer, compile_timer=SimpleNamespace(worker=timer), place=lambda case: PLACE)
+    # What a statement computes does not depend on it, and hundreds of them take a compiler less time.
+    environ = {**os.environ, "CXXFLAGS": "-O0"}
     with Models(os.environ) as models:
-        yield prepare(cases, Preparation(cast(Lab, lab), models, os.environ))
+        yield prepare(cases, Preparation(cast(Lab, lab), models, environ))
 
 
 @pytest.fixture(scope="module")

@@ -160,9 +160,9 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int, w
     lines: list[str] = []
     for text, command in steps:
         line, alone = f"{text}:  {command}", f"  {command}"
-        if len(line) <= width:
+        if measure(line) <= width:
             lines.append(line)
-        elif len(alone) <= width:
+        elif measure(alone) <= width:
             lines += [f"{text}:", alone]
         else:
             lines += wrap(line, width, 2)
