@@ -132,7 +132,6 @@ class _DifferencesDrawing:
         )
 
     def _draw_outside(self, share: float, y: float) -> Markup:
-        """An arrow to where a visit would be."""
         x, tip = self._span.at(share), 6.0 if share > self._span.high else -6.0
         return element("path", d=f"M{fix(x)} {fix(y)}l{fix(-tip)} -3.5v7z", fill=self._ink)
 
@@ -236,7 +235,6 @@ def draw_region(span: Span, limit: float, top: float, height: float, dashes: str
 
 
 def draw_dots(strokes: str, ink: str) -> Markup:
-    """Dots at points of a path."""
     return element("path", d=strokes, stroke=ink, stroke_width=7, stroke_linecap="round", stroke_opacity=0.6)
 
 
@@ -265,12 +263,10 @@ class StageBar:
 
     @property
     def total(self) -> float:
-        """All of them."""
         return sum(self.instructions.values())
 
 
 def stack_sides(explanation: Explanation) -> tuple[StageBar, StageBar]:
-    """Both sides of an explained difference."""
     return (
         StageBar(Side.BASE.value, {change.stage: change.base for change in explanation.stages}),
         StageBar(Side.HEAD.value, {change.stage: change.head for change in explanation.stages}),

@@ -59,7 +59,6 @@ class Value(NamedTuple):
 
 
 def list_values(history: History, metric: Metric) -> list[Value]:
-    """The points of a series that were measured."""
     if metric is Metric.WALL:
         found = [_read_time(i, point) for i, point in enumerate(history.points)]
     else:
@@ -116,7 +115,6 @@ def format_height(height: float, metric: Metric) -> str:
 
 
 def name_point(run: RunInfo, suite: str) -> str:
-    """The day and the name of a run, and the commit of what it measured."""
     commit = name_commit(run, suite)
     return f"{format_day(run.created)} {name_run(run)}" + (f", commit {commit}" if commit else "")
 
@@ -199,7 +197,6 @@ class _HistoryDrawing:
         return join(parts)
 
     def _draw_footer(self) -> Markup:
-        """The days of the first and the last run, and how many there are."""
         points, y = self._history.points, self._bottom + 15
         days = [format_day(point.run.created) for point in (points[:1] + points[-1:])]
         texts = [label(self._left, y, days[0] if days else "no runs", size=SMALL, opacity=0.8)]
@@ -257,7 +254,6 @@ class _HistoryDrawing:
             yield element("g", *parts)
 
     def _find_words(self, x: float, shift: Shift, taken: float) -> str:
-        """What fits beside the words that are there already."""
         share = "" if shift.share is None else format_height(100 * shift.share, Metric.WALL)
         for text in (f"{share} {shift.standing.value}".strip(), share):
             width = measure_text(text, SMALL)
@@ -285,7 +281,6 @@ class _HistoryDrawing:
         return f"{name_point(run, self._history.case.suite)}: {Words().tell(shift)}"
 
     def _describe(self) -> str:
-        """The series in a sentence or two."""
         if not self._values:
             return "Nothing was measured."
         first, last = self._values[0], self._values[-1]

@@ -74,7 +74,6 @@ class Drawer:
         self._behind = 0 if span is None else sum(one > span.high for one in self._ordered)
 
     def describe(self) -> str:
-        """The strip in a sentence."""
         if not self._ordered:
             return f"{self._name}: no samples."
         facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
@@ -156,7 +155,6 @@ def _find_interval(strip: Strip, ordered: Sequence[float]) -> Interval | None:
 
 
 def draw_median(x: float, top: float, bottom: float) -> Markup:
-    """A line from top to bottom."""
     return draw_upright(x, top, bottom, stroke_width=1.5)
 
 

@@ -164,7 +164,6 @@ def element(tag: str, *children: Markup, **attributes: str | float | None) -> Ma
 
 
 def join(parts: Iterable[Markup]) -> Markup:
-    """All of them, one behind the other."""
     return Markup("".join(parts))
 
 
@@ -409,7 +408,6 @@ class Span(NamedTuple):
         return self.left + share * (self.right - self.left)
 
     def has(self, value: float) -> bool:
-        """Whether it is not outside."""
         return self.low <= value <= self.high
 
 
