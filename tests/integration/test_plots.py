@@ -21,8 +21,8 @@ from torchmark.model.plan import Metric
 from torchmark.report.html.history import render_history_page
 from torchmark.report.plots.comparison import StageBar, draw_differences, draw_stages
 from torchmark.report.plots.history import draw_history
-from torchmark.report.plots.samples import Strip, draw_distribution_grid, draw_distributions
-from torchmark.report.plots.svg import GROUND, Markup, stand_alone, style_sheet
+from torchmark.report.plots.samples import Strip, draw_distributions
+from torchmark.report.plots.svg import Markup, style_sheet
 from torchmark.store.runs import open_store
 
 NEW_TORCH = dataclasses.replace(TIMED, torch_version="2.14.0")
@@ -76,7 +76,6 @@ def draw_everything() -> list[Markup]:
     return [
         draw_distributions([Strip("base", [*times[0], 1.0]), Strip("head", times[1])]),
         draw_distributions([Strip(name, times[0][:5]) for name in WIDE]),
-        draw_distribution_grid([(name, [Strip(name, times[1])]) for name in WIDE], columns=2),
         draw_differences(dataclasses.replace(make_time(0.03), visits=visits)),
         draw_differences(make_time(-0.4, 0.05, base_s=3e-3, layouts=0)),
         draw_stages([StageBar("base", stages), StageBar(WIDE[0], dict.fromkeys(STAGES, 3e9))]),
@@ -107,17 +106,6 @@ def test_texts_stay_within_their_drawings_and_off_each_other(
     assert driver.execute_script("return window.broken") is None
     assert browser.read_console() == []
     assert browser.list_outer_requests() == []
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_drawing_by_itself_is_light_or_dark_as_well(browser: Browser, tmp_path: Path, dark: bool) -> None:
-    path = tmp_path / "drawing.svg"
-    path.write_text(stand_alone(draw_everything()[0]))
-    driver = browser.open(path, dark=dark)
-    ground = driver.execute_script("return getComputedStyle(document.documentElement).backgroundColor")
-    code = GROUND.dark if dark else GROUND.light
-    assert ground == "rgb({}, {}, {})".format(*(int(code[i : i + 2], 16) for i in (1, 3, 5)))
-    assert browser.read_console() == []
 
 
 @pytest.fixture(scope="module")

@@ -49,15 +49,12 @@ class Reading:
     counted_on: str | None = None
 
     def has(self, metric: Metric) -> bool:
-        """Whether it was measured."""
         return (self.log_time if metric is Metric.WALL else self.instructions) is not None
 
     def environment(self, metric: Metric) -> Environment | None:
-        """What it was measured in."""
         return self.timed_in if metric is Metric.WALL else self.counted_in
 
     def cpu(self, metric: Metric) -> str | None:
-        """The processor that it was measured on."""
         return self.timed_on if metric is Metric.WALL else self.counted_on
 
     def conditions(self, metric: Metric) -> Conditions:

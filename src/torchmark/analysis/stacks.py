@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -238,6 +239,7 @@ def align(base: Stacks, head: Stacks) -> Aligned:
     return Aligned(base, head, tuple(sorted(stripped)))
 
 
+@functools.lru_cache(maxsize=50_000)
 def _shorten(frame: Frame) -> Frame:
     if frame.kind is FrameKind.PYTHON:
         return frame._replace(origin=frame.origin.rpartition(":")[0] or frame.origin)

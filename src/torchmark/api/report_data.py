@@ -75,7 +75,6 @@ class Sides:
 
     @property
     def ending(self) -> str:
-        """What commands say of the store."""
         return f" --store {shlex.quote(self.store)}" if self.store else ""
 
 

@@ -49,7 +49,6 @@ class NotebookPanel:
 
 
 def render_panel(panel: NotebookPanel) -> str:
-    """The fragment."""
     fields = {field.name: getattr(panel, field.name) for field in dataclasses.fields(panel)}
     html: str = load_templates().get_template("panel.html").render(fields)
     return html
@@ -177,7 +176,6 @@ def _name(name: str, noisy: bool) -> str:
 
 
 def render_judgement(judgement: CaseJudgement, face: Face = "python") -> str:
-    """The verdict, what it rests on in words and as drawings, and what is to be doubted."""
     html: str = (
         load_templates()
         .get_template("judgement.html")
@@ -194,7 +192,6 @@ def render_judgement(judgement: CaseJudgement, face: Face = "python") -> str:
 
 
 def draw_evidence(judgement: CaseJudgement) -> Iterator[Markup]:
-    """What there is to look at: differences by layout, times of both sides, instructions by stage."""
     name, time = name_case(judgement.case), judgement.time
     if time is not None:
         yield draw_differences(time, name=f"{name}: difference in time by layout of memory")

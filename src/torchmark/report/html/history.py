@@ -11,9 +11,8 @@ from collections.abc import Collection, Sequence
 
 from torchmark.model.history import History, Shift, ShiftStanding
 from torchmark.model.plan import Metric
-from torchmark.report.html.templates import load_asset, load_templates, write_policy
+from torchmark.report.html.templates import render_page
 from torchmark.report.plots.history import NAMES, draw_history, format_height, list_values, name_commit
-from torchmark.report.plots.svg import style_sheet
 from torchmark.report.text.history import (
     choose_shifts,
     describe_outcome,
@@ -68,22 +67,14 @@ def render_history_page(
     several = (len({one.case.suite for one in ranked}) > 1, len({one.target.name for one in ranked}) > 1)
     cards = [_make_card(history, _describe_place(history, *several), metrics, interpreters) for history in ranked]
     used = {shift.standing for history in histories for shift in choose_shifts(history, metrics)}
-    script = load_asset("history.js")
-    html: str = (
-        load_templates()
-        .get_template("history.html")
-        .render(
-            outcome=describe_outcome(histories, metrics),
-            days=_describe_days(histories),
-            changed=[card for card in cards if card.changes],
-            others=[card for card in cards if not card.changes],
-            meanings=[(standing.value, MEANINGS[standing]) for standing in _ORDER if standing in used],
-            palette=style_sheet(),
-            script=script,
-            policy=write_policy(script),
-        )
-    )
-    return html
+    values = {
+        "outcome": describe_outcome(histories, metrics),
+        "days": _describe_days(histories),
+        "changed": [card for card in cards if card.changes],
+        "others": [card for card in cards if not card.changes],
+        "meanings": [(standing.value, MEANINGS[standing]) for standing in _ORDER if standing in used],
+    }
+    return render_page("history.html", ["history.css"], ["history.js"], values)
 
 
 def _rank(history: History, metrics: Sequence[Metric]) -> tuple[int, float]:

@@ -177,7 +177,6 @@ def _describe(environment: Environment | None) -> str:
 
 
 def _describe_growth(flame: Flame) -> str:
-    """The function whose own cost grew most."""
     first = next(iter(rank_growth(flame)), None)
     if first is None or first.change <= 0:
         return ""

@@ -31,8 +31,8 @@ from torchmark.report.html.report_story import (
     make_headline,
     name_sides,
 )
-from torchmark.report.html.templates import load_asset, load_templates, script_json, write_policy
-from torchmark.report.plots.svg import stage_colour, style_sheet
+from torchmark.report.html.templates import render_page, script_json
+from torchmark.report.plots.svg import stage_colour
 from torchmark.report.text.failures import format_failure
 from torchmark.report.text.gate import list_sentences
 from torchmark.report.text.names import Variants
@@ -141,7 +141,6 @@ class _PercentSpan:
         return round((value - self.low) / (self.high - self.low) * 100, 2) if self.high > self.low else 0.0
 
     def draw(self, value: float) -> tuple[float, float]:
-        """Where a bar from zero begins, and how wide it is."""
         left = self.at(min(value, 0.0))
         return left, round(self.at(max(value, 0.0)) - left, 2)
 
@@ -185,7 +184,6 @@ def draw_stages(report: ReportData) -> list[ChangeBar]:
 
 
 def list_failed(report: ReportData, variants: Variants) -> list[FailureGroup]:
-    """Each reason once, with the cases it hit, by side."""
     hit: dict[tuple[str, str], dict[CaseLink, None]] = {}
     for entry in report.entries:
         link = CaseLink(variants.name(entry.case), identify_row(entry.case))
@@ -223,26 +221,16 @@ def render_report(report: ReportData) -> str:
     common = find_common(report)
     doubts = [list_doubts(entry, report.sides, common) for entry in report.entries]
     table = make_table(report, doubts)
-    script = "\n".join(map(load_asset, SCRIPTS))
-    html: str = (
-        load_templates()
-        .get_template("report.html")
-        .render(
-            **_describe_counts(report),
-            columns=table.columns,
-            rows=table.rows,
-            styles="\n".join([style_sheet(), *map(load_asset, STYLES)]),
-            script=script,
-            policy=write_policy(script),
-            page_json=script_json(pack_page(report, table, doubts)),
-            flames=pack_flames([flame for entry in report.entries for flame in entry.flames]),
-        )
-    )
-    return html
+    values = _describe_counts(report) | {
+        "columns": table.columns,
+        "rows": table.rows,
+        "page_json": script_json(pack_page(report, table, doubts)),
+        "flames": pack_flames([flame for entry in report.entries for flame in entry.flames]),
+    }
+    return render_page("report.html", STYLES, SCRIPTS, values)
 
 
 def _describe_counts(report: ReportData) -> dict[str, Any]:
-    """What stands above the table and below it."""
     variants = Variants(entry.case for entry in report.entries)
     gate = hold_default_gate(report)
     reasons = [] if gate is None else list_sentences(gate)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from torchmark.model.judgement import StageChange
 from torchmark.model.plan import Case
 from torchmark.model.report_data import ReportData, ReportEntry
-from torchmark.model.run import CaseSummary
+from torchmark.model.run import CaseSummary, CountSummary
 from torchmark.report.html.report_story import SIGNS, Doubt, EntryStatus, find_status, is_compared
 from torchmark.report.text.judgements import find_magnitude
 from torchmark.report.text.names import Variants
@@ -45,7 +45,6 @@ class Texts:
         self._numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """The number of a text."""
         return self._numbers.setdefault(text, len(self._numbers))
 
     @property
@@ -149,7 +148,6 @@ def find_main_stage(entry: ReportEntry) -> StageChange | None:
 
 
 def fill_status(entry: ReportEntry) -> Cell:
-    """The verdict, or whether it was measured."""
     status = find_status(entry)
     ranks = list(EntryStatus)
     # Within a verdict, the largest change comes first.
@@ -238,23 +236,23 @@ def _fill_interval(entry: ReportEntry) -> Cell:
 
 
 def _fill_spread(entry: ReportEntry) -> Cell:
-    head = entry.summaries[-1]
-    spread = None if head is None or head.count is None else head.count.spread
-    return Cell() if spread is None else Cell(format_share_cell(spread), spread)
+    count = _find_count(entry)
+    return Cell() if count is None or count.spread is None else Cell(format_share_cell(count.spread), count.spread)
 
 
 def _fill_mallocs(entry: ReportEntry) -> Cell:
-    head = entry.summaries[-1]
-    if head is None or head.count is None:
-        return Cell()
-    return Cell(format_allocations(head.count.allocations), head.count.allocations)
+    count = _find_count(entry)
+    return Cell() if count is None else Cell(format_allocations(count.allocations), count.allocations)
 
 
 def _fill_tensors(entry: ReportEntry) -> Cell:
+    count = _find_count(entry)
+    return Cell() if count is None else Cell(format_allocations(count.tensor_allocations), count.tensor_allocations)
+
+
+def _find_count(entry: ReportEntry) -> CountSummary | None:
     head = entry.summaries[-1]
-    if head is None or head.count is None:
-        return Cell()
-    return Cell(format_allocations(head.count.tensor_allocations), head.count.tensor_allocations)
+    return None if head is None else head.count
 
 
 def _tone(entry: ReportEntry) -> str:

@@ -65,7 +65,6 @@ SIGNS = {
 
 
 def find_status(entry: ReportEntry) -> EntryStatus:
-    """The status of an entry."""
     if entry.judgement is not None:
         return {verdict: EntryStatus(verdict.value) for verdict in Verdict}[entry.judgement.verdict]
     there = [one for one in entry.summaries if one is not None]
@@ -117,7 +116,6 @@ def _name_owners(found: Sequence[Sequence[Doubt]], sides: Sequence[ReportSide]) 
 
 
 def find_common(report: ReportData) -> tuple[ComparisonCaveat, ...]:
-    """What is to be doubted of every comparison alike."""
     return find_shared(_list_judgements(report))
 
 
@@ -254,12 +252,10 @@ MOST_CHANGE = 10.0
 
 
 def is_compared(report: ReportData) -> bool:
-    """Whether there are two sides to be held against each other."""
     return len(report.sides) == 2
 
 
 def make_headline(report: ReportData) -> str:
-    """The answer in a few words."""
     found = Counter(find_status(entry) for entry in report.entries)
     total = sum(found.values())
     if not total:
@@ -339,7 +335,6 @@ def _count_up(entries: Sequence[ReportEntry]) -> str:
 
 
 def _name_extreme(entries: Sequence[ReportEntry], extreme: str, report: ReportData) -> str:
-    """The largest change in one direction, with its number."""
     judged = [entry.judgement for entry in entries if entry.judgement is not None]
     if not judged:
         return ""

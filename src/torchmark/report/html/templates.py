@@ -8,7 +8,7 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from torchmark.analysis.grid import Grid, has_several_envs, name_env
 from torchmark.analysis.summarise import find_caveats, find_median_interval, summarise
 from torchmark.model.task import Summary, TaskSpec, Times
 from torchmark.report.caveats import describe_caveat
+from torchmark.report.plots.svg import style_sheet
 from torchmark.report.text.grid import Style, explain, format_columns, rank_cells
 from torchmark.report.text.terminal import count, format_lines
 from torchmark.report.text.units import choose_scale, format_deviation, format_range, select_unit
@@ -66,6 +67,22 @@ def write_policy(script: str) -> str:
     )
 
 
+def render_page(name: str, styles: Sequence[str], scripts: Sequence[str], values: Mapping[str, object]) -> str:
+    """A whole page from a template that extends `page.html`, with these assets in it. It loads nothing else."""
+    script = "\n".join(map(load_asset, scripts))
+    page: str = (
+        load_templates()
+        .get_template(name)
+        .render(
+            values,
+            styles="\n".join([style_sheet(), *map(load_asset, styles)]),
+            script=script,
+            policy=write_policy(script),
+        )
+    )
+    return page
+
+
 # Size of the histogram in pixels, and of the room for its axis below.
 WIDTH, HEIGHT, AXIS = 240, 48, 16
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -86,7 +103,6 @@ class HistogramBar(NamedTuple):
 
 @functools.cache
 def load_templates() -> Any:
-    """The templates of all pages."""
     # Loaded at first use: most sessions never show HTML, and importing the template engine takes some five times
     # as long as starting Python.
     import jinja2

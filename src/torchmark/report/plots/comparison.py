@@ -11,16 +11,18 @@ from torchmark.model.judgement import Explanation, LayoutVisits, Side, TimeEvide
 from torchmark.report.plots.svg import (
     AXIS_HEIGHT,
     ENORMOUS,
+    MARGIN,
     MARK,
     SMALL,
     WIDTH,
+    Figure,
     Mark,
     Markup,
     Span,
     colour,
+    draw_across,
     draw_axis,
-    draw_frame,
-    draw_legend,
+    draw_upright,
     element,
     find_limits,
     fit,
@@ -28,7 +30,6 @@ from torchmark.report.plots.svg import (
     join,
     label,
     label_ticks,
-    measure_text,
     scale_times,
     stage_colour,
     title,
@@ -89,10 +90,13 @@ class _DifferencesDrawing:
 
     def draw(self, name: str) -> Markup:
         rows, end = self._draw_rows()
-        bottom = end + TOTAL
-        parts = [self._draw_regions(bottom), *rows, self._draw_total(end + TOTAL / 2), self._draw_axes(bottom)]
-        key, height = draw_legend(self._explain(), bottom + AXIS_HEIGHT + 4, 8.0, self._width - 8.0)
-        return draw_frame(self._width, height, name, self._describe(), *parts, key)
+        bottom, figure = end + TOTAL, Figure(self._width)
+        figure.add(self._draw_regions(bottom), *rows, self._draw_total(end + TOTAL / 2), *self._draw_axes(bottom))
+        heading = f"{VERDICT_WORDS[self._time.verdict]}, {format_change(self._estimate)}"
+        figure.add_heading(heading, self._describe_interval(), 14, fill=self._ink)
+        figure.height = bottom + AXIS_HEIGHT + 4
+        figure.add_legend(self._explain())
+        return figure.close(name, self._describe())
 
     def _draw_rows(self) -> tuple[list[Markup], float]:
         """Rows of layouts, those that were added later under a heading of their own."""
@@ -120,9 +124,7 @@ class _DifferencesDrawing:
         return element(
             "g",
             title(told),
-            element(
-                "path", d=f"M{fix(LEFT)} {fix(y)}H{fix(self._span.right)}", stroke="currentColor", stroke_opacity=0.1
-            ),
+            draw_across(LEFT, self._span.right, y, stroke_opacity=0.1),
             label(LEFT - 8, y + 4, str(number), size=SMALL, anchor="end", opacity=0.7),
             *([draw_dots(dots, self._ink)] if dots else []),
             *rest,
@@ -130,7 +132,6 @@ class _DifferencesDrawing:
         )
 
     def _draw_outside(self, share: float, y: float) -> Markup:
-        """An arrow to where a visit would be."""
         x, tip = self._span.at(share), 6.0 if share > self._span.high else -6.0
         return element("path", d=f"M{fix(x)} {fix(y)}l{fix(-tip)} -3.5v7z", fill=self._ink)
 
@@ -146,8 +147,8 @@ class _DifferencesDrawing:
             element(
                 "rect", x=left, y=TOP, width=max(right - left, 1.0), height=height, fill=self._ink, fill_opacity=0.2
             ),
-            element("path", d=f"M{fix(zero)} {fix(TOP)}V{fix(bottom)}", stroke="currentColor"),
-            element("path", d=f"M{fix(estimate)} {fix(TOP)}V{fix(bottom)}", stroke=self._ink, stroke_width=1.5),
+            draw_upright(zero, TOP, bottom),
+            draw_upright(estimate, TOP, bottom, stroke=self._ink, stroke_width=1.5),
         ]
         return join(parts)
 
@@ -157,22 +158,19 @@ class _DifferencesDrawing:
             "g",
             title(self._describe_estimate()),
             label(LEFT - 8, y + 4, "all", size=SMALL, anchor="end", weight="600"),
-            element("path", d=f"M{fix(left)} {fix(y)}H{fix(right)}", stroke=self._ink, stroke_width=4),
+            draw_across(left, right, y, stroke=self._ink, stroke_width=4),
             element("path", d=f"M{fix(middle)} {fix(y - 6)}l5 6l-5 6l-5 -6z", fill=self._ink),
         )
 
-    def _draw_axes(self, bottom: float) -> Markup:
-        """Below in per cent, above in seconds, and over it the number that all of this is about."""
+    def _draw_axes(self, bottom: float) -> list[Markup]:
+        """Below in per cent, above in seconds."""
         span, base_s = self._span, _bound(self._time.base_s)
         parts = [draw_axis(span, bottom, label_ticks(span, 0.01, "%", signed=True), self._width)]
         if base_s > 0 and abs(base_s * span.low) < ENDLESS and abs(base_s * span.high) < ENDLESS:
             scale = scale_times(base_s * span.low, base_s * span.high)
             marks = label_ticks(span, scale.length_s / base_s, scale.unit, signed=True)
             parts.append(draw_axis(span, TOP, marks, self._width, above=True))
-        heading = f"{VERDICT_WORDS[self._time.verdict]}, {format_change(self._estimate)}"
-        parts.append(label(8, 14, heading, weight="600", fill=self._ink))
-        parts.append(label(self._width - 8, 14, self._describe_interval(), size=SMALL, anchor="end", opacity=0.8))
-        return join(parts)
+        return parts
 
     def _explain(self) -> Iterator[tuple[Mark, str]]:
         ink, time = self._ink, self._time
@@ -237,7 +235,6 @@ def draw_region(span: Span, limit: float, top: float, height: float, dashes: str
 
 
 def draw_dots(strokes: str, ink: str) -> Markup:
-    """Dots at points of a path."""
     return element("path", d=strokes, stroke=ink, stroke_width=7, stroke_linecap="round", stroke_opacity=0.6)
 
 
@@ -247,7 +244,7 @@ def draw_centre(x: float, y: float) -> Markup:
 
 
 HEADER, BAR, GAP, LINE = 17.0, 20.0, 8.0, 17.0
-MARGIN, SWATCH = 8.0, 10.0
+SWATCH = 10.0
 # Room for a number in the table.
 COLUMN = 64.0
 # What a bar is cut by, so that neighbours are told apart in print as well.
@@ -266,12 +263,10 @@ class StageBar:
 
     @property
     def total(self) -> float:
-        """All of them."""
         return sum(self.instructions.values())
 
 
 def stack_sides(explanation: Explanation) -> tuple[StageBar, StageBar]:
-    """Both sides of an explained difference."""
     return (
         StageBar(Side.BASE.value, {change.stage: change.base for change in explanation.stages}),
         StageBar(Side.HEAD.value, {change.stage: change.head for change in explanation.stages}),
@@ -284,29 +279,18 @@ def draw_stages(stacks: Sequence[StageBar], *, name: str = "Instructions by stag
     known = dict.fromkeys([*STAGES, *(stage for stack in stacks for stage in stack.instructions)])
     stages = [stage for stage in known if any(stack.instructions.get(stage) for stack in stacks)]
     longest = max((stack.total for stack in stacks), default=0.0)
-    parts, y = [], 0.0
+    figure = Figure(width)
     for stack in stacks:
-        parts += [_draw_header(stack, y, width), _draw_bar(stack, stages, y + HEADER, (width - 2 * MARGIN), longest)]
-        y += HEADER + BAR + GAP
-    parts.append(_draw_table(stacks, stages, y, width))
-    height = y + LINE * (len(stages) + (len(stacks) > 1)) + 4
-    return draw_frame(width, height, name, _describe(stacks, stages), *parts)
+        figure.add_heading(stack.name, format_instructions(stack.total), figure.height + 12, apart=GAP)
+        bar = _draw_bar(stack, stages, figure.height + HEADER, width - 2 * MARGIN, longest)
+        figure.add(bar, height=HEADER + BAR + GAP)
+    figure.add(_draw_table(stacks, stages, figure.height, width), height=LINE * (len(stages) + (len(stacks) > 1)) + 4)
+    return figure.close(name, _describe(stacks, stages))
 
 
 def _clean(stack: StageBar) -> StageBar:
     """The same without what is no count."""
     return StageBar(stack.name, {stage: n for stage, n in stack.instructions.items() if 0 <= n < ENDLESS_CHANGE})
-
-
-def _draw_header(stack: StageBar, top: float, width: float) -> Markup:
-    total = format_instructions(stack.total)
-    room = width - 2 * MARGIN - measure_text(total, SMALL) - GAP
-    return join(
-        [
-            label(MARGIN, top + 12, fit(stack.name, room, bold=True), weight="600"),
-            label(width - MARGIN, top + 12, total, size=SMALL, anchor="end", opacity=0.8),
-        ]
-    )
 
 
 def _draw_bar(stack: StageBar, stages: Sequence[str], top: float, width: float, longest: float) -> Markup:

@@ -16,13 +16,16 @@ from torchmark.model.plan import Metric
 from torchmark.model.run import RunInfo
 from torchmark.report.plots.svg import (
     ENORMOUS,
+    MARGIN,
     SIZE,
     SMALL,
     WIDTH,
+    Figure,
     Markup,
     Span,
     colour,
-    draw_frame,
+    draw_across,
+    draw_upright,
     element,
     find_ticks,
     fit,
@@ -57,7 +60,6 @@ class Value(NamedTuple):
 
 
 def list_values(history: History, metric: Metric) -> list[Value]:
-    """The points of a series that were measured."""
     if metric is Metric.WALL:
         found = [_read_time(i, point) for i, point in enumerate(history.points)]
     else:
@@ -114,7 +116,6 @@ def format_height(height: float, metric: Metric) -> str:
 
 
 def name_point(run: RunInfo, suite: str) -> str:
-    """The day and the name of a run, and the commit of what it measured."""
     commit = name_commit(run, suite)
     return f"{format_day(run.created)} {name_run(run)}" + (f", commit {commit}" if commit else "")
 
@@ -127,7 +128,6 @@ def name_commit(run: RunInfo, suite: str) -> str:
 
 # From the top: what it is, words of changes, the series, and the days of its ends.
 HEADER, WORDS, SERIES, FOOTER = 20.0, 15.0, 84.0, 20.0
-MARGIN = 8.0
 # The first and the last run are not at the very end.
 INSET = 5.0
 # Marks on the upright axis.
@@ -163,46 +163,41 @@ class _HistoryDrawing:
         self._heights = Span(low, high, self._bottom, self._top)
 
     def draw(self, name: str, hover: bool) -> Markup:
-        body = [self._draw_header(), self._draw_grid(), self._draw_footer()]
+        figure, metric = Figure(self._width), NAMES[self._metric]
+        newest = fit(self._describe_newest(), self._width - 2 * MARGIN - measure_text(metric) - 2 * SIZE, SMALL)
+        figure.add_heading(metric, newest, 13)
+        figure.add(self._draw_grid(), self._draw_footer(), height=self._bottom + FOOTER)
         if self._values:
-            body += [*self._draw_shifts(), self._draw_lines(), self._draw_points(hover)]
+            figure.add(*self._draw_shifts(), self._draw_lines(), self._draw_points(hover))
         else:
-            body.append(label(self._left + 4, self._top + SERIES / 2, "nothing was measured", opacity=0.7))
-        return draw_frame(self._width, self._bottom + FOOTER, name, self._describe(), *body)
+            figure.add(label(self._left + 4, self._top + SERIES / 2, "nothing was measured", opacity=0.7))
+        return figure.close(name, self._describe())
 
     def _x(self, position: float) -> float:
         """Runs are evenly spaced; a single one is in the middle."""
         last, left, right = len(self._history.points) - 1, self._left + INSET, self._right - INSET
         return left + (right - left) * (position / last if last > 0 else 0.5)
 
-    def _draw_header(self) -> Markup:
-        name, newest = NAMES[self._metric], ""
-        if self._values:
-            newest = format_height(self._values[-1].height, self._metric).removesuffix(f" {name}")
-            if self._metric is Metric.WALL and self._history.anchor is not None:
-                newest += f" against {name_run(self._history.anchor)}"
-            if len(self._values) == 1:
-                newest = f"{newest}, in one run only" if self._metric is Metric.COUNT else "measured in one run only"
-        room = self._width - 2 * MARGIN - measure_text(name) - 2 * SIZE
-        return join(
-            [
-                label(MARGIN, 13, name, weight="600"),
-                label(self._right, 13, fit(newest, room, SMALL), size=SMALL, anchor="end", opacity=0.8),
-            ]
-        )
+    def _describe_newest(self) -> str:
+        if not self._values:
+            return ""
+        newest = format_height(self._values[-1].height, self._metric).removesuffix(f" {NAMES[self._metric]}")
+        if self._metric is Metric.WALL and self._history.anchor is not None:
+            newest += f" against {name_run(self._history.anchor)}"
+        if len(self._values) > 1:
+            return newest
+        return f"{newest}, in one run only" if self._metric is Metric.COUNT else "measured in one run only"
 
     def _draw_grid(self) -> Markup:
         """Faint lines at the marks of the upright axis, less faint where the anchor is."""
         parts = []
         for tick, text in self._marks:
             y, is_anchor = self._heights.at(tick), tick == 0 and self._metric is Metric.WALL
-            line = f"M{fix(self._left)} {fix(y)}H{fix(self._right)}"
-            parts.append(element("path", d=line, stroke="currentColor", stroke_opacity=0.5 if is_anchor else 0.15))
+            parts.append(draw_across(self._left, self._right, y, stroke_opacity=0.5 if is_anchor else 0.15))
             parts.append(label(self._left - 6, y + 4, text, size=SMALL, anchor="end", opacity=0.8))
         return join(parts)
 
     def _draw_footer(self) -> Markup:
-        """The days of the first and the last run, and how many there are."""
         points, y = self._history.points, self._bottom + 15
         days = [format_day(point.run.created) for point in (points[:1] + points[-1:])]
         texts = [label(self._left, y, days[0] if days else "no runs", size=SMALL, opacity=0.8)]
@@ -250,9 +245,8 @@ class _HistoryDrawing:
             x = (self._x(shift.previous) + self._x(shift.position)) / 2
             text = self._find_words(x, shift, taken)
             parts = [title(self._describe_point(shift)), self._draw_level(shift)]
-            line = f"M{fix(x)} {fix(self._top - 2)}V{fix(self._bottom)}"
-            dashes = DASHES.get(shift.standing)
-            parts.append(element("path", d=line, stroke=ink(shift), stroke_width=1.5, stroke_dasharray=dashes))
+            look = {"stroke_width": 1.5, "stroke_dasharray": DASHES.get(shift.standing)}
+            parts.append(draw_upright(x, self._top - 2, self._bottom, stroke=ink(shift), **look))
             if text:
                 width = measure_text(text, SMALL)
                 start = min(max(x - width / 2, taken), self._right - width)
@@ -261,7 +255,6 @@ class _HistoryDrawing:
             yield element("g", *parts)
 
     def _find_words(self, x: float, shift: Shift, taken: float) -> str:
-        """What fits beside the words that are there already."""
         share = "" if shift.share is None else format_height(100 * shift.share, Metric.WALL)
         for text in (f"{share} {shift.standing.value}".strip(), share):
             width = measure_text(text, SMALL)
@@ -289,7 +282,6 @@ class _HistoryDrawing:
         return f"{name_point(run, self._history.case.suite)}: {describe_shift(shift)}"
 
     def _describe(self) -> str:
-        """The series in a sentence or two."""
         if not self._values:
             return "Nothing was measured."
         first, last = self._values[0], self._values[-1]

@@ -8,33 +8,29 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from torchmark.analysis.summarise import find_median_interval
 from torchmark.model.judgement import Side
 from torchmark.model.task import Interval
 from torchmark.report.plots.svg import (
     AXIS_HEIGHT,
+    MARGIN,
     MARK,
-    NOTHING,
-    SIZE,
-    SMALL,
     WIDTH,
+    Figure,
     Mark,
     Markup,
     Span,
     colour,
+    draw_across,
     draw_axis,
-    draw_frame,
-    draw_legend,
+    draw_heading,
+    draw_upright,
     element,
     find_limits,
-    fit,
     fix,
     join,
-    label,
     label_ticks,
-    measure_text,
     scale_times,
     title,
     widen,
@@ -50,7 +46,6 @@ CONFIDENCE = 0.95
 ENDLESS_S = 1e100
 
 HEADER, BARS, BELOW = 20.0, 40.0, 11.0
-MARGIN = 8.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +74,6 @@ class Drawer:
         self._behind = 0 if span is None else sum(one > span.high for one in self._ordered)
 
     def describe(self) -> str:
-        """The strip in a sentence."""
         if not self._ordered:
             return f"{self._name}: no samples."
         facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
@@ -96,15 +90,11 @@ class Drawer:
     def draw(self, top: float, bars: int, width: float) -> Markup:
         """The strip from its top on, with so many bars all along the axis."""
         foot = top + HEADER + BARS
-        facts = self._summarise()
-        room = width - 2 * MARGIN - measure_text(facts, SMALL) - SIZE
-        line = f"M{fix(MARGIN)} {fix(foot)}H{fix(width - MARGIN)}"
         return element(
             "g",
             title(self.describe()),
-            label(MARGIN, top + 12, fit(self._name, room, bold=True), fill=self._ink, weight="600"),
-            label(width - MARGIN, top + 12, facts, size=SMALL, anchor="end", opacity=0.8),
-            element("path", d=line, stroke="currentColor", stroke_opacity=0.4),
+            draw_heading(width, self._name, self._summarise(), top + 12, fill=self._ink),
+            draw_across(MARGIN, width - MARGIN, foot, stroke_opacity=0.4),
             *(() if self._span is None else self._draw_samples(self._span, foot, bars)),
         )
 
@@ -165,16 +155,12 @@ def _find_interval(strip: Strip, ordered: Sequence[float]) -> Interval | None:
 
 
 def draw_median(x: float, top: float, bottom: float) -> Markup:
-    """A line from top to bottom."""
-    return element("path", d=f"M{fix(x)} {fix(top)}V{fix(bottom)}", stroke="currentColor", stroke_width=1.5)
+    return draw_upright(x, top, bottom, stroke_width=1.5)
 
 
 def draw_interval(low: float, high: float, y: float) -> Markup:
     """A thick line, which is a dot where both ends are one."""
-    return element(
-        "path", d=f"M{fix(low)} {fix(y)}H{fix(high)}", stroke="currentColor", stroke_width=4, stroke_linecap="round",
-        stroke_opacity=0.6,
-    )  # fmt: skip
+    return draw_across(low, high, y, stroke_width=4, stroke_linecap="round", stroke_opacity=0.6)
 
 
 def draw_minimum(x: float, y: float) -> Markup:
@@ -197,62 +183,22 @@ def draw_distributions(
     strips: Sequence[Strip], *, name: str = "Distribution of the samples", width: float = WIDTH, legend: bool = True
 ) -> Markup:
     """One case: a strip for each of its sides, all on one axis. `name` is what those hear who do not see it."""
-    panel = _draw_panel(strips, width)
-    key, height = NOTHING, panel.height
-    if legend:
-        key, height = draw_legend(LEGEND, height, MARGIN, width - MARGIN)
-    return draw_frame(width, height, name, panel.words, panel.markup, key)
-
-
-def draw_distribution_grid(
-    cases: Sequence[tuple[str, Sequence[Strip]]],
-    *,
-    name: str = "Distributions of the samples",
-    columns: int = 3,
-    width: float = WIDTH,
-) -> Markup:
-    """Many cases side by side, each under its name and on its own axis, `width` pixels a case."""
-    columns = max(1, min(columns, len(cases)))
-    panels = [_draw_panel(strips, width, text) for text, strips in cases]
-    parts, y = [], 0.0
-    for first in range(0, len(panels), columns):
-        row = panels[first : first + columns]
-        for i, panel in enumerate(row):
-            parts.append(element("g", panel.markup, transform=f"translate({fix(i * width)} {fix(y)})"))
-        y += max(panel.height for panel in row) + GAP
-    key, height = draw_legend(LEGEND, y, MARGIN, columns * width - MARGIN)
-    words = " ".join(f"{text}: {panel.words}" for (text, _), panel in zip(cases, panels, strict=True))
-    return draw_frame(columns * width, height, name, words, *parts, key)
-
-
-class _Panel(NamedTuple):
-    """The strips of one case, from the top on: how high that is, and what it shows in words."""
-
-    markup: Markup
-    height: float
-    words: str
-
-
-def _draw_panel(strips: Sequence[Strip], width: float, heading: str = "") -> _Panel:
+    figure = Figure(width)
     groups = [sort_samples(strip) for strip in strips]
     limits = find_limits(groups)
     span = None if limits is None else Span(*widen(*limits), MARGIN, width - MARGIN)
     bars = 0 if span is None else _count_bars(groups, span)
     inks = [strip.colour or colour(Side.HEAD if i else Side.BASE) for i, strip in enumerate(strips)]
     drawers = [Drawer(strip, span, ink) for strip, ink in zip(strips, inks, strict=True)]
-    parts, y = [], 0.0
-    if heading:
-        y += HEADER
-        parts.append(label(MARGIN, y - 5, fit(heading, width - 2 * MARGIN, bold=True), weight="600"))
     for drawer in drawers:
-        parts.append(drawer.draw(y, bars, width))
-        y += HEADER + BARS + BELOW + GAP
+        figure.add(drawer.draw(figure.height, bars, width), height=HEADER + BARS + BELOW + GAP)
     if span is not None:
         scale = scale_times(span.low, span.high)
-        parts.append(draw_axis(span, y, label_ticks(span, scale.length_s, scale.unit), width))
-        y += AXIS_HEIGHT
-    words = " ".join(drawer.describe() for drawer in drawers) or "Nothing to show."
-    return _Panel(join(parts), y, words)
+        marks = label_ticks(span, scale.length_s, scale.unit)
+        figure.add(draw_axis(span, figure.height, marks, width), height=AXIS_HEIGHT)
+    if legend:
+        figure.add_legend(LEGEND)
+    return figure.close(name, " ".join(drawer.describe() for drawer in drawers) or "Nothing to show.")
 
 
 def _count_bars(groups: Sequence[Sequence[float]], span: Span) -> int:

@@ -109,7 +109,6 @@ def style_sheet() -> str:
 
 Markup = NewType("Markup", str)
 
-NOTHING = Markup("")
 # All drawings are as wide as a telephone shows them in full size; pages put several side by side.
 WIDTH = 360.0
 # Sizes of letters in pixels, and of those of an axis.
@@ -165,7 +164,6 @@ def element(tag: str, *children: Markup, **attributes: str | float | None) -> Ma
 
 
 def join(parts: Iterable[Markup]) -> Markup:
-    """All of them, one behind the other."""
     return Markup("".join(parts))
 
 
@@ -221,26 +219,74 @@ def fit(text: str, room: float, size: float = SIZE, *, bold: bool = False) -> st
     return text
 
 
-def draw_frame(width: float, height: float, name: str, description: str, *body: Markup) -> Markup:
-    """A drawing of this size, and what it shows in words for those who cannot see it."""
-    told = f"{name}. {description}" if description else name
-    return element(
-        "svg", title(name), *([element("desc", write(description))] if description else []), *body,
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {fix(width)} {fix(height)}", width=width, height=height,
-        role="img", aria_label=told, font_family=FONT, font_size=SIZE, fill="currentColor",
-        style="max-width:100%;height:auto",
-    )  # fmt: skip
+# Room at both sides of what is drawn.
+MARGIN = 8.0
 
 
-def stand_alone(drawing: Markup) -> Markup:
-    """The same as a file of its own, with its colours in it.
+class Figure:
+    """A drawing of some width that grows downwards: its parts, and the height that they reach."""
 
-    >>> stand_alone(draw_frame(10, 10, "A square", "")).count("<style>")
-    1
-    """
-    start, middle, rest = drawing.partition(">")
-    style = f"<style>{style_sheet()}svg{{color:var(--tm-ink);background:var(--tm-ground)}}</style>"
-    return Markup(f"{start}{middle}{style}{rest}\n")
+    def __init__(self, width: float) -> None:
+        self.width, self.height = width, 0.0
+        self._parts: list[Markup] = []
+
+    def add(self, *parts: Markup, height: float = 0.0) -> None:
+        """Put these into the drawing, which is higher by this afterwards."""
+        self._parts += parts
+        self.height += height
+
+    def add_heading(self, text: str, aside: str, y: float, *, apart: float = SIZE, fill: str | None = None) -> None:
+        """A bold text as far as there is room for it, and a small one at the right end."""
+        self.add(draw_heading(self.width, text, aside, y, apart=apart, fill=fill))
+
+    def add_legend(self, entries: Iterable[tuple[Mark, str]]) -> None:
+        """Marks with their texts below all else."""
+        parts: list[Markup] = []
+        left, right = MARGIN, self.width - MARGIN
+        x, line = left, self.height + LINE / 2
+        for mark, text in entries:
+            text = fit(text, right - left - MARK - GAP, SMALL)
+            taken = MARK + GAP + measure_text(text, SMALL)
+            if x > left and x + taken > right:
+                x, line = left, line + LINE
+            parts += [mark(x, line), label(x + MARK + GAP, line + 4, text, size=SMALL, opacity=0.8)]
+            x += taken + APART
+        if parts:
+            self.add(*parts)
+            self.height = line + LINE / 2
+
+    def close(self, name: str, description: str) -> Markup:
+        """The whole drawing; name and description are for those who cannot see it."""
+        told = f"{name}. {description}" if description else name
+        return element(
+            "svg", title(name), *([element("desc", write(description))] if description else []), *self._parts,
+            xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {fix(self.width)} {fix(self.height)}",
+            width=self.width, height=self.height, role="img", aria_label=told, font_family=FONT, font_size=SIZE,
+            fill="currentColor", style="max-width:100%;height:auto",
+        )  # fmt: skip
+
+
+def draw_heading(
+    width: float, text: str, aside: str, y: float, *, apart: float = SIZE, fill: str | None = None
+) -> Markup:
+    """A bold text at the left, cut to the room that a small one at the right end leaves."""
+    room = width - 2 * MARGIN - measure_text(aside, SMALL) - apart
+    return join(
+        [
+            label(MARGIN, y, fit(text, room, bold=True), weight="600", fill=fill),
+            label(width - MARGIN, y, aside, size=SMALL, anchor="end", opacity=0.8),
+        ]
+    )
+
+
+def draw_across(left: float, right: float, y: float, **attributes: str | float | None) -> Markup:
+    """A horizontal line, of the text's colour unless another `stroke` is given."""
+    return element("path", d=f"M{fix(left)} {fix(y)}H{fix(right)}", **{"stroke": "currentColor", **attributes})
+
+
+def draw_upright(x: float, top: float, bottom: float, **attributes: str | float | None) -> Markup:
+    """A vertical line, of the text's colour unless another `stroke` is given."""
+    return element("path", d=f"M{fix(x)} {fix(top)}V{fix(bottom)}", **{"stroke": "currentColor", **attributes})
 
 
 # A mark, and the room between it and its text, and between two entries.
@@ -249,20 +295,6 @@ LINE = 17.0
 
 Mark = Callable[[float, float], Markup]
 """Draws a mark from this place on, `MARK` wide, around this height."""
-
-
-def draw_legend(entries: Iterable[tuple[Mark, str]], y: float, left: float, right: float) -> tuple[Markup, float]:
-    """Marks with their texts from `y` on down, and where that ends."""
-    parts: list[Markup] = []
-    x, line = left, y + LINE / 2
-    for mark, text in entries:
-        text = fit(text, right - left - MARK - GAP, SMALL)
-        taken = MARK + GAP + measure_text(text, SMALL)
-        if x > left and x + taken > right:
-            x, line = left, line + LINE
-        parts += [mark(x, line), label(x + MARK + GAP, line + 4, text, size=SMALL, opacity=0.8)]
-        x += taken + APART
-    return join(parts), line + LINE / 2 if parts else y
 
 
 # The second factor of a step. The last one is the first of the next power.
@@ -376,7 +408,6 @@ class Span(NamedTuple):
         return self.left + share * (self.right - self.left)
 
     def has(self, value: float) -> bool:
-        """Whether it is not outside."""
         return self.low <= value <= self.high
 
 

@@ -12,7 +12,7 @@ from torchmark.model.plan import Metric, Node, NodeKind, Plan
 from torchmark.model.run import SHARD, CaseSummary, Host, Run, RunEntry, RunInfo, Source
 from torchmark.report.text.names import name_case, name_target
 from torchmark.report.text.table import TextColumn, TextRow, TextTable
-from torchmark.report.text.terminal import DEFAULT_WIDTH, ELLIPSIS, count, group, printable, wrap
+from torchmark.report.text.terminal import DEFAULT_WIDTH, ELLIPSIS, count, group, measure, printable, wrap
 
 # As many names as a person reads; of more, the first few show how they are called.
 MOST_NAMES = 8

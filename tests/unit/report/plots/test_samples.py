@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.drawings import SVG, Drawing
 from torchmark.model.task import Interval
-from torchmark.report.plots.samples import FEW, Strip, draw_distribution_grid, draw_distributions
+from torchmark.report.plots.samples import FEW, Strip, draw_distributions
 
 MANY = [1e-6 * (1 + 0.001 * i) for i in range(40)]
 TIMES = st.lists(
@@ -78,17 +78,7 @@ def test_the_legend_can_be_left_out() -> None:
     assert "minimum" not in Drawing(draw_distributions([Strip("a", MANY)], legend=False)).texts
 
 
-def test_a_grid_has_all_cases_and_one_legend() -> None:
-    cases = [(f"case {i}", [Strip("base", MANY), Strip("head", MANY)]) for i in range(5)]
-    drawing = Drawing(draw_distribution_grid(cases, columns=2))
-    assert drawing.width == 720
-    assert [text for text in drawing.texts if text.startswith("case")] == [f"case {i}" for i in range(5)]
-    assert drawing.texts.count("minimum") == 1
-    assert drawing.words.count("median") == 10
-
-
 @settings(deadline=None)
 @given(STRIPS)
 def test_every_distribution_is_well_formed(strips: list[Strip]) -> None:
     Drawing(draw_distributions(strips)).check_bounds()
-    Drawing(draw_distribution_grid([("a", strips), ("", [])]))

@@ -20,10 +20,11 @@ from torchmark.report.plots.svg import (
     SIDES,
     STAGE_SHADES,
     VERDICTS,
+    Figure,
+    Markup,
     Shade,
     Span,
     colour,
-    draw_frame,
     element,
     find_limits,
     find_ticks,
@@ -34,7 +35,6 @@ from torchmark.report.plots.svg import (
     measure_text,
     scale_times,
     stage_colour,
-    stand_alone,
     style_sheet,
     widen,
     write,
@@ -231,8 +231,23 @@ def test_coordinates_are_numbers() -> None:
         fix(float("nan"))
 
 
+def draw(name: str, description: str, *parts: Markup) -> Markup:
+    figure = Figure(100)
+    figure.add(*parts, height=50)
+    return figure.close(name, description)
+
+
+def test_a_figure_grows_with_what_is_added() -> None:
+    figure = Figure(100)
+    figure.add(label(0, 10, "a"), height=20)
+    figure.add_legend([])
+    assert figure.height == 20
+    figure.add_legend([(lambda x, y: label(x, y, "·"), "a mark"), (lambda x, y: label(x, y, "·"), "another mark")])
+    assert figure.height == 20 + 2 * 17
+
+
 def test_texts_and_attributes_are_inert() -> None:
-    drawn = draw_frame(100, 50, EVIL, EVIL, label(0, 10, EVIL), element("g", write(EVIL), fill=EVIL))
+    drawn = draw(EVIL, EVIL, label(0, 10, EVIL), element("g", write(EVIL), fill=EVIL))
     drawing = Drawing(drawn)
     assert drawing.count("script") == 0
     assert drawing.texts[0].startswith("<script>alert('x')</script> & \"q\"")
@@ -240,14 +255,8 @@ def test_texts_and_attributes_are_inert() -> None:
 
 @given(st.text(), st.text())
 def test_every_text_is_well_formed(name: str, text: str) -> None:
-    Drawing(draw_frame(100, 50, name or "?", text, label(0, 10, text)))
+    Drawing(draw(name or "?", text, label(0, 10, text)))
     ElementTree.fromstring(element("g", write(text), fill=name))
-
-
-def test_a_file_of_its_own_has_its_colours_in_it() -> None:
-    root = ElementTree.fromstring(stand_alone(draw_frame(100, 50, "A > B", "")))
-    assert root[0].tag.endswith("style")
-    assert "prefers-color-scheme:dark" in str(root[0].text)
 
 
 @pytest.mark.parametrize(

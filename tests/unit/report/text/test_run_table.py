@@ -248,7 +248,7 @@ def test_no_line_is_too_wide_and_no_case_is_lost(summaries: list[CaseSummary], w
 def test_lines_of_wide_characters_fit_too() -> None:
     summary = make_summary(make_case("🌀" * 9, runtime=RuntimeMode.JIT, threads=2))
     for width in range(40, 131):
-        assert max(map(cell_len, render([summary], width))) <= width
+        assert max(map(measure, render([summary], width))) <= width
 
 
 def test_a_report_ends_with_what_to_do_next_also_where_nothing_was_counted() -> None:
