@@ -112,9 +112,8 @@
   /* As much of a label as so many letters tell, after a mark that is as much of it: the same as `fit_label`. */
   function fitLabel(mark, texts, room) {
     const left = room - measure(mark);
-    const fitting = texts.find((text) => measure(text) <= left);
-    if (fitting !== undefined) return mark + fitting;
-    if (left >= LEAST_ROOM) return mark + cut(texts[texts.length - 1], left);
+    if (measure(texts[0]) <= left) return mark + texts[0];
+    if (left >= LEAST_ROOM) return mark + (texts.find((text) => measure(text) <= left) || cut(texts[texts.length - 1], left));
     if (measure(mark.trim()) <= room) return mark.trim();
     return room < LEAST_ROOM ? "" : cut(mark.trim(), room);
   }
