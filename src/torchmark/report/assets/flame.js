@@ -133,7 +133,7 @@
       this.shown = [];
       this.ofElement = new Map();
       for (const element of this.tree.querySelectorAll(".tmf-frame")) this.adopt(element, this.frames[element.dataset.frame]);
-      this.tree.removeAttribute("viewBox");
+      this.tree.setAttribute("preserveAspectRatio", "xMinYMin");
       this.find(".tmf-bar").hidden = false;
     }
 
@@ -177,7 +177,10 @@
       }
       this.tree.replaceChildren(fragment);
       const deepest = this.shown.reduce((most, frame) => Math.max(most, frame.depth), 0);
-      this.tree.style.height = `${this.row * (deepest + 1)}px`;
+      const height = this.row * (deepest + 1);
+      this.tree.style.height = `${height}px`;
+      // Of its own size on a screen; on paper, which may be narrower, it is scaled.
+      this.tree.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
       this.reset.disabled = this.zoomed === this.root;
       this.point(this.current, hadFocus);
     }
