@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -82,6 +83,13 @@ FEW_VALUES = 6
 # A search keeps the best condition of each stretch of a feature's thresholds: neighbours are nearly the same condition.
 STRETCHES = 4
 
+_COMPARE = {
+    Relation.IS: operator.eq,
+    Relation.IS_NOT: operator.ne,
+    # Only numbers are compared with a threshold.
+    Relation.ABOVE: operator.gt,
+    Relation.AT_MOST: operator.le,
+}
 _READABLE = {Relation.IS: 0, Relation.ABOVE: 1, Relation.AT_MOST: 1, Relation.IS_NOT: 2}
 
 
@@ -98,15 +106,7 @@ class FeatureColumn:
 
     def meets(self, condition: Condition) -> Mask:
         """For which inputs a condition on this feature holds."""
-        if condition.relation is Relation.IS:
-            return np.asarray(self.values == condition.value, dtype=bool)
-        if condition.relation is Relation.IS_NOT:
-            return np.asarray(self.values != condition.value, dtype=bool) & self.present
-        # Only numbers are compared with a threshold.
-        assert not isinstance(condition.value, str)
-        if condition.relation is Relation.ABOVE:
-            return np.asarray(self.values > condition.value, dtype=bool)
-        return np.asarray(self.values <= condition.value, dtype=bool)
+        return np.asarray(_COMPARE[condition.relation](self.values, condition.value), dtype=bool) & self.present
 
     def distinct(self, among: Mask) -> list[Value]:
         """The different values of some inputs in ascending order, of the type that they came in."""
@@ -217,20 +217,17 @@ def order_to_read(candidate: Candidate) -> tuple[bool, int, int]:
 def _candidates(column: FeatureColumn, position: int) -> Iterator[tuple[Candidate, Mask]]:
     for relation, value, stretch in _comparisons(column):
         condition = Condition(column.name, relation, value)
-        is_number = not (column.is_text or column.is_truth)
         effort = _READABLE[relation]
         if relation in (Relation.ABOVE, Relation.AT_MOST) and not isinstance(value, str):
             effort += count_digits(value)
-        yield (
-            Candidate(
-                condition=condition,
-                position=position,
-                is_number=is_number,
-                effort=effort,
-                stretch=(position, relation, stretch),
-            ),
-            column.meets(condition),
+        candidate = Candidate(
+            condition=condition,
+            position=position,
+            is_number=not (column.is_text or column.is_truth),
+            effort=effort,
+            stretch=(position, relation, stretch),
         )
+        yield candidate, column.meets(condition)
 
 
 def _comparisons(column: FeatureColumn) -> Iterator[tuple[Relation, Value, int]]:

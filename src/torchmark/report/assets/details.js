@@ -227,7 +227,10 @@
           button.textContent = open ? label.replace("Flame", "Hide flame") : label;
           if (!open || drawn) return;
           drawn = true;
-          this.readFlames().then((flames) => window.torchmarkFlame(place, flames.names, flames.graphs[first + i]));
+          this.readFlames().then(
+            (flames) => window.torchmarkFlame(place, flames.names, flames.graphs[first + i]),
+            () => (place.textContent = "This browser is too old to unpack flame graphs."),
+          );
         });
         section.append(button, place);
       });

@@ -112,9 +112,8 @@
   /* As much of a label as so many letters tell, after a mark that is as much of it: the same as `fit_label`. */
   function fitLabel(mark, texts, room) {
     const left = room - measure(mark);
-    const fitting = texts.find((text) => measure(text) <= left);
-    if (fitting !== undefined) return mark + fitting;
-    if (left >= LEAST_ROOM) return mark + cut(texts[texts.length - 1], left);
+    if (measure(texts[0]) <= left) return mark + texts[0];
+    if (left >= LEAST_ROOM) return mark + (texts.find((text) => measure(text) <= left) || cut(texts[texts.length - 1], left));
     if (measure(mark.trim()) <= room) return mark.trim();
     return room < LEAST_ROOM ? "" : cut(mark.trim(), room);
   }
@@ -134,7 +133,7 @@
       this.shown = [];
       this.ofElement = new Map();
       for (const element of this.tree.querySelectorAll(".tmf-frame")) this.adopt(element, this.frames[element.dataset.frame]);
-      this.tree.removeAttribute("viewBox");
+      this.tree.setAttribute("preserveAspectRatio", "xMinYMin");
       this.find(".tmf-bar").hidden = false;
     }
 
@@ -178,7 +177,10 @@
       }
       this.tree.replaceChildren(fragment);
       const deepest = this.shown.reduce((most, frame) => Math.max(most, frame.depth), 0);
-      this.tree.style.height = `${this.row * (deepest + 1)}px`;
+      const height = this.row * (deepest + 1);
+      this.tree.style.height = `${height}px`;
+      // Of its own size on a screen; on paper, which may be narrower, it is scaled.
+      this.tree.setAttribute("viewBox", `0 0 ${this.width} ${height}`);
       this.reset.disabled = this.zoomed === this.root;
       this.point(this.current, hadFocus);
     }

@@ -58,12 +58,11 @@ def fit_label(label: str, room: int, mark: str = "") -> str:
     ['torch::autograd::make<int>', 'torch::autograd::make<…>', 'make<…>', 'mak…', '']
     """
     left = room - measure(mark)
-    texts = [label, *list_shorter(label)]
-    fitting = next((text for text in texts if measure(text) <= left), None)
-    if fitting is not None:
-        return mark + fitting
+    if measure(label) <= left:
+        return mark + label
     if left >= LEAST_ROOM:
-        return mark + cut(texts[-1], left)
+        shorter = list_shorter(label) or [label]
+        return mark + next((text for text in shorter if measure(text) <= left), cut(shorter[-1], left))
     return cut(mark.strip(), room) if room >= min(LEAST_ROOM, measure(mark.strip())) else ""
 
 

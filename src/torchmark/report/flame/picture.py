@@ -331,7 +331,7 @@ def _find_font(render: Renderer, families: tuple[str, ...]) -> str:
 
 
 def render_png(flame: Flame, render: Renderer) -> bytes:
-    """The still picture in light colours, twice as large as the SVG; `render` comes from `open_renderer`."""
+    """The picture in light colours, twice as large as the SVG; `render` comes from `open_renderer`."""
     picture = compose(flame)
     zoom = min(ZOOM, math.sqrt(MOST_PIXELS / (WIDTH * picture.height)))
     style = escape_text(load_asset("flame.css"))
