@@ -425,14 +425,15 @@ def make_case(args: TimerArgs) -> Case:
 
 def _make_cases(tasks: Iterable[TaskSpec], language: str) -> dict[TaskSpec, Case]:
     kind = Language.CPP if language == "cpp" else Language.PYTHON
-    return {task: make_case(_make_args(task, kind)) for task in tasks}
-
-
-def _make_args(task: TaskSpec, language: Language) -> TimerArgs:
-    return TimerArgs(
-        stmt=task.stmt,
-        setup=task.setup,
-        global_setup=task.global_setup,
-        num_threads=task.num_threads,
-        language=language,
-    )
+    return {
+        task: make_case(
+            TimerArgs(
+                stmt=task.stmt,
+                setup=task.setup,
+                global_setup=task.global_setup,
+                num_threads=task.num_threads,
+                language=kind,
+            )
+        )
+        for task in tasks
+    }

@@ -14,7 +14,7 @@ from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.job import CheckJob, Way
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Outcome, Result
-from torchmark.model.plan import Case, Order, Sampling
+from torchmark.model.plan import Case, Metric, Order, Sampling
 from torchmark.model.task import Compiled, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
 from torchmark.runner.worker import TargetWorkers, Worker, retry_if_killed
@@ -143,6 +143,60 @@ def _explain_difference(first: Case, problem: str, failure: Failure | None = Non
     return Failure(FailureKind.DIFFERENT, f"It does not compute what {other} does. {problem}")
 
 
+def measure(attempt: Callable[[], tuple[Result, Environment | None]]) -> tuple[Result, Environment | None]:
+    """The result of the last attempt, and where that was."""
+    environment: Environment | None = None
+
+    def run() -> Result:
+        nonlocal environment
+        result, environment = attempt()
+        return result
+
+    return retry_if_killed(run), environment
+
+
+def refuse_threads(threads: int, cores: int) -> Failure:
+    """There are fewer cores than threads, whose time would be that of waiting for each other."""
+    there = "is 1 core" if cores == 1 else f"are {cores} cores"
+    return Failure(
+        FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
+    )
+
+
+def carry_out(
+    lab: Lab,
+    order: Order,
+    prepared: Prepared,
+    sampling: Sampling,
+    cores: Sequence[int],
+    counter: Worker | None = None,
+) -> Outcome:
+    """Count a case on these cores, by this worker unless it is compiled; or time it on the last of them."""
+    began, threads = time.time(), order.case.args.num_threads
+    used, environment = tuple(cores), None
+    result: Result
+    if order.metric is Metric.COUNT:
+        if counter is not None:
+            counter.pin(used)
+        result, environment = measure(lambda: lab.count(prepared, sampling, counter))
+    else:
+        # Not the first ones, where most systems have their interrupts.
+        used = used[-threads:]
+        if threads > len(cores):
+            result = refuse_threads(threads, len(cores))
+        else:
+            result, environment = measure(lambda: lab.time(prepared, sampling, used))
+    return Outcome(
+        order=order,
+        result=result,
+        began=began,
+        ended=time.time(),
+        environment=environment,
+        cores=used,
+        unchecked=prepared.unchecked,
+    )
+
+
 class Lab(TargetWorkers):
     """The workers of a target for cases: these may be compared with each other, and use `torch.compile`."""
 
@@ -195,55 +249,3 @@ class Lab(TargetWorkers):
             result = self.count_side(self.make_side(case, prepared.compiled), counter, layouts, timeout_s)
             environment = counter.environment
         return prepared.excuse(result) if isinstance(result, Failure) else result, environment
-
-
-def time_order(lab: Lab, order: Order, prepared: Prepared, sampling: Sampling, usable: Sequence[int]) -> Outcome:
-    """Time a case on as many of the usable cores as it has threads."""
-    threads = order.case.args.num_threads
-    # Not the first ones, where most systems have their interrupts.
-    cores = tuple(usable[-threads:])
-    if threads > len(usable):
-        began = time.time()
-        return Outcome(order, _refuse_threads(threads, len(usable)), began, began, cores=cores)
-    return _carry_out(order, prepared, cores, lambda: lab.time(prepared, sampling, cores))
-
-
-def count_order(
-    lab: Lab, order: Order, prepared: Prepared, sampling: Sampling, counter: Worker | None, cores: tuple[int, ...]
-) -> Outcome:
-    """Count a case; the cores are those that the counter was pinned to."""
-    return _carry_out(order, prepared, cores, lambda: lab.count(prepared, sampling, counter))
-
-
-def _carry_out(
-    order: Order,
-    prepared: Prepared,
-    cores: tuple[int, ...],
-    attempt: Callable[[], tuple[Result, Environment | None]],
-) -> Outcome:
-    environment: Environment | None = None
-
-    def run() -> Result:
-        nonlocal environment
-        result, environment = attempt()
-        return result
-
-    began = time.time()
-    result: Result = retry_if_killed(run)
-    return Outcome(
-        order=order,
-        result=result,
-        began=began,
-        ended=time.time(),
-        environment=environment,
-        cores=cores,
-        unchecked=prepared.unchecked,
-    )
-
-
-def _refuse_threads(threads: int, cores: int) -> Failure:
-    """There are fewer cores than threads, whose time would be that of waiting for each other."""
-    there = "is 1 core" if cores == 1 else f"are {cores} cores"
-    return Failure(
-        FailureKind.MISSING, f"It runs with {threads} threads, and there {there} to time it on. Counting it would work."
-    )

@@ -16,7 +16,7 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failur
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.native.toolchain import Stopped
 from torchmark.processes import StopRequest
-from torchmark.runner.lab import Lab, Prepared, count_order, time_order
+from torchmark.runner.lab import Lab, Prepared, carry_out
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import Made, Models, Preparation, Stage
 from torchmark.runner.worker import Worker, retry_if_killed
@@ -306,9 +306,7 @@ class Execution:
         cores = self._take(1)
 
         def work() -> Callable[[], Iterator[Event]]:
-            if counter is not None:
-                counter.pin(cores)
-            outcome = count_order(site.lab, order, prepared, self._sampling, counter, cores)
+            outcome = carry_out(site.lab, order, prepared, self._sampling, cores, counter)
             return lambda: self._finish_count(site, counter, outcome)
 
         self._fly(work, cores, is_order=True)
@@ -364,7 +362,7 @@ class Execution:
             order = self._to_time.popleft()
             yield Begun(order, order.target)
             site = self._sites[order.target]
-            outcome = time_order(site.lab, order, site.ready[order.case], self._sampling, self._cores)
+            outcome = carry_out(site.lab, order, site.ready[order.case], self._sampling, self._cores)
             if self._gives_way:
                 self._turns.leave()
                 yield outcome

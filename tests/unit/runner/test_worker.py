@@ -27,7 +27,7 @@ from torchmark.model.outcome import Failure, FailureKind, FirstCall
 from torchmark.model.plan import AutogradMode, AutoLabels, Case, Metric, Order, RuntimeMode, Sampling, Target, TimerArgs
 from torchmark.model.task import Language, Times
 from torchmark.processes import LARGEST_KEPT, skip_small_pids
-from torchmark.runner.lab import Lab, Prepared, time_order
+from torchmark.runner.lab import Lab, Prepared, carry_out
 from torchmark.runner.link import Ending, LinkLost
 from torchmark.runner.spec import own_worker
 from torchmark.runner.worker import ATTEMPTS, Worker, _judge, check_answer
@@ -235,7 +235,7 @@ def test_a_worker_that_does_not_stay_up_is_started_twice_and_no_more(
     lab = Lab(Target(), {})
     case = Case(("x",), AutoLabels(RuntimeMode.EXPLICIT, AutogradMode.EXPLICIT, Language.PYTHON), TimerArgs("x"))
     order = Order(case, Target(), Metric.WALL)
-    outcome = time_order(lab, order, Prepared(case), Sampling(), (0,))
+    outcome = carry_out(lab, order, Prepared(case), Sampling(), (0,))
     assert isinstance(outcome.result, Failure)
     kind = FailureKind.MISSING if loses == "while it starts" else FailureKind.WORKER_DIED
     assert outcome.result.kind is kind

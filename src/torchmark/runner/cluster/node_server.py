@@ -56,7 +56,7 @@ from torchmark.runner.cluster.protocol import (
     Surveyed,
     TimePairs,
 )
-from torchmark.runner.lab import Lab, Prepared, count_order, time_order
+from torchmark.runner.lab import Lab, Prepared, carry_out
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, PairedWorkers
 from torchmark.runner.prepare import Build as BuildSnippets
@@ -185,8 +185,7 @@ class NodeServer:
     def _count_canary(self, target: Target) -> int:
         counter = self._start_counter(target)
         sampling = Sampling((Metric.COUNT,), layouts=(CANARY_LAYOUT,), timeout_s=self._run_setup.sampling.timeout_s)
-        order = Order(CANARY, target, Metric.COUNT)
-        result = count_order(self._labs[target], order, Prepared(CANARY), sampling, counter, ()).result
+        result, _ = measure(lambda: self._labs[target].count(Prepared(CANARY), sampling, counter))
         if isinstance(result, Tally):
             return result.total
         assert isinstance(result, Failure)
@@ -253,13 +252,12 @@ class NodeServer:
     def _carry_out(self, order: Order, prepared: Prepared | Failure, began: float) -> Outcome:
         if isinstance(prepared, Failure):
             return Outcome(order, prepared, began, time.time(), node=self.node)
-        lab, sampling = self._labs[order.target], self._run_setup.sampling
+        cores, counter = choose_cores(), None
         if order.metric is Metric.COUNT:
-            counter = None if order.case.parts is not None else self._start_counter(order.target)
-            cores = () if counter is None else (self._core_lock.core,)
-            outcome = count_order(lab, order, prepared, sampling, counter, cores)
-        else:
-            outcome = time_order(lab, order, prepared, sampling, choose_cores())
+            cores = []
+            if order.case.parts is None:
+                counter, cores = self._start_counter(order.target), [self._core_lock.core]
+        outcome = carry_out(self._labs[order.target], order, prepared, self._run_setup.sampling, cores, counter)
         return dataclasses.replace(outcome, began=began, node=self.node)
 
     def _race(self, request: Race) -> InputTimed:
