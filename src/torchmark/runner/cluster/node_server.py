@@ -56,7 +56,7 @@ from torchmark.runner.cluster.protocol import (
     Surveyed,
     TimePairs,
 )
-from torchmark.runner.lab import Lab, Prepared, carry_out
+from torchmark.runner.lab import Lab, Prepared, carry_out, measure
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, PairedWorkers
 from torchmark.runner.prepare import Build as BuildSnippets
