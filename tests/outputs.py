@@ -246,6 +246,7 @@ def stop_clocks(patch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(1, 1_000_000))
     patch.setattr(time, "time", lambda: NOW)
     patch.setattr(time, "perf_counter", lambda: 1000.0)
+    patch.setattr(time, "monotonic", lambda: 1000.0)
     patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=next(numbers) << 96))
     patch.setattr(platform, "node", lambda: "a-machine")
 
