@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from torchmark.analysis.flames import MOST_GRAPHS
 from torchmark.analysis.gate import hold_gate
 from torchmark.model.caveats import Caveat, ComparisonCaveat, OtherInstructionSet
 from torchmark.model.environment import Environment
@@ -382,7 +383,7 @@ def describe_explained(entries: Sequence[ReportEntry]) -> str:
     """How many of the cases that were counted have functions and stages: a page has no room for those of many."""
     counted = [entry for entry in entries if any(one is not None and one.count for one in entry.summaries)]
     told = sum(entry.breakdown is not None for entry in counted)
-    return "all cases" if told == len(counted) else f"{told} of {count(len(counted), 'case')}"
+    return "all cases" if len(counted) <= MOST_GRAPHS else f"{told} of {count(len(counted), 'case')}"
 
 
 def add_up_shares(entries: Sequence[ReportEntry]) -> dict[str, float]:
