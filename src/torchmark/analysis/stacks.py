@@ -149,6 +149,10 @@ def _describe(function: PythonFunction) -> Frame:
 
 def fold(frames: Iterable[Frame]) -> tuple[Frame, ...]:
     """A function that calls itself is one frame, and one that does so through others is there once with these."""
+    frames = tuple(frames)
+    if len(set(frames)) == len(frames):
+        # Of hundreds of thousands of stacks, most call nothing again.
+        return frames
     folded: list[Frame] = []
     for frame in frames:
         folded.append(frame)

@@ -10,13 +10,15 @@ from tests.made_contrasts import count_functions, counted_run, run_of
 from tests.made_flames import make_stacks
 from tests.made_judgements import make_judgement, make_time, make_visits
 from tests.made_overrides import make_override, make_tally
-from tests.made_summaries import make_case
+from tests.made_summaries import make_case, make_summary
 from tests.sample_runs import ADD, CASES, COUNT, FAILING, sample_run
+from torchmark.analysis.flames import MOST_GRAPHS
 from torchmark.analysis.verdict.comparable import RunTarget
-from torchmark.analysis.verdict.stored import Contrast, compare_runs
+from torchmark.analysis.verdict.stored import Contrast, compare_runs, identify
 from torchmark.api.report_data import (
     Labels,
     Sides,
+    choose_explained,
     format_again,
     format_commands,
     join_path,
@@ -31,9 +33,11 @@ from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Frame, Method, Tally
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import AutogradMode, Case, Metric, Node, Order, RuntimeMode, Target
+from torchmark.model.report_data import ReportEntry
 from torchmark.model.run import Run
 from torchmark.model.task import Language
 from torchmark.report.html.report_page import render_report
+from torchmark.report.html.report_story import describe_explained
 
 OWN = Target()
 
@@ -242,3 +246,29 @@ def test_the_page_itself_can_be_had_again() -> None:
     assert format_again(TWO)[0].text == "torchmark report after before --store 'my store.db'"
     assert format_again(ONE)[0].text == "torchmark report run"
     assert format_again(TWO, ("--force",))[0].text == "torchmark report after before --force --store 'my store.db'"
+
+
+def make_counted(number: int, instructions: float) -> ReportEntry:
+    case = make_case(f"case {number}")
+    return ReportEntry(case, (make_summary(case, instructions=instructions),))
+
+
+def test_functions_are_shown_of_as_many_cases_as_a_page_has_room_for() -> None:
+    few = [make_counted(i, 100.0 + i) for i in range(MOST_GRAPHS)]
+    assert choose_explained(few) == [identify(entry.case) for entry in few]
+    many = [*few, make_counted(MOST_GRAPHS, 1e6)]
+    assert choose_explained(many) == [identify(entry.case) for entry in [many[-1], *few[:0:-1]]]
+
+
+def test_a_page_says_of_how_many_cases_its_stages_are() -> None:
+    many = [make_counted(i, 100.0) for i in range(MOST_GRAPHS + 1)]
+    assert describe_explained(many) == f"0 of {MOST_GRAPHS + 1} cases"
+    assert describe_explained(many[1:]) == "all cases"
+
+
+def test_what_was_not_counted_has_no_functions() -> None:
+    case = make_case("timed")
+    assert (
+        choose_explained([ReportEntry(case, (make_summary(case, instructions=None),)), ReportEntry(case, (None,))])
+        == []
+    )

@@ -240,3 +240,14 @@ def test_a_run_from_the_future_is_the_newest_only_until_the_store_gets_another(s
             assert store.find("@").name == "later"
     assert [info.name for info in store.list_runs()] == ["soon", "later", "b", "future", "a", "imported"]
     assert store.find("@").name == "soon"
+
+
+def test_cases_may_be_named_and_others_are_not_even_read(store: Store) -> None:
+    store.add(make_run())
+    whole = store.load(INFO.id, profiles=True)
+    name = ADD_CASE.suite, ADD_CASE.key
+    run = store.load(INFO.id, profiles=True, names=[name, ("standard", "no such case")])
+    assert run == store.load(INFO.id, profiles=True, select=lambda case: (case.suite, case.key) == name)
+    assert run.plan.cases == (ADD_CASE,)
+    none = store.load(INFO.id, names=())
+    assert (none.plan.cases, none.outcomes, none.plan.targets) == ((), (), whole.plan.targets)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from torchmark.analysis.flames import MOST_GRAPHS
 from torchmark.analysis.gate import hold_gate
 from torchmark.model.caveats import Caveat, ComparisonCaveat, OtherInstructionSet
 from torchmark.model.environment import Environment
@@ -370,7 +371,15 @@ def _describe_stages(entries: Sequence[ReportEntry]) -> str:
         return ""
     stage, share = max(shares.items(), key=lambda one: one[1])
     text = format_share_cell(share).replace("%", " %")
-    return f"On average, {text} of the instructions of a case are in the stage “{stage}”."
+    which = "" if (found := describe_explained(entries)) == "all cases" else f" over {found}"
+    return f"On average{which}, {text} of the instructions of a case are in the stage “{stage}”."
+
+
+def describe_explained(entries: Sequence[ReportEntry]) -> str:
+    """How many of the cases that were counted have functions and stages: a page has no room for those of many."""
+    counted = [entry for entry in entries if any(one is not None and one.count for one in entry.summaries)]
+    told = sum(entry.breakdown is not None for entry in counted)
+    return "all cases" if len(counted) <= MOST_GRAPHS else f"{told} of {count(len(counted), 'case')}"
 
 
 def add_up_shares(entries: Sequence[ReportEntry]) -> dict[str, float]:
@@ -404,6 +413,8 @@ def _describe_cause(entries: Sequence[ReportEntry], word: str) -> str:
         return ""
     stage, most = max(deltas.items(), key=lambda one: one[1] * sign)
     which = f"The {word} case takes" if len(entries) == 1 else f"All {word} ones together take"
+    if (found := describe_explained(entries)) != "all cases":
+        which = f"Together, {found} that are {word} take"
     text = f"{which} {format_delta(abs(total)).lstrip('+')} {'more' if sign > 0 else 'fewer'} instructions a run"
     # Of all that stages gained, whatever others lost.
     share = most / sum(delta for delta in deltas.values() if delta * sign > 0)
