@@ -349,7 +349,8 @@
 
   /* Brings a drawn graph to life. In a page of many, the graph is not drawn yet but for its outermost frame. */
   window.torchmarkFlame = (box, names, graph, keyboard) => {
-    if (graph.markup) box.innerHTML = graph.markup;
+    // It is drawn by Python, which escapes all names.
+    if (graph.markup) box.replaceChildren(...new DOMParser().parseFromString(graph.markup, "text/html").body.childNodes);
     box.classList.add("tmf");
     const view = new View(box, names, graph);
     view.draw();
