@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -126,10 +127,15 @@ def test_a_zygote_that_is_killed_during_a_visit_costs_that_visit_and_no_more(
     mark = tmp_path / "begun"
     slow = part("time.sleep(0.05)", f"import time; open({str(mark)!r}, 'a').close()")
 
+    # Both are up, also where an earlier test has killed one.
+    pid = [worker.pid for worker in twins._pairs[1]][side]
+
     def kill() -> None:
-        while not mark.exists():
-            pass
-        os.kill(twins._pairs[1][side].pid, signal.SIGKILL)
+        for _ in range(20_000):
+            if mark.exists():
+                os.kill(pid, signal.SIGKILL)
+                return
+            time.sleep(0.001)
 
     killer = threading.Thread(target=kill)
     killer.start()
