@@ -52,7 +52,10 @@ from torchmark.report.text.verdict_reasons import (
 
 # The column of marks has no head.
 MARKS = ""
-COLUMNS = ("time", "±", "per run", "instr.", "%", "mallocs", "tensors", MARKS, "why")
+WHY = "why"
+# Reasons are shown, and cut, where there is so much room for them.
+LEAST_WHY = 20
+COLUMNS = ("time", "±", "per run", "instr.", "%", "mallocs", "tensors", MARKS, WHY)
 # What changed comes first, then what asks for attention.
 RANKS = {Verdict.SLOWER: 0, Verdict.FASTER: 0, Verdict.FAILED: 1, Verdict.UNDECIDED: 2, Verdict.SAME: 3}
 
@@ -96,7 +99,7 @@ def make_rows(judgements: Sequence[CaseJudgement], among: Sequence[CaseJudgement
 
 def fill_cells(judgement: CaseJudgement, marks: str = "") -> dict[str, str]:
     cells = dict.fromkeys(COLUMNS, "")
-    cells[MARKS], cells["why"] = marks, SHORT_CAUSES[judgement.cause]
+    cells[MARKS], cells[WHY] = marks, SHORT_CAUSES[judgement.cause]
     cells.update({"time": MISSING} if judgement.time is None else _format_time(judgement.time))
     if judgement.count is not None:
         cells.update(_format_count(judgement.count))
@@ -141,7 +144,7 @@ def describe_same(judgements: Sequence[CaseJudgement]) -> str:
 LEAST_NAME = 16
 NAME_SHARE = 1 / 3
 # In which order they do.
-DISPENSABLE = ("why", "tensors", "mallocs", "per run", "%", "±", "instr.")
+DISPENSABLE = ("tensors", "mallocs", "per run", "%", "±", "instr.")
 # Columns that stand close to the one before, which they qualify.
 QUALIFYING = ("±", "%", "tensors", MARKS)
 VERDICT, CASE = "verdict", "case"
@@ -174,7 +177,8 @@ def render_table(
     columns = [
         TextColumn(VERDICT, "", left=True),
         TextColumn(CASE, left=True, least=max(LEAST_NAME, int(width * NAME_SHARE))),
-        *(TextColumn(key, gap=1 if key in QUALIFYING else 2, left=key in (MARKS, "why")) for key in keys),
+        *(TextColumn(key, gap=1 if key in QUALIFYING else 2, left=key == MARKS) for key in keys if key != WHY),
+        *([TextColumn(WHY, left=True, least=LEAST_WHY, spare=True)] if WHY in keys else []),
     ]
     # Without times, instructions are what stays.
     gives_way = DISPENSABLE if "time" in keys else DISPENSABLE[:-1]
@@ -221,9 +225,8 @@ def render_judgements(
     for mark, text in explain_doubts(judgements):
         legend += wrap(f"{mark}  {text}" if mark else f"Note: {text}", width, 3 if mark else 2)
     # There is a sentence on the cause wherever a case is told of by itself.
-    missed = [column for column in reversed(left_out) if column != "why"]
-    if missed:
-        legend += wrap(f"A wider terminal shows {', '.join(missed)} too.", width)
+    if left_out:
+        legend += wrap(f"A wider terminal shows {', '.join(reversed(left_out))} too.", width)
     return "\n\n".join(["\n".join(table), "\n".join(legend), closing])
 
 
