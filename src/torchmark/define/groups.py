@@ -451,11 +451,8 @@ def shared_names(python_setup: str, cpp_setup: str) -> tuple[str, ...]:
 
 
 def _assigned_names(code: str) -> list[str]:
-    names: dict[str, None] = {}
-    for node in ast.parse(code).body:
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            names.update((part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name))
-    return list(names)
+    targets = [target for node in ast.parse(code).body if isinstance(node, ast.Assign) for target in node.targets]
+    return list(dict.fromkeys(part.id for one in targets for part in ast.walk(one) if isinstance(part, ast.Name)))
 
 
 def as_expressions(pair: LanguagePair) -> LanguagePair | None:

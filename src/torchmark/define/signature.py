@@ -54,7 +54,8 @@ class _SignatureToken(NamedTuple):
 class _SignatureParser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = [_SignatureToken(match[0].strip(), match.end() - len(match[0].strip())) for match in _scan(text)]
+        matches = [match for match in _TOKEN.finditer(text) if match[0].strip()]
+        self._tokens = [_SignatureToken(match[0].strip(), match.end() - len(match[0].strip())) for match in matches]
         self._next = 0
 
     def parse(self) -> Signature:
@@ -126,10 +127,6 @@ class _SignatureParser:
         raise DefinitionError(f"Invalid signature: `{self._text}`: {problem}.", text=self._text, position=position)
 
 
-def _scan(text: str) -> list[re.Match[str]]:
-    return [match for match in _TOKEN.finditer(text) if match[0].strip()]
-
-
 # How wide the Python column is unless there is a reason for more.
 COLUMN_WIDTH = 40
 
@@ -167,9 +164,8 @@ def join_stmts(python: str, cpp: str) -> str:
     left, right = python.split("\n"), cpp.split("\n")
     # With the padding that `parse_stmts` leaves: a block keeps its width.
     width = max(COLUMN_WIDTH, *(len(line) for line in left))
-    lines = [("Python", "C++"), ("-" * width, "-" * COLUMN_WIDTH)]
-    for number in range(max(len(left), len(right))):
-        lines.append((left[number] if number < len(left) else "", right[number] if number < len(right) else ""))
+    heading = [("Python", "C++"), ("-" * width, "-" * COLUMN_WIDTH)]
+    lines = [*heading, *itertools.zip_longest(left, right, fillvalue="")]
     return "\n".join(f"{one.rstrip():<{width}} | {two}".rstrip() for one, two in lines)
 
 

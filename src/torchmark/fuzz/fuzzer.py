@@ -190,8 +190,7 @@ class Fuzzer:
         self._predicates: tuple[Predicate, ...] = tuple(adapt(c, names) for c in self._constraints)
         self._samples = [(p.name, p.sample, p.strict) for p in self._parameters]
         # A subclass with a `sample` of its own may give an alias, too.
-        own = (p.name for p in self._parameters if p.aliases or is_overridden(p, FuzzedParameter, "sample"))
-        self._aliasing = tuple(own)
+        self._aliasing = [p.name for p in self._parameters if p.aliases or is_overridden(p, FuzzedParameter, "sample")]
         self._rejections = 0
         self._total_generated = 0
 
@@ -284,12 +283,9 @@ class Fuzzer:
         """A value for each parameter; what is strict is drawn only once, and then `kept`."""
         params = {}
         for name, sample, strict in self._samples:
-            if strict:
-                if name not in kept:
-                    kept[name] = sample(state)
-                params[name] = kept[name]
-            else:
-                params[name] = sample(state)
+            if strict and name not in kept:
+                kept[name] = sample(state)
+            params[name] = kept[name] if strict else sample(state)
         for name in self._aliasing:
             value, steps = params[name], 0
             while isinstance(value, ParameterAlias):
@@ -393,11 +389,8 @@ def outline(fuzzer: Fuzzer, index: int) -> FuzzedInput:
     """Input number `index` of a fuzzer's stream by index, without its tensors."""
     draft = fuzzer.draft(index)
     tensors = fuzzer.describe(draft)
-    features: dict[str, Value] = {}
-    for name in fuzzer.names_in_use(draft):
-        value = as_value(draft.params[name])
-        if value is not None:
-            features[name] = value
+    values = {name: as_value(draft.params[name]) for name in fuzzer.names_in_use(draft)}
+    features: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
     for name, tensor in tensors.items():
         features |= describe_tensor(name, tensor)
     return FuzzedInput(index, features, tensors, fuzzer.write(draft))
@@ -412,10 +405,5 @@ def as_value(value: Any) -> Value | None:
 
 def describe_tensor(name: str, tensor: dict[str, Any]) -> dict[str, Value]:
     """What parameters do not say of it by themselves."""
-    features: dict[str, Value] = {}
-    if "is_contiguous" in tensor:
-        features[f"{name} is contiguous"] = tensor["is_contiguous"]
-    if "is_hybrid" in tensor:
-        features[f"{name} is hybrid"] = tensor["is_hybrid"]
-    features[f"elements of {name}"] = tensor["numel"]
-    return features
+    kinds = [kind for kind in ("contiguous", "hybrid") if f"is_{kind}" in tensor]
+    return {**{f"{name} is {kind}": tensor[f"is_{kind}"] for kind in kinds}, f"elements of {name}": tensor["numel"]}

@@ -26,10 +26,9 @@ class Entropy:
         """The generator of a device; None where nothing is drawn, as on the meta device."""
         if device.type == "meta":
             return None
-        generator = self._generators.get(device)
-        if generator is None:
-            generator = self._generators[device] = torch.Generator(device).manual_seed(self._seed)
-        return generator
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
 
     @contextlib.contextmanager
     def as_global(self, device: torch.device) -> Iterator[None]:

@@ -78,7 +78,6 @@ TimedBlock = tuple[float, tuple[int, int], tuple[int, int]]
 
 
 def make_blocks(timed: Sequence[TimedBlock]) -> SideBlocks:
-    """All blocks of one side."""
     return SideBlocks(
         times=tuple(seconds for seconds, _, _ in timed),
         faults=tuple(after[0] - before[0] for _, before, after in timed),
@@ -169,7 +168,6 @@ def settle(number: int) -> Steps[None]:
 
 
 def _time_pair_here(job: PairJob, partner: str, namespace: dict[str, Any]) -> PairTimed:
-    """Both statements in this process, after one setup, on the same variables."""
     with contextlib.ExitStack() as stack:
         timers, _sources = share_setup(stack, [(job.setup, SETUP_NAME)], (job.stmt, partner), namespace)
         for timer in timers:
