@@ -234,9 +234,8 @@ def writing_to_cache(folder: Path) -> Iterator[None]:
 
 def find_command(wanted: Sequence[str], names: Sequence[str], environ: Mapping[str, str]) -> list[str] | None:
     """A program as a command: the one that is wanted, with its arguments, or the first of these names that is found."""
-    path = environ.get("PATH", os.defpath)
     for first, *rest in [wanted] if wanted else [[name] for name in names]:
-        found = shutil.which(first, path=path)
+        found = shutil.which(first, path=environ.get("PATH", os.defpath))
         if found is not None:
             return [found, *rest]
     return None

@@ -378,8 +378,7 @@ def call_model(runtime: RuntimeMode, language: Language, args: Sequence[str], ou
     """
     model = MODELS[runtime]
     if language == Language.PYTHON:
-        prefix = f"{', '.join(outputs)} = " if outputs else ""
-        return f"{prefix}{model}({', '.join(args)})"
+        return f"{', '.join(outputs)}{' = ' if outputs else ''}{model}({', '.join(args)})"
     if runtime == RuntimeMode.EAGER:
         several = f"[{', '.join(outputs)}]"
         return f"{_declare(outputs, several)}{model}->forward({', '.join(args)});"

@@ -65,7 +65,6 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def name_constraint(constraint: Callable[..., object]) -> str:
-    """What it is called and where it stands."""
     name = getattr(constraint, "__qualname__", None) or repr(constraint)
     code = getattr(constraint, "__code__", None)
     return name if code is None else f"{name} ({code.co_filename}, line {code.co_firstlineno})"

@@ -55,8 +55,7 @@ def source_lines(text: str) -> list[str]:
     >>> source_lines("a\\r\\nb\\x0cc")
     ['a\\n', 'b\\x0cc\\n']
     """
-    lines = list(io.StringIO(text, newline=None))
-    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
+    return [line if line.endswith("\n") else f"{line}\n" for line in io.StringIO(text, newline=None)]
 
 
 def open_source(setup: str, stmt: str, stmt_name: str = STMT_NAME) -> SourceFile:
@@ -99,8 +98,7 @@ def _first_user_frame(stack: traceback.StackSummary) -> int | None:
 def _relocate(summary: traceback.TracebackException) -> None:
     """Give all frames of snippets, also those of causes and of grouped errors, the names that the user knows."""
     summary.stack[:] = [_relocate_frame(frame) for frame in summary.stack]
-    parts = [summary.__cause__, summary.__context__, *(getattr(summary, "exceptions", None) or ())]
-    for part in parts:
+    for part in (summary.__cause__, summary.__context__, *(getattr(summary, "exceptions", None) or ())):
         if part is not None:
             del part.stack[: _first_user_frame(part.stack) or 0]
             _relocate(part)

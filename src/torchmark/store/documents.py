@@ -207,7 +207,6 @@ def join_outcome(
     moments: tuple[float, float],
     environment: Environment | None,
 ) -> Outcome:
-    """The outcome of an order that began and ended at these moments."""
     # The end may be before the beginning: clocks are set back.
     for name, moment in zip(("began", "ended"), moments, strict=True):
         if from_plain(float, moment, name) < 0:

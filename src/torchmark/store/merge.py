@@ -136,8 +136,7 @@ def merge(paths: Sequence[Path], output: Path, *, force: bool = False) -> tuple[
     if missing := [store for store in stores if not store.exists()]:
         listed = " and ".join(map(str, missing))
         raise StoreError(f"There is no store at {listed}. Was that shard run, and its store brought here?")
-    copies = [copy for store in stores for copy in _list_copies(store)]
-    groups = _bring_together(copies)
+    groups = _bring_together([copy for store in stores for copy in _list_copies(store)])
     with new_store(output, force=force) as target:
         # The oldest first, as a store gets runs that it measures.
         merged = [_unite(target, group) for group in reversed(groups)]
@@ -164,28 +163,28 @@ def _load(copy: _Copy) -> Run:
 
 
 def _unite(target: Database, group: _RunGroup) -> Merged:
-    """Put one run into the new store."""
     copies, runs = group.copies, [_load(copy) for copy in group.copies]
-    choice = _choose([_locate(run, node) for run, node in zip(runs, _name_nodes(copies), strict=True)])
+    found = [_locate(run, node) for run, node in zip(runs, _name_nodes(copies), strict=True)]
+    kept, repeated, differing = _choose(found)
     # The shortest limit: whoever gives a run more time means all cases that timed out.
     limit = min(run.plan.sampling.timeout_s for run in runs)
     plan = dataclasses.replace(runs[0].plan, sampling=dataclasses.replace(runs[0].plan.sampling, timeout_s=limit))
     # What several have measured in no order of time is listed by the plan.
-    listed = map(_identify, plan.orders) if len(copies) > 1 else choice.kept
-    places = [place for place in listed if place in choice.kept]
-    outcomes = [choice.kept[place][1] for place in places]
+    listed = map(_identify, plan.orders) if len(copies) > 1 else kept
+    places = [place for place in listed if place in kept]
+    outcomes = [kept[place][1] for place in places]
     info = group.describe(outcomes, complete=len(outcomes) == len(plan.orders))
     parts: list[_Part] = []
     for number, copy in enumerate(copies):
-        parts += _hand_on_parts(target, copy, {place for place in places if choice.kept[place][0] == number})
+        parts += _hand_on_parts(target, copy, {place for place in places if kept[place][0] == number})
     activities = dict.fromkeys(activity for run in runs for activity in run.activities)
     _write(target, Run(info, plan, tuple(outcomes), tuple(sorted(activities, key=lambda one: one.began))), parts)
     return Merged(
         info=read_info(target, info.id),
         sources=tuple(copy.info for copy in copies),
         parts=group.parts,
-        repeated=choice.repeated,
-        differing=choice.differing,
+        repeated=repeated,
+        differing=differing,
         mixtures=_find_mixtures(outcomes) if len(copies) > 1 else (),
     )
 
@@ -295,7 +294,6 @@ class _RunGroup:
         return ids[0] if len(ids) == 1 else hashlib.sha256(" ".join(ids).encode()).hexdigest()[:_ID_LENGTH]
 
     def describe(self, outcomes: Sequence[Outcome], *, complete: bool) -> RunInfo:
-        """What is known of the run, of which there are these outcomes."""
         first, parts = self.copies[0].info, self.parts
         if len(self.copies) == 1 and not (complete and parts):
             return first
@@ -330,7 +328,9 @@ def _bring_together(copies: Sequence[_Copy]) -> tuple[_RunGroup, ...]:
         by_id.setdefault(_RunGroup(tuple(found)).id, []).extend(found)
     groups = tuple(_RunGroup(tuple(sorted(found, key=_rank))) for found in by_id.values())
     for group in groups:
-        _refuse_other_plans(group)
+        for copy in group.copies:
+            if copy.common_plan != group.copies[0].common_plan:
+                raise _explain(group.copies[0], copy)
         _refuse_repeated(group)
     _refuse_lookalikes([group for group in groups if group.parts])
     return groups
@@ -338,12 +338,6 @@ def _bring_together(copies: Sequence[_Copy]) -> tuple[_RunGroup, ...]:
 
 def _rank(copy: _Copy) -> tuple[Shard, float, str]:
     return min((part.shard for part in copy.parts), default=Shard(0, 0)), copy.info.created, copy.info.id
-
-
-def _refuse_other_plans(group: _RunGroup) -> None:
-    for copy in group.copies:
-        if copy.common_plan != group.copies[0].common_plan:
-            raise _explain(group.copies[0], copy)
 
 
 def _refuse_repeated(group: _RunGroup) -> None:
@@ -423,19 +417,11 @@ def _identify(order: Order) -> _Place:
     return dump([case.suite, case.key]), target, order.metric.value, order.round
 
 
-@dataclasses.dataclass(frozen=True)
-class _Choice:
-    """For each order the outcome that is kept, and the number of the copy that has it."""
+def _choose(found: Iterable[Sequence[Outcome]]) -> tuple[dict[_Place, tuple[int, Outcome]], int, int]:
+    """One outcome an order, and which copy has it: a result rather than a failure, and of two alike the earlier one.
 
-    kept: dict[_Place, tuple[int, Outcome]]
-    repeated: int
-    """Orders that were carried out more than once."""
-    differing: int
-    """Of these, orders whose counts differed."""
-
-
-def _choose(found: Iterable[Sequence[Outcome]]) -> _Choice:
-    """One outcome an order: a result rather than a failure, and of two alike the one that ended first."""
+    Also how many orders were carried out more than once, and of how many of these the counts differed.
+    """
     kept: dict[_Place, tuple[int, Outcome]] = {}
     repeated: set[_Place] = set()
     differing: set[_Place] = set()
@@ -450,7 +436,7 @@ def _choose(found: Iterable[Sequence[Outcome]]) -> _Choice:
                 differing.add(place)
             if _rank_outcome(outcome) < _rank_outcome(other):
                 kept[place] = number, outcome
-    return _Choice(kept, len(repeated), len(differing))
+    return kept, len(repeated), len(differing)
 
 
 def _is_same(one: Outcome, other: Outcome) -> bool:

@@ -141,8 +141,7 @@ def _put_environment(database: Database, outcome: Outcome) -> int | None:
         return None
     text = dump(to_plain(outcome.environment))
     database.change("INSERT OR IGNORE INTO environments (body) VALUES (?)", text)
-    number: int = database.rows("SELECT number FROM environments WHERE body = ?", text)[0][0]
-    return number
+    return int(database.rows("SELECT number FROM environments WHERE body = ?", text)[0][0])
 
 
 def put_activity(database: Database, run: int, activity: Activity) -> None:
@@ -270,8 +269,7 @@ def read_run(
 ) -> Run:
     """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
-    found = _read_cases(database, run, names)
-    cases = {subject: case for subject, case in found if select is None or select(case)}
+    cases = {subject: case for subject, case in _read_cases(database, run, names) if select is None or select(case)}
     plan = _make_plan(database, run, cases.values())
     only = None if names is None else tuple(cases)
     outcomes = tuple(_read_outcomes(database, run, plan, cases, only, profiles=profiles))

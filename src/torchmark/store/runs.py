@@ -64,9 +64,9 @@ def find_run(infos: Sequence[RunInfo], reference: str) -> RunInfo:
         if back < len(infos):
             return infos[back]
         raise UsageError(f"There is no {reference}: the oldest run is @{len(infos) - 1}.")
-    named = [info for info in infos if info.name == reference]
-    if named:
-        return named[0]
+    for info in infos:
+        if info.name == reference:
+            return info
     begun = [info for info in infos if info.id.startswith(reference.lower())]
     if len(reference) < SHORTEST_PREFIX or not begun:
         raise UsageError(f"There is no run {reference!r}. {_suggest(infos, reference)}")
@@ -76,8 +76,7 @@ def find_run(infos: Sequence[RunInfo], reference: str) -> RunInfo:
 
 
 def _suggest(infos: Sequence[RunInfo], reference: str) -> str:
-    names = list(dict.fromkeys(info.name for info in infos))
-    near = difflib.get_close_matches(reference, names, n=_SOME)
+    near = difflib.get_close_matches(reference, list(dict.fromkeys(info.name for info in infos)), n=_SOME)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
     return f"There is {_list(infos)}. @ is the newest."
@@ -115,11 +114,10 @@ class Recorder:
                 self._database.change(
                     "UPDATE runs SET writer = NULL WHERE id = ? AND writer = ?", self._id, write_owner(self._owner)
                 )
-        except StoreLost:
-            raise
-        except StoreError:
+        except StoreError as error:
             # The run counts as left when this process has ended.
-            pass
+            if isinstance(error, StoreLost):
+                raise
 
     @property
     def info(self) -> RunInfo:
@@ -344,7 +342,6 @@ DEFAULT_STORE = Path(".torchmark/results.db")
 # As long as what SHA-256 gives: a longer key makes an HMAC no stronger (RFC 2104, section 3).
 KEY_BYTES = 32
 _KEY_FILE = "seal.key"
-_FOR_OTHERS = 0o077
 
 
 def seal(what: Sequence[object], environ: Mapping[str, str], root: Path = Path("/")) -> str:
@@ -376,10 +373,9 @@ def _identify_machine(root: Path) -> list[str]:
 
 def _find_folder(environ: Mapping[str, str]) -> Path | None:
     """The user's folder for what programs remember. The convention demands an absolute path and ignores others."""
-    if os.path.isabs(environ.get("XDG_STATE_HOME", "")):
-        return Path(environ["XDG_STATE_HOME"], "torchmark")
-    if os.path.isabs(environ.get("HOME", "")):
-        return Path(environ["HOME"], ".local", "state", "torchmark")
+    for variable, below in (("XDG_STATE_HOME", ""), ("HOME", ".local/state")):
+        if os.path.isabs(environ.get(variable, "")):
+            return Path(environ[variable], below, "torchmark")
     return None
 
 
@@ -425,4 +421,4 @@ def _open_private(path: str | Path, flags: int, stack: contextlib.ExitStack, pla
     number = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     stack.callback(os.close, number)
     found = os.fstat(number)
-    return number if found.st_uid == os.geteuid() and not found.st_mode & _FOR_OTHERS else None
+    return number if found.st_uid == os.geteuid() and not found.st_mode & 0o077 else None

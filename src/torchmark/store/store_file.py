@@ -20,6 +20,7 @@ from torchmark.store.database import (
     JOURNAL,
     LOG,
     Database,
+    bracket,
     check_beside,
     check_unchanged,
     clear_beside,
@@ -108,24 +109,18 @@ SCHEMA_VERSION = len(STEPS)
 
 
 def read_version(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[Step, ...]) -> None:
     """Take all steps that are left to take, each in a transaction of its own."""
     while read_version(connection) < len(steps):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with bracket(connection, "BEGIN IMMEDIATE"):
             # Another process may have taken it in the meantime.
             version = read_version(connection)
             if version < len(steps):
                 steps[version](connection)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
 
 # The tables that SQLite makes when it is asked to ANALYZE, as its versions of today and of the past define them.
@@ -150,12 +145,9 @@ def read_objects(connection: sqlite3.Connection) -> frozenset[SchemaObject]:
 
 @functools.cache
 def expect_objects(steps: tuple[Step, ...]) -> frozenset[SchemaObject]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection, steps)
         return read_objects(connection)
-    finally:
-        connection.close()
 
 
 FOLDER = ".torchmark"
@@ -228,8 +220,7 @@ def _open_to_read(path: Path) -> Database:
     with explaining(path), contextlib.ExitStack() as stack:
         if log is not None and log.st_size:
             fixed = None
-            folder = stack.enter_context(_scratch(path))
-            connection = _connect(_copy_files(path, folder), "mode=rw")
+            connection = _connect(_copy_files(path, stack.enter_context(_scratch(path))), "mode=rw")
             # The files of the copy are removed as soon as they are open: nobody else needs their names.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         else:
@@ -352,17 +343,21 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
 def _bring_up_to_date(connection: sqlite3.Connection) -> sqlite3.Connection:
     """The connection, or one to a copy in memory if what it has is of an earlier version."""
     if read_version(connection) < len(STEPS):
-        connection = _copy(connection)
-        migrate(connection, STEPS)
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        with contextlib.closing(connection):
+            connection.backup(copy)
+        for setting in ("trusted_schema = OFF", "foreign_keys = ON"):
+            copy.execute(f"PRAGMA {setting}")
+        migrate(copy, STEPS)
+        connection = copy
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
 def _prepare_to_write(connection: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size <= SMALL_ENOUGH_TO_CHECK:
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError("malformed")
+    is_small = path.stat().st_size <= SMALL_ENOUGH_TO_CHECK
+    if is_small and connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise sqlite3.DatabaseError("malformed")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         # A copy that another program made. A journal on the disk would be left if this process is killed here.
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -372,15 +367,6 @@ def _prepare_to_write(connection: sqlite3.Connection, path: Path) -> None:
     migrate(connection, STEPS)
     # So that the log is there, which it is from the first reading on.
     read_version(connection)
-
-
-def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    copy = sqlite3.connect(":memory:", isolation_level=None)
-    with contextlib.closing(connection):
-        connection.backup(copy)
-    for setting in ("trusted_schema = OFF", "foreign_keys = ON"):
-        copy.execute(f"PRAGMA {setting}")
-    return copy
 
 
 def _make_sure_of(path: Path) -> tuple[Path, ...]:

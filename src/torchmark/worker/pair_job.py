@@ -53,10 +53,6 @@ class PartnerConnection:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
 
-    def meet(self) -> None:
-        self.hand_over()
-        self.wait()
-
     def hand_over(self) -> None:
         try:
             self._end.sendall(TURN)
@@ -130,7 +126,9 @@ def take_part(job: PairJob, turns: PartnerConnection) -> Steps[SideBlocks]:
     blocks: list[TimedBlock] = []
     yield FIRST_RUNS
     yield from settle(job.number)
-    turns.meet()
+    # Both have to be there.
+    turns.hand_over()
+    turns.wait()
     sides = list_turns(job.firsts)
     for i, side in enumerate(sides):
         if side != job.side:

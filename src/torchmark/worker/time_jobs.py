@@ -146,9 +146,9 @@ def take_turns(engines: Sequence[Engine], job: RaceJob, now: Now) -> Raced:
     start = now()
     numbers = choose_numbers(engines, job, now)
     times: list[list[float]] = [[] for _ in engines]
-    totals = [0.0 for _ in engines]
+    totals = [0.0] * len(engines)
     watches = [steps.SteadyEnough(number, job.threshold or math.inf) for number in numbers]
-    steady = [False for _ in engines]
+    steady = [False] * len(engines)
     order = list(range(len(engines)))
     chance = random.Random(ORDER_SEED)
     first_round, rounds, spent = now(), 0, False
@@ -179,8 +179,7 @@ def choose_numbers(engines: Sequence[Engine], job: RaceJob, now: Now) -> tuple[i
         if job.number is not None:
             numbers.append(job.number)
             continue
-        time_left = count_down(search_s, now)
-        search = steps.fitted_block_size(job.min_run_time_s / BLOCKS_TO_FIT, time_left)
+        search = steps.fitted_block_size(job.min_run_time_s / BLOCKS_TO_FIT, count_down(search_s, now))
         numbers.append(carry_out(engine, search).number)
     return tuple(numbers)
 

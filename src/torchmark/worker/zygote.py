@@ -251,8 +251,7 @@ def _rehearse(marks: Marks | None) -> None:
         return
     # The way a child does it, so that its own code is translated too.
     for seed in (1, 0):
-        job = CountJob(stmt, _SETUP, Place("/"), number=_ROUNDS, layouts=(seed,))
-        answer = _do(job, marks)
+        answer = _do(CountJob(stmt, _SETUP, Place("/"), number=_ROUNDS, layouts=(seed,)), marks)
         assert isinstance(answer, Counted), answer
     pack(encode(answer))
 
@@ -294,8 +293,7 @@ def _do(job: Job, marks: Marks | None) -> Message:
 
 def _is_for_cpu_only() -> bool:
     """By how torch was built: asking for devices would wake them up."""
-    build = torch.__config__.show()
-    return torch.version.cuda is None and torch.version.hip is None and "USE_XPU=ON" not in build
+    return torch.version.cuda is None and torch.version.hip is None and "USE_XPU=ON" not in torch.__config__.show()
 
 
 # The name of the importer that brought our modules here.
