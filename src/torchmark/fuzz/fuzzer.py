@@ -330,7 +330,9 @@ class Fuzzer:
             if twice := {name for name in names if names.count(name) > 1}:
                 raise DefinitionError(f"Duplicate names in {kind}: {twice}")
         known = dict(zip(parameters, self._parameters, strict=True))
-        for used, where in self._list_uses():
+        uses = [(name, f"Parameter {p.name!r}") for p in self._parameters for name in p.aliases]
+        uses += [(name, f"Tensor {t.name!r}") for t in self._tensors for name in t.names]
+        for used, where in uses:
             if used not in known:
                 raise DefinitionError(f"{where} uses {used!r}, which is no parameter. There are: {', '.join(known)}.")
         for tensor in self._tensors:
@@ -339,12 +341,6 @@ class Fuzzer:
                     raise DefinitionError(
                         f"Tensor {tensor.name!r} uses {name!r} where a whole number is needed: {known[name]!r}."
                     )
-
-    def _list_uses(self) -> Iterator[tuple[str, str]]:
-        for parameter in self._parameters:
-            yield from ((name, f"Parameter {parameter.name!r}") for name in parameter.aliases)
-        for tensor in self._tensors:
-            yield from ((name, f"Tensor {tensor.name!r}") for name in tensor.names)
 
 
 def check_seed(seed: int | None) -> int:

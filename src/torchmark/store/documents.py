@@ -230,12 +230,6 @@ def check_order(plan: Plan, target: Target, metric: Metric, number: int) -> None
         raise StoreError(f"An outcome belongs to no order: {metric.value} of round {number} in {target.name!r:.40}.")
 
 
-def count_orders(plan: Plan) -> int:
-    """How many orders a plan has, without making them."""
-    sampling = plan.sampling
-    return len(plan.cases) * len(plan.targets) * len(sampling.metrics) * sampling.repeat
-
-
 def check_plan(plan: Plan) -> None:
     """Refuse a plan in which two cases or two targets could not be told apart."""
     seen: set[tuple[str, str]] = set()

@@ -429,7 +429,8 @@ def _choose(found: Iterable[Sequence[Outcome]]) -> tuple[dict[_Place, tuple[int,
         for outcome in outcomes:
             place = _identify(outcome.order)
             _, other = kept.setdefault(place, (number, outcome))
-            if _is_same(outcome, other):
+            # One outcome, in two copies of a run.
+            if (outcome.began, outcome.ended, outcome.result) == (other.began, other.ended, other.result):
                 continue
             repeated.add(place)
             if _have_other_counts(outcome, other):
@@ -437,11 +438,6 @@ def _choose(found: Iterable[Sequence[Outcome]]) -> tuple[dict[_Place, tuple[int,
             if _rank_outcome(outcome) < _rank_outcome(other):
                 kept[place] = number, outcome
     return kept, len(repeated), len(differing)
-
-
-def _is_same(one: Outcome, other: Outcome) -> bool:
-    """Whether this is one outcome, in two copies of a run."""
-    return (one.began, one.ended, one.result) == (other.began, other.ended, other.result)
 
 
 def _rank_outcome(outcome: Outcome) -> tuple[bool, float]:

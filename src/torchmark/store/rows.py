@@ -20,7 +20,6 @@ from torchmark.store.documents import (
     OutcomeBody,
     check_order,
     check_plan,
-    count_orders,
     join_outcome,
     pack,
     read_part,
@@ -63,7 +62,8 @@ def put_plan(database: Database, run: int, plan: Plan) -> dict[Case, int]:
         "UPDATE runs SET targets = ?, sampling = ?, orders = ? WHERE number = ?",
         dump(to_plain(plan.targets)),
         dump(to_plain(plan.sampling)),
-        count_orders(plan),
+        # How many orders it has, without making them.
+        len(plan.cases) * len(plan.targets) * len(plan.sampling.metrics) * plan.sampling.repeat,
         run,
     )
     targets = [dump(to_plain(target)) for target in plan.targets]

@@ -40,33 +40,26 @@ CALM_BLOCKS = 3
 SETTLING_S = 0.01
 SETTLING_BLOCKS = 100
 
-TURN = b"."
-
 
 class PartnerGone(Exception):
     """The other side has ended, for a reason that it will tell itself."""
 
 
-class PartnerConnection:
-    """This side's end of the connection to the other."""
+def hand_over(end: socket.socket) -> None:
+    try:
+        end.sendall(b".")
+    except OSError as error:
+        raise PartnerGone from error
 
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
 
-    def hand_over(self) -> None:
-        try:
-            self._end.sendall(TURN)
-        except OSError as error:
-            raise PartnerGone from error
-
-    def wait(self) -> None:
-        try:
-            turn = self._end.recv(1)
-        except OSError as error:
-            # It had not read all that was sent to it.
-            raise PartnerGone from error
-        if not turn:
-            raise PartnerGone
+def await_turn(end: socket.socket) -> None:
+    try:
+        turn = end.recv(1)
+    except OSError as error:
+        # It had not read all that was sent to it.
+        raise PartnerGone from error
+    if not turn:
+        raise PartnerGone
 
 
 # Of a timed block: seconds, and what `read_disturbances` gave before it and after it.
@@ -107,13 +100,14 @@ def _gauge(began: float) -> Steps[Gauged]:
 
 def time_pair(job: PairJob, namespace: dict[str, Any], end: socket.socket | None) -> PairTimed | Failed:
     """Carry the job out; `end` is that of the connection to the other process, where there is one."""
-    allowed = list_allowed()
+    # None where the system does not tell.
+    allowed: Collection[int] = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     pin(job.cores)
     try:
         if job.partner is not None:
             return _time_pair_here(job, job.partner, namespace)
         assert end is not None
-        return PairTimed((_make_engine(job, namespace).follow(take_part(job, PartnerConnection(end))),))
+        return PairTimed((_make_engine(job, namespace).follow(take_part(job, end)),))
     except PartnerGone:
         return Failed(FailureKind.NO_RESULT.value, "The other side ended before the comparison did.", None)
     finally:
@@ -121,27 +115,27 @@ def time_pair(job: PairJob, namespace: dict[str, Any], end: socket.socket | None
         pin(allowed)
 
 
-def take_part(job: PairJob, turns: PartnerConnection) -> Steps[SideBlocks]:
-    """One side's blocks, each when it is its turn."""
+def take_part(job: PairJob, end: socket.socket) -> Steps[SideBlocks]:
+    """One side's blocks, each when it is its turn; `end` is that of the connection to the other."""
     blocks: list[TimedBlock] = []
     yield FIRST_RUNS
     yield from settle(job.number)
     # Both have to be there.
-    turns.hand_over()
-    turns.wait()
+    hand_over(end)
+    await_turn(end)
     sides = list_turns(job.firsts)
     for i, side in enumerate(sides):
         if side != job.side:
             continue
         if i and sides[i - 1] != side:
-            turns.wait()
+            await_turn(end)
         # Another process has filled the caches meanwhile.
         yield job.warm
         before = read_disturbances()
         seconds = yield job.number
         blocks.append((seconds, before, read_disturbances()))
         if i + 1 < len(sides) and sides[i + 1] != side:
-            turns.hand_over()
+            hand_over(end)
     return make_blocks(blocks)
 
 
@@ -201,8 +195,3 @@ def pin(cores: Collection[int]) -> None:
     if cores and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, cores)
-
-
-def list_allowed() -> Collection[int]:
-    """The cores that this process may run on; none where the system does not tell."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()

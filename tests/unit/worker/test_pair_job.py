@@ -15,9 +15,10 @@ from torchmark.measure.steps import Steps, carry_out
 from torchmark.model.job import GaugeJob, PairJob, Place, SideBlocks
 from torchmark.worker import pair_job
 from torchmark.worker.pair_job import (
-    PartnerConnection,
     PartnerGone,
+    await_turn,
     gauge,
+    hand_over,
     list_turns,
     take_part,
     time_pair,
@@ -62,7 +63,7 @@ class Sides:
             end.close()
 
     def _run(self, firsts: Sequence[int], side: int, end: socket.socket) -> None:
-        steps: Steps[SideBlocks] = take_part(job_for(firsts, side), PartnerConnection(end))
+        steps: Steps[SideBlocks] = take_part(job_for(firsts, side), end)
         reply = None
         while True:
             try:
@@ -171,8 +172,7 @@ def test_settling_ends_when_some_blocks_in_a_row_used_no_new_page(monkeypatch: p
 def test_a_rival_that_ends_without_having_read_its_turn_is_gone() -> None:
     ours, theirs = socket.socketpair()
     with ours:
-        turns = PartnerConnection(ours)
-        turns.hand_over()
+        hand_over(ours)
         theirs.close()
         with pytest.raises(PartnerGone):
-            turns.wait()
+            await_turn(ours)

@@ -206,20 +206,19 @@ def _add_within(label: str, context: str, *kinds: OperandKind) -> Iterator[tuple
         yield (label, kind.name), benchmark
 
 
-def _add_disabling() -> Iterator[tuple[tuple[str, ...], GroupedBenchmark]]:
-    """A context that is entered and left each time."""
-    context = "DisableTorchFunctionSubclass"
-    for kind in (TENSOR, SUB):
-        yield ("disabling add", kind.name), call(f"with {context}():\n    {ADD}", kind, needs=(context,))
-
+_DISABLING = "DisableTorchFunctionSubclass"
 
 BENCHMARKS: Benchmarks = {
     **dict(_call_all()),
     **dict(_mix([(TENSOR, SUB), (TENSOR, OVERRIDING), (TENSOR, LIKE)])),
     **dict(_mix([(SUB, LIKE), (OVERRIDING, LIKE), (SUB, own("SubSubTensor"))])),
     **dict(_add_deep()),
-    **dict(_add_within("disabled add", "DisableTorchFunctionSubclass", TENSOR, SUB, OVERRIDING)),
-    **dict(_add_disabling()),
+    **dict(_add_within("disabled add", _DISABLING, TENSOR, SUB, OVERRIDING)),
+    # Entered and left each time.
+    **{
+        ("disabling add", kind.name): call(f"with {_DISABLING}():\n    {ADD}", kind, needs=(_DISABLING,))
+        for kind in (TENSOR, SUB)
+    },
     **dict(_add_within("function mode add", "FunctionMode", *ALL_ROUND)),
     **dict(_add_within("dispatch mode add", "DispatchMode", TENSOR, LIKE)),
 }
