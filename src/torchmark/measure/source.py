@@ -30,7 +30,6 @@ class SourceFile:
 
     name: str
     setup: str
-    stmt: str
     stmt_name: str = STMT_NAME
 
     @property
@@ -59,7 +58,7 @@ def source_lines(text: str) -> list[str]:
 
 
 def open_source(setup: str, stmt: str, stmt_name: str = STMT_NAME) -> SourceFile:
-    source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt, stmt_name)
+    source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt_name)
     lines = source_lines(setup) + source_lines(stmt)
     # A modification time of None keeps linecache.checkcache() from dropping a file that is on no disk.
     linecache.cache[source.name] = (sum(map(len, lines)), None, lines, source.name)

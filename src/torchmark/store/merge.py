@@ -21,20 +21,10 @@ from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Node, Order, Plan, Target
 from torchmark.model.run import MERGED, SHARD, Run, RunInfo, Shard, ShardPart, read_parts, write_parts
+from torchmark.store import rows
 from torchmark.store.database import Database, check_row, clear_beside, explaining, remove_draft
 from torchmark.store.documents import LIGHT_ROLES, unpack
 from torchmark.store.plain import dump
-from torchmark.store.rows import (
-    put_activity,
-    put_planned_outcome,
-    put_run,
-    read_blob,
-    read_info,
-    read_infos,
-    read_number,
-    read_plan,
-    read_run,
-)
 from torchmark.store.runs import refuse_running
 from torchmark.store.store_file import open_database
 
@@ -151,15 +141,15 @@ def _reading(path: Path) -> Iterator[Database]:
 
 def _list_copies(store: Path) -> list[_Copy]:
     with _reading(store) as database, database.snapshot():
-        infos = read_infos(database)
+        infos = rows.read_infos(database)
         for info in infos:
             refuse_running(database, info.id)
-        return [_Copy(store, info, read_plan(database, info.id)) for info in infos]
+        return [_Copy(store, info, rows.read_plan(database, info.id)) for info in infos]
 
 
 def _load(copy: _Copy) -> Run:
     with _reading(copy.store) as database, database.snapshot():
-        return read_run(database, copy.info.id, profiles=False, select=None)
+        return rows.read_run(database, copy.info.id, profiles=False, select=None)
 
 
 def _unite(target: Database, group: _RunGroup) -> Merged:
@@ -180,7 +170,7 @@ def _unite(target: Database, group: _RunGroup) -> Merged:
     activities = dict.fromkeys(activity for run in runs for activity in run.activities)
     _write(target, Run(info, plan, tuple(outcomes), tuple(sorted(activities, key=lambda one: one.began))), parts)
     return Merged(
-        info=read_info(target, info.id),
+        info=rows.read_info(target, info.id),
         sources=tuple(copy.info for copy in copies),
         parts=group.parts,
         repeated=repeated,
@@ -203,7 +193,7 @@ def _hand_on_parts(target: Database, copy: _Copy, own: set[_Place]) -> list[_Par
             new = [blob for blob in some if not target.rows("SELECT 1 FROM blobs WHERE hash = ?", blob)]
             # All is read and checked before anything is written, so that a fault is told of the store that has it.
             with explaining(source.path):
-                blobs = [(blob, read_blob(source, blob)) for blob in new]
+                blobs = [(blob, rows.read_blob(source, blob)) for blob in new]
                 for blob in blobs:
                     unpack(*blob)
             with target.transaction():
@@ -212,13 +202,13 @@ def _hand_on_parts(target: Database, copy: _Copy, own: set[_Place]) -> list[_Par
 
 
 def _list_parts(database: Database, run_id: str) -> Iterator[_Part]:
-    rows = database.rows(
+    found = database.rows(
         "SELECT subjects.name, target, metric, round, role, blob FROM parts "
         "JOIN outcomes ON outcomes.number = outcome JOIN subjects ON subjects.number = subject "
         "WHERE run = ? AND planned = 1 ORDER BY outcome, role",
-        read_number(database, run_id),
+        rows.read_number(database, run_id),
     )
-    for row in rows:
+    for row in found:
         name, target, metric, number, role, blob = check_row(row, str, str, str, int, str, str)
         if role not in LIGHT_ROLES:
             yield (name, target, metric, number), role, blob
@@ -227,12 +217,12 @@ def _list_parts(database: Database, run_id: str) -> Iterator[_Part]:
 def _write(database: Database, merged: Run, parts: Iterable[_Part]) -> None:
     cases = {(case.suite, case.key): case for case in merged.plan.cases}
     with database.transaction():
-        run, subjects = put_run(database, merged.info, merged.plan, None)
+        run, subjects = rows.put_run(database, merged.info, merged.plan, None)
         for outcome in merged.outcomes:
             # Tags may be others than those of the first shard.
             case = cases[outcome.order.case.suite, outcome.order.case.key]
             own = dataclasses.replace(outcome, order=dataclasses.replace(outcome.order, case=case))
-            put_planned_outcome(database, run, merged.plan, subjects, own)
+            rows.put_planned_outcome(database, run, merged.plan, subjects, own)
         for place, role, blob in parts:
             database.change(
                 "INSERT INTO parts (outcome, role, blob) SELECT outcomes.number, ?, ? FROM outcomes "
@@ -241,7 +231,7 @@ def _write(database: Database, merged: Run, parts: Iterable[_Part]) -> None:
                 *(role, blob, run, *place),
             )
         for activity in merged.activities:
-            put_activity(database, run, activity)
+            rows.put_activity(database, run, activity)
 
 
 @dataclasses.dataclass(frozen=True)

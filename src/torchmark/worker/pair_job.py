@@ -76,13 +76,10 @@ def make_blocks(timed: Sequence[TimedBlock]) -> SideBlocks:
 
 def gauge(job: GaugeJob, namespace: dict[str, Any]) -> Gauged:
     pin(job.cores)
-    began = time.perf_counter()
-    return _make_engine(job, namespace).follow(_gauge(began))
+    return _make_engine(job, namespace).follow(_gauge())
 
 
-def _gauge(began: float) -> Steps[Gauged]:
-    yield 1
-    setup_s = time.perf_counter() - began
+def _gauge() -> Steps[Gauged]:
     yield FIRST_RUNS
     number = 1
     while True:
@@ -93,7 +90,7 @@ def _gauge(began: float) -> Steps[Gauged]:
                 # Long enough by far; what takes seconds is not run five times.
                 break
         if shortest >= LONG_ENOUGH_S or number >= MOST_RUNS:
-            return Gauged(shortest / number, setup_s)
+            return Gauged(shortest / number)
         fitting = int(MARGIN * number * LONG_ENOUGH_S / max(shortest, 1e-9))
         number = max(number + 1, min(LARGEST_STEP * number, fitting))
 

@@ -136,22 +136,21 @@ def test_a_gauge_finds_the_time_of_a_run_without_running_slow_ones_often(seconds
         asked.append(number)
         return number * seconds
 
-    assert carry_out(Engine(run), pair_job._gauge(0.0)).run_s == pytest.approx(seconds)
+    assert carry_out(Engine(run), pair_job._gauge()).run_s == pytest.approx(seconds)
     if seconds > pair_job.LONG_ENOUGH_S * pair_job.LARGEST_STEP:
-        assert asked == [1, pair_job.FIRST_RUNS, 1]
+        assert asked == [pair_job.FIRST_RUNS, 1]
     assert sum(asked) * seconds < max(10 * pair_job.LONG_ENOUGH_S * pair_job.ATTEMPTS, 6 * seconds)
 
 
 def test_a_block_that_an_interrupt_made_longer_does_not_fool_the_gauge() -> None:
     calls = itertools.count(1)
     engine = Engine(lambda number: number * 1e-6 + (1e-3 if next(calls) % 5 == 0 else 0.0))
-    assert carry_out(engine, pair_job._gauge(0.0)).run_s == pytest.approx(1e-6)
+    assert carry_out(engine, pair_job._gauge()).run_s == pytest.approx(1e-6)
 
 
 def test_a_statement_is_gauged_after_its_setup() -> None:
     found = gauge(GaugeJob("x.append(1)", "x = []", Place("/")), {})
     assert 0 < found.run_s < 1
-    assert found.setup_s > 0
 
 
 def test_settling_ends_though_pages_never_do(monkeypatch: pytest.MonkeyPatch) -> None:
