@@ -83,7 +83,7 @@ def _load(name: str, path: str, check: bool | None, *, is_file: bool) -> Discove
     wrong = [*gathered.faults, *wrong]
     # A group that two dictionaries have under one label, or a text that was cut, does not get here by itself.
     wrong += [((), error) for error in gathered.lines if all(error is not other for _, other in wrong)]
-    faults += [Fault(name, label, str(error), error.advice, gathered.lines.get(error)) for label, error in wrong]
+    faults += [Fault(name, label, str(error), error.advice, line=gathered.lines.get(error)) for label, error in wrong]
     return Discovered(tuple(cases), tuple(faults))
 
 
@@ -199,12 +199,12 @@ def _explain_failure(file: str, path: str, error: BaseException) -> Fault:
     if isinstance(error, SyntaxError) and error.filename == path:
         where = point(error.text.rstrip("\n"), max((error.offset or 1) - 1, 0)) if error.text else ""
         problem = f"It is not Python: {error.msg}.\n{where}".rstrip()
-        return Fault(file, (), problem, "Correct the line.", error.lineno)
+        return Fault(file, (), problem, "Correct the line.", line=error.lineno)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     advice = "The file is run to find its benchmarks: see that `python` can run it."
     if isinstance(error, ModuleNotFoundError):
         advice = f"Install {error.name}, or run torchmark in the environment that has it."
-    return Fault(file, (), f"It does not load: {text}", advice, lines[-1] if lines else None)
+    return Fault(file, (), f"It does not load: {text}", advice, line=lines[-1] if lines else None)
 
 
 DEFAULT_SUITES = ("standard",)

@@ -191,7 +191,9 @@ def _expand_group(label: Label, group: GroupedBenchmark, suite: str, check: bool
         if runtime == RuntimeMode.COMPILE and language != Language.PYTHON:
             continue
         script = artefact if runtime == RuntimeMode.JIT else None
-        variant = _Variant(group, runtime, autograd, language, mode, script)
+        variant = _Variant(
+            group=group, runtime=runtime, autograd=autograd, language=language, mode=mode, artefact=script
+        )
         args = TimerArgs(variant.stmt, variant.setup, variant.global_setup, language=language)
         for threads in group.num_threads:
             yield Case(
