@@ -132,18 +132,13 @@ def name_callable(call: Callable[[], Any]) -> str:
     'max(3, 4)'
     """
     name = _describe(call)
-    number = _find_number(name, call)
-    return name if number == 1 else f"{name} #{number}"
-
-
-def _find_number(name: str, call: Callable[[], Any]) -> int:
     living = {n: refer for n, refer in _bearers.get(name, {}).items() if refer() is not None}
     number = next((n for n, refer in living.items() if _is_same(call, refer())), None)
     if number is None:
         number = _given[name] = _given.get(name, 0) + 1
         living[number] = _refer(call)
     _bearers[name] = living
-    return number
+    return name if number == 1 else f"{name} #{number}"
 
 
 def _describe(call: Callable[[], Any]) -> str:

@@ -460,22 +460,21 @@ def _locate(run: Run, node: Node | None) -> list[Outcome]:
     return [dataclasses.replace(one, node=one.node or node) for one in run.outcomes]
 
 
+# Fields of an environment that change numbers, by what they are called.
+_MIXED = {
+    "torch": "torch_version",
+    "Python": "python_version",
+    "Valgrind": "valgrind",
+    "CPU capability": "cpu_capability",
+}
+
+
 def _find_mixtures(outcomes: Iterable[Outcome]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What differs within one target and metric although it changes numbers: what it is, and its values."""
     found: dict[tuple[str, Target, Metric], set[str]] = {}
     for outcome in outcomes:
-        for what, value in _describe_environment(outcome):
-            found.setdefault((what, outcome.order.target, outcome.order.metric), set()).add(value)
+        for what, field in _MIXED.items():
+            value = getattr(outcome.environment, field, None)
+            if value is not None:
+                found.setdefault((what, outcome.order.target, outcome.order.metric), set()).add(value)
     return tuple(sorted({(what, tuple(sorted(values))) for (what, _, _), values in found.items() if len(values) > 1}))
-
-
-def _describe_environment(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    environment = outcome.environment
-    if environment is not None:
-        values = {
-            "torch": environment.torch_version,
-            "Python": environment.python_version,
-            "Valgrind": environment.valgrind,
-            "CPU capability": environment.cpu_capability,
-        }
-        yield from ((what, value) for what, value in values.items() if value is not None)
