@@ -73,7 +73,7 @@ def _list(infos: Sequence[RunInfo]) -> str:
     return ", ".join(texts) + (f" and {rest} more" if rest else "")
 
 
-class Recorder:
+class Recorder(contextlib.AbstractContextManager["Recorder"]):
     """A run that this process is at. Whatever `append` has returned from is safe.
 
     Another process cannot be at the same run meanwhile. Should this one be taken for dead, because it is in another
@@ -89,9 +89,6 @@ class Recorder:
         self._subjects = subjects
         self._owner = this_process()
         self._missing = dict.fromkeys(missing)
-
-    def __enter__(self) -> Recorder:
-        return self
 
     def __exit__(self, *_: object) -> None:
         try:
@@ -209,7 +206,7 @@ def open_store(path: Path, *, create: bool = False, read_only: bool = False) -> 
     return Store(open_database(path, create=create, read_only=read_only))
 
 
-class Store:
+class Store(contextlib.AbstractContextManager["Store"]):
     """An open store. For one thread; others open it themselves."""
 
     def __init__(self, database: Database) -> None:
@@ -217,9 +214,6 @@ class Store:
         self.path = database.path
         self.left = database.left
         """Files of an earlier store of the same name that were beside it when it was made, by their new names."""
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
