@@ -133,10 +133,8 @@ def merge(paths: Sequence[Path], output: Path, *, force: bool = False) -> tuple[
     return tuple(reversed(merged))
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[Database]:
-    with contextlib.closing(open_database(path, create=False, read_only=True)) as database:
-        yield database
+def _reading(path: Path) -> contextlib.closing[Database]:
+    return contextlib.closing(open_database(path, create=False, read_only=True))
 
 
 def _list_copies(store: Path) -> list[_Copy]:
@@ -154,8 +152,7 @@ def _load(copy: _Copy) -> Run:
 
 def _unite(target: Database, group: _RunGroup) -> Merged:
     copies, runs = group.copies, [_load(copy) for copy in group.copies]
-    found = [_locate(run, node) for run, node in zip(runs, _name_nodes(copies), strict=True)]
-    kept, repeated, differing = _choose(found)
+    kept, repeated, differing = _choose(_locate(copies, runs))
     # The shortest limit: whoever gives a run more time means all cases that timed out.
     limit = min(run.plan.sampling.timeout_s for run in runs)
     plan = dataclasses.replace(runs[0].plan, sampling=dataclasses.replace(runs[0].plan.sampling, timeout_s=limit))
@@ -443,21 +440,17 @@ def _have_other_counts(one: Outcome, other: Outcome) -> bool:
     return len(counts) == 2 and counts[0] != counts[1]
 
 
-def _name_nodes(copies: Sequence[_Copy]) -> list[Node | None]:
-    """Where the outcomes of each copy were measured; nothing if that was one machine for all."""
-    if len({copy.info.host for copy in copies}) == 1:
-        return [None] * len(copies)
-    return [_name_node(copy) if copy.parts else None for copy in copies]
+def _locate(copies: Sequence[_Copy], runs: Sequence[Run]) -> Iterator[list[Outcome]]:
+    """The outcomes of each copy with the node that they come from, unless one machine measured all.
 
-
-def _name_node(copy: _Copy) -> Node:
-    shards = [str(part.shard) for part in copy.parts]
-    return Node(f"{'shards' if len(shards) > 1 else 'shard'} {', '.join(shards)}", copy.info.host.cpu_model)
-
-
-def _locate(run: Run, node: Node | None) -> list[Outcome]:
-    """The outcomes of a run with the node that they come from; those that know theirs keep it."""
-    return [dataclasses.replace(one, node=one.node or node) for one in run.outcomes]
+    Those that know theirs keep it.
+    """
+    hosts = {copy.info.host for copy in copies}
+    for copy, run in zip(copies, runs, strict=True):
+        shards = [str(part.shard) for part in copy.parts] if len(hosts) > 1 else []
+        name = f"{'shards' if len(shards) > 1 else 'shard'} {', '.join(shards)}"
+        node = Node(name, copy.info.host.cpu_model) if shards else None
+        yield [dataclasses.replace(one, node=one.node or node) for one in run.outcomes]
 
 
 # Fields of an environment that change numbers, by what they are called.
