@@ -234,9 +234,8 @@ def writing_to_cache(folder: Path) -> Iterator[None]:
 
 def find_command(wanted: Sequence[str], names: Sequence[str], environ: Mapping[str, str]) -> list[str] | None:
     """A program as a command: the one that is wanted, with its arguments, or the first of these names that is found."""
-    path = environ.get("PATH", os.defpath)
     for first, *rest in [wanted] if wanted else [[name] for name in names]:
-        found = shutil.which(first, path=path)
+        found = shutil.which(first, path=environ.get("PATH", os.defpath))
         if found is not None:
             return [found, *rest]
     return None
@@ -504,7 +503,7 @@ class MachineLock:
 
     def share(self) -> bool:
         """Whether work may begin that shares the machine; it then counts as under way until `leave`."""
-        if not self._works:
+        if len(self._descriptors) < 2:
             return True
         gate, room = self._descriptors
         if try_lock(gate, shared=True) is Hold.BUSY:
@@ -515,7 +514,7 @@ class MachineLock:
 
     def claim(self) -> bool:
         """Whether the machine is this run's alone, until `leave`. Once asked for, others begin nothing more."""
-        if not self._works:
+        if len(self._descriptors) < 2:
             return True
         for descriptor in self._descriptors:
             if try_lock(descriptor) is Hold.BUSY:
@@ -528,13 +527,8 @@ class MachineLock:
             release(descriptor)
 
     def close(self) -> None:
-        """Be no part of it any more."""
         while self._descriptors:
             os.close(self._descriptors.pop())
-
-    @property
-    def _works(self) -> bool:
-        return len(self._descriptors) == 2
 
     def _note_success(self) -> bool:
         self._refused_since = None

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,8 +34,10 @@ class Owner:
 
 
 def this_process() -> Owner:
-    pid = os.getpid()
-    return Owner(_read_boot(), read_namespace() or 0, pid, read_start(pid) or 0)
+    boot, pid = "", os.getpid()
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Owner(boot, read_namespace() or 0, pid, read_start(pid) or 0)
 
 
 def is_alive(owner: Owner) -> bool:
@@ -98,13 +100,6 @@ def sweep(parent: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _read_boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
 # A guard waits at a pipe whose other end only this program has. If that is closed without a word, this program is gone
 # and nobody else is left to end what it has started.
 _STAND_BY = """
@@ -138,7 +133,6 @@ except OSError as error:
     sys.exit("%s cannot be started: %s." % (command[0], error.strerror))
 """
 _WATCH = f"{_STAND_BY}\nstand_by(0, int(sys.argv[1]), sys.argv[2])"
-_WELL_DONE = b"."
 
 
 @contextlib.contextmanager
@@ -166,7 +160,7 @@ def run_guarded(
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
-            os.write(write, _WELL_DONE)
+            os.write(write, b".")
         os.close(read)
         os.close(write)
 
@@ -257,12 +251,7 @@ def interrupts_stop(stop: StopRequest) -> Iterator[None]:
             raise Terminated(number)
 
     with contextlib.ExitStack() as stack:
-        handlers: dict[int, Callable[[int, FrameType | None], None]] = {
-            signal.SIGINT: interrupt,
-            signal.SIGTERM: end,
-            signal.SIGHUP: end,
-        }
-        for number, handler in handlers.items():
+        for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, end), (signal.SIGHUP, end)):
             # Who was started with an interrupt ignored, as by nohup, goes on ignoring it.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 stack.callback(signal.signal, number, signal.signal(number, handler))
@@ -282,7 +271,6 @@ for _ in range({2 * LARGEST_KEPT}):
     if pid > {LARGEST_KEPT}:
         break
 """
-_TAKING_TIMEOUT_S = 60.0
 
 
 def skip_small_pids() -> None:
@@ -293,4 +281,4 @@ def skip_small_pids() -> None:
     """
     if os.getpid() <= LARGEST_KEPT:
         # Should it fail, the worker that is started next has a small number; that is all.
-        subprocess.run([sys.executable, "-I", "-S", "-c", _TAKE_SMALL_PIDS], timeout=_TAKING_TIMEOUT_S, check=False)
+        subprocess.run(_own_python(_TAKE_SMALL_PIDS), timeout=60.0, check=False)

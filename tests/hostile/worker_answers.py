@@ -70,7 +70,6 @@ READY = Ready(
     pid=1,
     python_version="3.11.7",
     torch_version="2.2.0",
-    torch_file="/nowhere/torch/__init__.py",
     cpu_capability="AVX2",
     debug_symbols=True,
     sdk=SDK,
@@ -107,7 +106,7 @@ ANSWERS: Mapping[str, Message] = {
     "check": Checked(None),
     "compile": FirstCall(2.5, 0.5, 1, 0, breaks=("print",)),
     "script": Scripted(),
-    "gauge": Gauged(1e-6, 0.1),
+    "gauge": Gauged(1e-6),
     "pair": PairTimed((SideBlocks((0.1, 0.1), (0, 0), (0, 0)),) * 2),
 }
 _OTHER_ANSWERS: tuple[Message, ...] = (

@@ -47,8 +47,8 @@ def discover(names: Sequence[str], *, check: bool | None = None) -> Discovered:
     """
     cases: list[Case] = []
     faults: list[Fault] = []
-    for source in list(_find(names)):
-        found = source.load(check)
+    for name, path, is_file in list(_find(names)):
+        found = _load(name, path, check, is_file=is_file)
         cases += found.cases
         faults += found.faults
     return Discovered(tuple(cases), tuple(faults))
@@ -60,45 +60,31 @@ def list_suites() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in places if not path.stem.startswith("_")))
 
 
-def _locate_suite(name: str) -> Path:
-    module = _SUITES / f"{name}.py"
-    return module if module.exists() else _SUITES / name / "__init__.py"
-
-
-@dataclasses.dataclass(frozen=True)
-class _Source:
-    """A suite to load, by name or from a file; `path` is absolute, for another suite may change the working folder."""
-
-    name: str
-    path: str
-    is_file: bool
-
-    def load(self, check: bool | None) -> Discovered:
-        path = self.path
-        flat: Mapping[Label, Benchmark] = {}
-        faults: list[Fault] = []
-        with gather(path) as gathered:
-            try:
-                module = import_file(path) if self.is_file else importlib.import_module(_qualify(self.name))
-                check = _read_check(module) if check is None else check
-                definitions = getattr(module, DEFINITIONS, None)
-                if isinstance(definitions, Mapping):
-                    flat = flatten(definitions)
-                else:
-                    faults.append(_explain_absence(self.name, definitions))
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:
-                faults.append(_explain_failure(self.name, path, error))
-                if isinstance(error, DefinitionError):
-                    # It is told now; no second time as one whose place is lost.
-                    gathered.lines.pop(error, None)
-        cases, wrong = _expand_all(flat, self.name, bool(check))
-        wrong = [*gathered.faults, *wrong]
-        # A group that two dictionaries have under one label, or a text that was cut, does not get here by itself.
-        wrong += [((), error) for error in gathered.lines if all(error is not other for _, other in wrong)]
-        faults += [_describe(self.name, label, error, gathered.lines.get(error)) for label, error in wrong]
-        return Discovered(tuple(cases), tuple(faults))
+def _load(name: str, path: str, check: bool | None, *, is_file: bool) -> Discovered:
+    flat: Mapping[Label, Benchmark] = {}
+    faults: list[Fault] = []
+    with gather(path) as gathered:
+        try:
+            module = import_file(path) if is_file else importlib.import_module(f"torchmark.suites.{name}")
+            check = _read_check(module) if check is None else check
+            definitions = getattr(module, DEFINITIONS, None)
+            if isinstance(definitions, Mapping):
+                flat = flatten(definitions)
+            else:
+                faults.append(_explain_absence(name, definitions))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            faults.append(_explain_failure(name, path, error))
+            if isinstance(error, DefinitionError):
+                # It is told now; no second time as one whose place is lost.
+                gathered.lines.pop(error, None)
+    cases, wrong = _expand_all(flat, name, bool(check))
+    wrong = [*gathered.faults, *wrong]
+    # A group that two dictionaries have under one label, or a text that was cut, does not get here by itself.
+    wrong += [((), error) for error in gathered.lines if all(error is not other for _, other in wrong)]
+    faults += [Fault(name, label, str(error), error.advice, line=gathered.lines.get(error)) for label, error in wrong]
+    return Discovered(tuple(cases), tuple(faults))
 
 
 def _expand_all(
@@ -124,20 +110,18 @@ def _read_check(module: ModuleType) -> bool:
     return found
 
 
-def _qualify(name: str) -> str:
-    return f"torchmark.suites.{name}"
-
-
-def _find(names: Sequence[str]) -> Iterator[_Source]:
+def _find(names: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+    """Suites to load: name, absolute path (another suite may change the working folder), and whether it is a file."""
     seen: set[Path] = set()
     for name in dict.fromkeys(names):
         if name in list_suites():
-            yield _Source(name, str(_locate_suite(name)), is_file=False)
+            module = _SUITES / f"{name}.py"
+            yield name, str(module if module.exists() else _SUITES / name / "__init__.py"), False
             continue
         for path in _find_files(name):
             if path.resolve() not in seen:
                 seen.add(path.resolve())
-                yield _Source(str(path), os.path.abspath(path), is_file=True)
+                yield str(path), os.path.abspath(path), True
 
 
 def _find_files(name: str) -> list[Path]:
@@ -202,10 +186,6 @@ def _lies_in(folder: str, module: ModuleType | None) -> bool:
     return os.path.dirname(places[0]) == folder
 
 
-def _describe(file: str, label: Label, error: DefinitionError, line: int | None = None) -> Fault:
-    return Fault(file=file, label=label, message=str(error), advice=error.advice, line=line)
-
-
 def _explain_absence(file: str, found: object) -> Fault:
     problem = "There is no" if found is None else f"{type(found)} is not a dictionary:"
     advice = f'Define {DEFINITIONS} = {{"label": GroupedStmts(...), ...}}.'
@@ -218,20 +198,13 @@ def _explain_failure(file: str, path: str, error: BaseException) -> Fault:
     # A file that this one imports may have such an error, too.
     if isinstance(error, SyntaxError) and error.filename == path:
         where = point(error.text.rstrip("\n"), max((error.offset or 1) - 1, 0)) if error.text else ""
-        return Fault(
-            file=file,
-            label=(),
-            message=f"It is not Python: {error.msg}.\n{where}".rstrip(),
-            advice="Correct the line.",
-            line=error.lineno,
-        )
+        problem = f"It is not Python: {error.msg}.\n{where}".rstrip()
+        return Fault(file, (), problem, "Correct the line.", line=error.lineno)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     advice = "The file is run to find its benchmarks: see that `python` can run it."
     if isinstance(error, ModuleNotFoundError):
         advice = f"Install {error.name}, or run torchmark in the environment that has it."
-    return Fault(
-        file=file, label=(), message=f"It does not load: {text}", advice=advice, line=lines[-1] if lines else None
-    )
+    return Fault(file, (), f"It does not load: {text}", advice, line=lines[-1] if lines else None)
 
 
 DEFAULT_SUITES = ("standard",)

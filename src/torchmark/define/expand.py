@@ -111,7 +111,6 @@ class _Variant:
 
     @property
     def call(self) -> str:
-        """The forward pass."""
         group = self.group
         if self.runtime == RuntimeMode.EAGER:
             stmt = group.py_fwd_stmt if self.language == Language.PYTHON else group.cpp_fwd_stmt
@@ -187,9 +186,8 @@ class _Variant:
 def _expand_group(label: Label, group: GroupedBenchmark, suite: str, check: bool) -> Iterator[Case]:
     """By runtime, then by autograd, then by language, then by threads."""
     artefact = _make_artefact(label, group) if group.torchscript else None
-    for (runtime, mode), autograd, language in itertools.product(
-        _runtimes(group), _autograd_modes(group), group.languages
-    ):
+    autograd_modes = (AutogradMode.FORWARD, *([AutogradMode.FORWARD_BACKWARD] if group.autograd else []))
+    for (runtime, mode), autograd, language in itertools.product(_runtimes(group), autograd_modes, group.languages):
         if runtime == RuntimeMode.COMPILE and language != Language.PYTHON:
             continue
         script = artefact if runtime == RuntimeMode.JIT else None
@@ -214,10 +212,6 @@ def _runtimes(group: GroupedBenchmark) -> list[tuple[RuntimeMode, CompileMode | 
     script = [RuntimeMode.JIT] if group.torchscript else []
     plain: list[tuple[RuntimeMode, CompileMode | None]] = [(runtime, None) for runtime in (RuntimeMode.EAGER, *script)]
     return [*plain, *((RuntimeMode.COMPILE, mode) for mode in group.compile)]
-
-
-def _autograd_modes(group: GroupedBenchmark) -> tuple[AutogradMode, ...]:
-    return (AutogradMode.FORWARD, *([AutogradMode.FORWARD_BACKWARD] if group.autograd else []))
 
 
 def _make_artefact(label: Label, group: GroupedBenchmark) -> Artefact:

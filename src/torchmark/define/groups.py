@@ -378,8 +378,7 @@ def call_model(runtime: RuntimeMode, language: Language, args: Sequence[str], ou
     """
     model = MODELS[runtime]
     if language == Language.PYTHON:
-        prefix = f"{', '.join(outputs)} = " if outputs else ""
-        return f"{prefix}{model}({', '.join(args)})"
+        return f"{', '.join(outputs)}{' = ' if outputs else ''}{model}({', '.join(args)})"
     if runtime == RuntimeMode.EAGER:
         several = f"[{', '.join(outputs)}]"
         return f"{_declare(outputs, several)}{model}->forward({', '.join(args)});"
@@ -451,11 +450,8 @@ def shared_names(python_setup: str, cpp_setup: str) -> tuple[str, ...]:
 
 
 def _assigned_names(code: str) -> list[str]:
-    names: dict[str, None] = {}
-    for node in ast.parse(code).body:
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            names.update((part.id, None) for part in ast.walk(target) if isinstance(part, ast.Name))
-    return list(names)
+    targets = [target for node in ast.parse(code).body if isinstance(node, ast.Assign) for target in node.targets]
+    return list(dict.fromkeys(part.id for one in targets for part in ast.walk(one) if isinstance(part, ast.Name)))
 
 
 def as_expressions(pair: LanguagePair) -> LanguagePair | None:

@@ -59,7 +59,6 @@ class BrokenText(str):
     error: DefinitionError
 
     def __new__(cls, error: DefinitionError) -> BrokenText:
-        """An empty text that remembers why."""
         self = super().__new__(cls, "")
         self.error = error
         return self
@@ -131,7 +130,6 @@ _PLAIN_NAME = re.compile(r"[\w.+-]+")
 
 
 def dedent(text: str, name: str) -> str:
-    """A text without the indentation that all its lines share."""
     if isinstance(text, BrokenText):
         raise text.error
     if not isinstance(text, str):
@@ -162,8 +160,7 @@ def check_python(name: str, code: str | None) -> None:
     except (SyntaxError, ValueError) as error:
         problem = f"`{name}` is not Python: {getattr(error, 'msg', error)}."
         line, column = getattr(error, "lineno", None) or 1, getattr(error, "offset", None) or 1
-        lines = (code or "").split("\n")
-        position = sum(len(earlier) + 1 for earlier in lines[: line - 1]) + column - 1
+        position = sum(len(earlier) + 1 for earlier in (code or "").split("\n")[: line - 1]) + column - 1
         position = max(0, min(position, len(code or "")))
         raise DefinitionError(problem, text=code, position=position) from None
 

@@ -225,7 +225,6 @@ AUTOGRAD = {
     "explicit": AutogradMode.EXPLICIT,
 }
 
-MOST_SUGGESTIONS = 3
 # How alike two words have to be for one to be a slip of the other, from 0 to 1: "lienar" and "linear" are 0.83 alike,
 # "liner" and "inner" 0.6. It is what difflib suggests too.
 ALIKE = 0.6
@@ -270,13 +269,10 @@ def keywords(case: Case) -> tuple[str, ...]:
     >>> keywords(Case(("Pointwise", "add"), labels, TimerArgs("x + 1;"), tags=("quick",)))
     ('Pointwise', 'add', 'Pointwise / add', 'Eager', 'Forward', 'C++', 'cpp', '1 threads', 'quick')
     """
-    labels = case.autolabels.as_dict
     texts = (
         *case.label,
         " / ".join(case.label),
-        labels["runtime"],
-        labels["autograd"],
-        labels["language"],
+        *case.autolabels.as_dict.values(),
         "cpp" if case.autolabels.language is Language.CPP else "",
         f"{case.args.num_threads} threads",
         *case.tags,
@@ -305,7 +301,7 @@ def nearest(word: str, known: Sequence[str]) -> tuple[str, ...]:
     ('standard',)
     """
     spellings = {name.casefold(): name for name in reversed(known)}
-    alike = difflib.get_close_matches(word.casefold(), list(spellings), MOST_SUGGESTIONS, ALIKE)
+    alike = difflib.get_close_matches(word.casefold(), list(spellings), n=3, cutoff=ALIKE)
     return tuple(spellings[name] for name in alike)
 
 

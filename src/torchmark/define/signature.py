@@ -12,25 +12,14 @@ from torchmark.define.options import BrokenText, break_off
 from torchmark.errors import DefinitionError
 from torchmark.model.task import Language
 
-# The name that every signature has.
-NAME = "f"
-NOTHING = "None"
-
 _TOKEN = re.compile(r"\s*(?:(?P<name>\w+)|(?P<sign>->|[(),])|(?P<other>\S))")
 
 
 class Signature(NamedTuple):
-    """Names of the arguments, and of the outputs: none, one, or several that are a tuple.
-
-    >>> str(Signature(("x", "w"), ("y",)))
-    'f(x, w) -> y'
-    """
+    """Names of the arguments, and of the outputs: none, one, or several that are a tuple."""
 
     args: tuple[str, ...]
     outputs: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{NAME}({', '.join(self.args)}) -> {', '.join(self.outputs) or NOTHING}"
 
 
 def parse_signature(text: str) -> Signature:
@@ -54,11 +43,12 @@ class _SignatureToken(NamedTuple):
 class _SignatureParser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = [_SignatureToken(match[0].strip(), match.end() - len(match[0].strip())) for match in _scan(text)]
+        matches = [match for match in _TOKEN.finditer(text) if match[0].strip()]
+        self._tokens = [_SignatureToken(match[0].strip(), match.end() - len(match[0].strip())) for match in matches]
         self._next = 0
 
     def parse(self) -> Signature:
-        self._take(NAME, f"the name `{NAME}`")
+        self._take("f", "the name `f`")
         self._take("(", "`(`")
         args = self._names(")")
         self._take("->", "`->`")
@@ -72,17 +62,17 @@ class _SignatureParser:
         return Signature(tuple(name for _, name in args), tuple(name for _, name in outputs))
 
     def _outputs(self) -> list[tuple[int, str]]:
-        if self._token.text == NOTHING:
-            self._advance()
+        if self._token.text == "None":
+            self._next += 1
             return []
         if self._token.text == "(":
-            self._advance()
+            self._next += 1
             if self._token.text == ")":
                 self._refuse("an output")
             return self._names(")")
         outputs = [self._name("an output")]
         while self._token.text == ",":
-            self._advance()
+            self._next += 1
             outputs.append(self._name("an output"))
         return outputs
 
@@ -93,14 +83,14 @@ class _SignatureParser:
             names.append(self._name(f"a name or `{end}`" if not names else "a name"))
             if self._token.text != end:
                 self._take(",", f"`,` or `{end}`")
-        self._advance()
+        self._next += 1
         return names
 
     def _name(self, wanted: str) -> tuple[int, str]:
         token = self._token
         if not token.text.isidentifier() or keyword.iskeyword(token.text):
             self._refuse(wanted)
-        self._advance()
+        self._next += 1
         return token.position, token.text
 
     @property
@@ -110,13 +100,10 @@ class _SignatureParser:
             return self._tokens[self._next]
         return _SignatureToken("", len(self._text.rstrip()))
 
-    def _advance(self) -> None:
-        self._next += 1
-
     def _take(self, text: str, wanted: str) -> None:
         if self._token.text != text:
             self._refuse(wanted)
-        self._advance()
+        self._next += 1
 
     def _refuse(self, wanted: str) -> NoReturn:
         found = f"`{self._token.text}`" if self._token.text else "the end"
@@ -124,10 +111,6 @@ class _SignatureParser:
 
     def _refuse_at(self, position: int, problem: str) -> NoReturn:
         raise DefinitionError(f"Invalid signature: `{self._text}`: {problem}.", text=self._text, position=position)
-
-
-def _scan(text: str) -> list[re.Match[str]]:
-    return [match for match in _TOKEN.finditer(text) if match[0].strip()]
 
 
 # How wide the Python column is unless there is a reason for more.
@@ -167,9 +150,8 @@ def join_stmts(python: str, cpp: str) -> str:
     left, right = python.split("\n"), cpp.split("\n")
     # With the padding that `parse_stmts` leaves: a block keeps its width.
     width = max(COLUMN_WIDTH, *(len(line) for line in left))
-    lines = [("Python", "C++"), ("-" * width, "-" * COLUMN_WIDTH)]
-    for number in range(max(len(left), len(right))):
-        lines.append((left[number] if number < len(left) else "", right[number] if number < len(right) else ""))
+    heading = [("Python", "C++"), ("-" * width, "-" * COLUMN_WIDTH)]
+    lines = [*heading, *itertools.zip_longest(left, right, fillvalue="")]
     return "\n".join(f"{one.rstrip():<{width}} | {two}".rstrip() for one, two in lines)
 
 

@@ -65,7 +65,6 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def name_constraint(constraint: Callable[..., object]) -> str:
-    """What it is called and where it stands."""
     name = getattr(constraint, "__qualname__", None) or repr(constraint)
     code = getattr(constraint, "__code__", None)
     return name if code is None else f"{name} ({code.co_filename}, line {code.co_firstlineno})"
@@ -190,8 +189,7 @@ class Fuzzer:
         self._predicates: tuple[Predicate, ...] = tuple(adapt(c, names) for c in self._constraints)
         self._samples = [(p.name, p.sample, p.strict) for p in self._parameters]
         # A subclass with a `sample` of its own may give an alias, too.
-        own = (p.name for p in self._parameters if p.aliases or is_overridden(p, FuzzedParameter, "sample"))
-        self._aliasing = tuple(own)
+        self._aliasing = [p.name for p in self._parameters if p.aliases or is_overridden(p, FuzzedParameter, "sample")]
         self._rejections = 0
         self._total_generated = 0
 
@@ -284,12 +282,9 @@ class Fuzzer:
         """A value for each parameter; what is strict is drawn only once, and then `kept`."""
         params = {}
         for name, sample, strict in self._samples:
-            if strict:
-                if name not in kept:
-                    kept[name] = sample(state)
-                params[name] = kept[name]
-            else:
-                params[name] = sample(state)
+            if strict and name not in kept:
+                kept[name] = sample(state)
+            params[name] = kept[name] if strict else sample(state)
         for name in self._aliasing:
             value, steps = params[name], 0
             while isinstance(value, ParameterAlias):
@@ -335,7 +330,9 @@ class Fuzzer:
             if twice := {name for name in names if names.count(name) > 1}:
                 raise DefinitionError(f"Duplicate names in {kind}: {twice}")
         known = dict(zip(parameters, self._parameters, strict=True))
-        for used, where in self._list_uses():
+        uses = [(name, f"Parameter {p.name!r}") for p in self._parameters for name in p.aliases]
+        uses += [(name, f"Tensor {t.name!r}") for t in self._tensors for name in t.names]
+        for used, where in uses:
             if used not in known:
                 raise DefinitionError(f"{where} uses {used!r}, which is no parameter. There are: {', '.join(known)}.")
         for tensor in self._tensors:
@@ -344,12 +341,6 @@ class Fuzzer:
                     raise DefinitionError(
                         f"Tensor {tensor.name!r} uses {name!r} where a whole number is needed: {known[name]!r}."
                     )
-
-    def _list_uses(self) -> Iterator[tuple[str, str]]:
-        for parameter in self._parameters:
-            yield from ((name, f"Parameter {parameter.name!r}") for name in parameter.aliases)
-        for tensor in self._tensors:
-            yield from ((name, f"Tensor {tensor.name!r}") for name in tensor.names)
 
 
 def check_seed(seed: int | None) -> int:
@@ -393,11 +384,8 @@ def outline(fuzzer: Fuzzer, index: int) -> FuzzedInput:
     """Input number `index` of a fuzzer's stream by index, without its tensors."""
     draft = fuzzer.draft(index)
     tensors = fuzzer.describe(draft)
-    features: dict[str, Value] = {}
-    for name in fuzzer.names_in_use(draft):
-        value = as_value(draft.params[name])
-        if value is not None:
-            features[name] = value
+    values = {name: as_value(draft.params[name]) for name in fuzzer.names_in_use(draft)}
+    features: dict[str, Value] = {name: value for name, value in values.items() if value is not None}
     for name, tensor in tensors.items():
         features |= describe_tensor(name, tensor)
     return FuzzedInput(index, features, tensors, fuzzer.write(draft))
@@ -412,10 +400,5 @@ def as_value(value: Any) -> Value | None:
 
 def describe_tensor(name: str, tensor: dict[str, Any]) -> dict[str, Value]:
     """What parameters do not say of it by themselves."""
-    features: dict[str, Value] = {}
-    if "is_contiguous" in tensor:
-        features[f"{name} is contiguous"] = tensor["is_contiguous"]
-    if "is_hybrid" in tensor:
-        features[f"{name} is hybrid"] = tensor["is_hybrid"]
-    features[f"elements of {name}"] = tensor["numel"]
-    return features
+    kinds = [kind for kind in ("contiguous", "hybrid") if f"is_{kind}" in tensor]
+    return {**{f"{name} is {kind}": tensor[f"is_{kind}"] for kind in kinds}, f"elements of {name}": tensor["numel"]}

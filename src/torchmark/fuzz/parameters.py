@@ -15,7 +15,6 @@ import numpy as np
 
 from torchmark.errors import DefinitionError
 
-_DISTRIBUTIONS = ("loguniform", "uniform")
 # How far from one the sum of probabilities may be.
 TOLERANCE = 1e-5
 
@@ -119,7 +118,7 @@ class FuzzedParameter:
     def _choose_draw(self) -> Draw:
         if isinstance(self._distribution, Mapping):
             return self._choice(self._distribution)
-        if self._distribution not in _DISTRIBUTIONS:
+        if self._distribution not in ("loguniform", "uniform"):
             raise self._fault(
                 f"Unknown distribution: {self._distribution}",
                 'There are "loguniform", "uniform", and dictionaries of values with their probabilities.',

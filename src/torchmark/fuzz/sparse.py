@@ -114,21 +114,20 @@ class FuzzedSparseTensor(FuzzedTensor):
         return np.arange(self._get_dim(params))
 
     def make(self, params: Params, order: Any, entropy: Entropy) -> tuple[torch.Tensor, dict[str, Any]]:
-        form = self._find_form(params)
-        size, sparse_dim, nnz, is_coalesced = form
-        device = self._device
+        size, sparse_dim, nnz, is_coalesced = form = self._find_form(params)
         if self._has_own_constructor:
             with entropy.as_global(self.device):
                 tensor = self.sparse_tensor_constructor(size, self._dtype, sparse_dim, nnz, is_coalesced)
         else:
-            tensor = make_sparse(size, self._dtype, sparse_dim, nnz, is_coalesced, device, entropy.on(device))
+            tensor = make_sparse(
+                size, self._dtype, sparse_dim, nnz, is_coalesced, self._device, entropy.on(self._device)
+            )
         if self._cuda and tensor.device.type == "cpu":
             tensor = tensor.cuda()
         return tensor, self._describe(params, form, tensor.size(), tensor.is_coalesced())
 
     def describe(self, params: Params, order: Any) -> dict[str, Any]:
-        form = self._find_form(params)
-        size, _, nnz, is_coalesced = form
+        size, _, nnz, is_coalesced = form = self._find_form(params)
         # torch takes a tensor without any values for coalesced.
         return {**self._describe(params, form, torch.Size(size), is_coalesced or nnz == 0), "size": size}
 

@@ -26,10 +26,9 @@ class Entropy:
         """The generator of a device; None where nothing is drawn, as on the meta device."""
         if device.type == "meta":
             return None
-        generator = self._generators.get(device)
-        if generator is None:
-            generator = self._generators[device] = torch.Generator(device).manual_seed(self._seed)
-        return generator
+        if device not in self._generators:
+            self._generators[device] = torch.Generator(device).manual_seed(self._seed)
+        return self._generators[device]
 
     @contextlib.contextmanager
     def as_global(self, device: torch.device) -> Iterator[None]:
@@ -405,7 +404,12 @@ class FuzzedTensor:
     def make(self, params: Params, order: Any, entropy: Entropy) -> tuple[torch.Tensor, dict[str, Any]]:
         """The tensor, and what it is like."""
         extent = self.find_extent(params)
-        tensor = self._allocate(extent.allocated, params, entropy)
+        if self._tensor_constructor is None:
+            tensor = fill(extent.allocated, self._dtype, self._device, entropy.on(self._device))
+        else:
+            with entropy.as_global(self.device):
+                tensor = self._tensor_constructor(size=extent.allocated, dtype=self._dtype, **params)
+            tensor = tensor.to(self._device) if self._is_placed else tensor
         if self._cuda and tensor.device.type == "cpu":
             tensor = tensor.cuda()
         if is_shuffled(order):
@@ -419,13 +423,6 @@ class FuzzedTensor:
             "is_contiguous": tensor.is_contiguous(),
             "dtype": str(self._dtype),
         }
-
-    def _allocate(self, size: tuple[int, ...], params: Params, entropy: Entropy) -> torch.Tensor:
-        if self._tensor_constructor is None:
-            return fill(size, self._dtype, self._device, entropy.on(self._device))
-        with entropy.as_global(self.device):
-            made = self._tensor_constructor(size=size, dtype=self._dtype, **params)
-        return made.to(self._device) if self._is_placed else made
 
     def describe(self, params: Params, order: Any) -> dict[str, Any]:
         """What `make` would make, without making it."""

@@ -64,8 +64,7 @@ def make_tally(counters: Mapping[str, Mapping[str, int]]) -> CompilerCounters:
 
 def reached_limit() -> bool:
     """Whether the compiler has given up on some function, because no two calls of it were alike."""
-    account = sys.modules.get(ACCOUNT)
-    reasons = getattr(account, "counters", {}).get("unimplemented", {})
+    reasons = getattr(sys.modules.get(ACCOUNT), "counters", {}).get("unimplemented", {})
     return any(LIMIT in str(reason) for reason in reasons)
 
 
@@ -73,8 +72,7 @@ class Watch:
     """Notes what the compiler has done until now, to tell later what it has done since."""
 
     def __init__(self) -> None:
-        account = sys.modules.get(ACCOUNT)
-        clear = getattr(account, "clear_compilation_metrics", None)
+        clear = getattr(sys.modules.get(ACCOUNT), "clear_compilation_metrics", None)
         if clear is not None:
             # The list is of limited length: what is in it later is new.
             clear()
@@ -93,8 +91,7 @@ class Watch:
             return f"torch.compile had to compile it again too often, and has left it to the interpreter. {ADVICE}"
         if not any(self.added()):
             return None
-        account = sys.modules.get(ACCOUNT)
-        listed: Sequence[Any] = getattr(account, "get_compilation_metrics", list)()
+        listed: Sequence[Any] = getattr(sys.modules.get(ACCOUNT), "get_compilation_metrics", list)()
         return describe_compiling(listed, self.breaks())
 
 
@@ -104,7 +101,7 @@ def _list_breaks() -> Sequence[Any]:
 
 def describe_compiling(compilations: Sequence[Any], breaks: Sequence[str]) -> str:
     """A sentence from records of compilations and graph breaks. Records need not have all that we look for."""
-    reasons = [describe_compilation(one) for one in compilations] + [f"graph break: {text}" for text in breaks]
+    reasons = [*map(describe_compilation, compilations), *(f"graph break: {text}" for text in breaks)]
     # The same function may have been compiled many times for the same reason.
     reasons = list(dict.fromkeys(reasons))
     more = f" ({len(reasons) - MOST_REASONS} more)" if len(reasons) > MOST_REASONS else ""

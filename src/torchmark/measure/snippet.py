@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from types import CodeType
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, Optional, Union
 
 from torchmark.measure.source import (
     LOOP_NAME,
@@ -88,13 +88,6 @@ def {LOOP_NAME}(_torchmark_clock, _torchmark_call):
 CALL_TEXT = "_torchmark_call()"
 
 
-class _Ready(NamedTuple):
-    """A loop whose setup has run, and whether that setup left the garbage collector on."""
-
-    loop: Loop
-    collecting: bool
-
-
 class SnippetTimer:
     """Times a statement, with the cyclic garbage collector off unless the setup switches it on.
 
@@ -120,7 +113,8 @@ class SnippetTimer:
         """What runs, setup and loop."""
         self._clock = timer
         self._keeping = False
-        self._kept: _Ready | None = None
+        # A loop whose setup has run, and whether that setup left the garbage collector on.
+        self._kept: tuple[Loop, bool] | None = None
 
     @contextlib.contextmanager
     def one_setup(self) -> Iterator[None]:
@@ -150,28 +144,22 @@ class SnippetTimer:
                 raise error.__cause__ from None
             raise
         finally:
-            _switch_collector(collecting)
+            (gc.enable if collecting else gc.disable)()
 
     def _timeit(self, number: int) -> float:
         # Taken out while it runs: a loop that raised cannot be resumed.
         ready, self._kept = self._kept or self._prepare(), None
-        _switch_collector(ready.collecting)
-        elapsed = ready.loop.send(itertools.repeat(None, number))
+        loop, collecting = ready
+        (gc.enable if collecting else gc.disable)()
+        elapsed = loop.send(itertools.repeat(None, number))
         if self._keeping:
             self._kept = ready
         return elapsed
 
-    def _prepare(self) -> _Ready:
+    def _prepare(self) -> tuple[Loop, bool]:
         loop = self._make_loop(self._clock, self._call)
         next(loop)
-        return _Ready(loop, gc.isenabled())
-
-
-def _switch_collector(on: bool) -> None:
-    if on:
-        gc.enable()
-    else:
-        gc.disable()
+        return loop, gc.isenabled()
 
 
 def compile_loop(

@@ -30,7 +30,6 @@ class SourceFile:
 
     name: str
     setup: str
-    stmt: str
     stmt_name: str = STMT_NAME
 
     @property
@@ -55,12 +54,11 @@ def source_lines(text: str) -> list[str]:
     >>> source_lines("a\\r\\nb\\x0cc")
     ['a\\n', 'b\\x0cc\\n']
     """
-    lines = list(io.StringIO(text, newline=None))
-    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
+    return [line if line.endswith("\n") else f"{line}\n" for line in io.StringIO(text, newline=None)]
 
 
 def open_source(setup: str, stmt: str, stmt_name: str = STMT_NAME) -> SourceFile:
-    source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt, stmt_name)
+    source = SourceFile(f"<torchmark snippet {next(_numbers)}>", setup, stmt_name)
     lines = source_lines(setup) + source_lines(stmt)
     # A modification time of None keeps linecache.checkcache() from dropping a file that is on no disk.
     linecache.cache[source.name] = (sum(map(len, lines)), None, lines, source.name)
@@ -99,8 +97,7 @@ def _first_user_frame(stack: traceback.StackSummary) -> int | None:
 def _relocate(summary: traceback.TracebackException) -> None:
     """Give all frames of snippets, also those of causes and of grouped errors, the names that the user knows."""
     summary.stack[:] = [_relocate_frame(frame) for frame in summary.stack]
-    parts = [summary.__cause__, summary.__context__, *(getattr(summary, "exceptions", None) or ())]
-    for part in parts:
+    for part in (summary.__cause__, summary.__context__, *(getattr(summary, "exceptions", None) or ())):
         if part is not None:
             del part.stack[: _first_user_frame(part.stack) or 0]
             _relocate(part)
@@ -135,18 +132,13 @@ def name_callable(call: Callable[[], Any]) -> str:
     'max(3, 4)'
     """
     name = _describe(call)
-    number = _find_number(name, call)
-    return name if number == 1 else f"{name} #{number}"
-
-
-def _find_number(name: str, call: Callable[[], Any]) -> int:
     living = {n: refer for n, refer in _bearers.get(name, {}).items() if refer() is not None}
     number = next((n for n, refer in living.items() if _is_same(call, refer())), None)
     if number is None:
         number = _given[name] = _given.get(name, 0) + 1
         living[number] = _refer(call)
     _bearers[name] = living
-    return number
+    return name if number == 1 else f"{name} #{number}"
 
 
 def _describe(call: Callable[[], Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, Protocol, TypeVar, Union
 
 from torchmark.model.task import Times
@@ -239,13 +239,8 @@ class SteadyEnough:
 
     def __call__(self, t: float) -> bool:
         bisect.insort(self._ordered, t / self._number)
-        return len(self._ordered) > 3 and self._spread(self._ordered) < self._threshold
-
-    @staticmethod
-    def _spread(ordered: Sequence[float]) -> float:
-        return (distribution.quantile(ordered, 0.75) - distribution.quantile(ordered, 0.25)) / distribution.quantile(
-            ordered, 0.5
-        )
+        p25, median, p75 = (distribution.quantile(self._ordered, share) for share in (0.25, 0.5, 0.75))
+        return len(self._ordered) > 3 and (p75 - p25) / median < self._threshold
 
 
 # The adaptive measurement sizes its blocks for this long a measurement, whatever its arguments.

@@ -19,7 +19,6 @@ USUAL_STANDARD = 17
 
 
 def read_sdk() -> Sdk:
-    """The facts, from the torch that is imported."""
     folder = os.path.dirname(os.path.abspath(torch.__file__))
     include = sysconfig.get_paths()["include"]
     try:

@@ -57,7 +57,6 @@ class Profile:
         return tuple(map(sum, zip(*self.exclusive.values()))) or (0,) * len(self.events)
 
     def total(self, event: str = INSTRUCTIONS) -> int:
-        """The cost of everything in one kind of event."""
         return self.totals()[self.events.index(event)]
 
 
@@ -196,7 +195,6 @@ class Stacks:
 
     @property
     def total(self) -> int:
-        """All that was spent."""
         return sum(stack.value for stack in self.stacks)
 
 

@@ -27,7 +27,6 @@ class Environment:
     variables: tuple[tuple[str, str], ...] = dataclasses.field(default=(), metadata=AS_MAPPING)
     """Environment variables that may change how torch behaves, in alphabetical order."""
     torch_commit: str | None = None
-    """The commit that torch was built from."""
     torch_build: str | None = None
     """How torch was built, in its own words."""
 

@@ -49,7 +49,6 @@ class Limit:
     pattern: str | None = None
 
     def admits(self, base: float, head: float) -> bool:
-        """Whether head is no more above base than this."""
         allowed = self.amount if self.share is None else base * self.share
         return head - base <= allowed + ROUNDING * max(abs(base), abs(head))
 

@@ -90,7 +90,6 @@ class Shift:
     """Of a change of times: of no change at all, corrected for all places that were looked at."""
     differences: tuple[Difference, ...] = ()
     pythons: tuple[str, str] | None = None
-    """The interpreters of both runs."""
     others: int = 0
     """How many other cases were looked at."""
     common: float | None = None
@@ -115,7 +114,6 @@ class History:
     target: Target
     points: tuple[Point, ...]
     anchors: tuple[RunInfo, ...]
-    """The anchor of each segment."""
     shifts: tuple[Shift, ...] = ()
     """In the order of their positions."""
 

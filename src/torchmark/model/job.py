@@ -154,7 +154,6 @@ class CheckJob:
     threads: int = 1
     givens: tuple[Given, ...] = ()
     uses_compiler: bool = False
-    """Whether `torch.compile` is needed."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -103,7 +103,6 @@ class TimeEvidence:
     confirmed: bool | None = None
     """Whether a change was seen again on fresh layouts; None if that was not tried."""
     seconds: float = 0.0
-    """How long it took."""
     needed_s: float | None = None
     """How much longer it might take to decide, where it is not decided and more time would help."""
     visits: tuple[LayoutVisits, ...] = ()

@@ -146,7 +146,6 @@ class Outcome:
     environment: Environment | None = None
     """None for what failed before it reached a worker."""
     cores: tuple[int, ...] = ()
-    """Those that it was given."""
     unchecked: str | None = None
     """Why its results could not be compared with those of the other variants, although they should be."""
     node: Node | None = None

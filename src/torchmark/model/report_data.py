@@ -17,7 +17,6 @@ class ReportSide:
     """One of those that results are of: a run, an environment of one, a build of torch."""
 
     name: str
-    """What it is called on the page."""
     title: str = ""
     """What tells it from others of its name: when it was measured, the beginning of its id."""
     environments: tuple[Environment, ...] = ()

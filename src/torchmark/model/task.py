@@ -177,7 +177,6 @@ class Summary:
 
     @property
     def iqr(self) -> float:
-        """Distance between the quartiles."""
         return self.p75 - self.p25
 
     @property

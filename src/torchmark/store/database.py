@@ -50,6 +50,20 @@ def explaining(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: {error}") from error
 
 
+@contextlib.contextmanager
+def bracket(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """A transaction, which is rolled back if anything is raised within it."""
+    try:
+        # Within this: an interrupt may come as soon as it is done.
+        connection.execute(begin)
+        yield
+        connection.execute("COMMIT")
+    finally:
+        # Where the disk is full, SQLite may have done so itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 def look_at(path: Path, suffix: str = "") -> os.stat_result | None:
     """The state of a store's file, or of one beside it; None if there is none. Links beside it are not followed."""
     try:
@@ -180,7 +194,8 @@ class Database:
         try:
             # Nobody else has begun another log or index for it.
             is_alone = found[0] == database and found[1] in (None, log) and found[2] in (None, index)
-            if is_alone and self._empty_log():
+            # That brings what the log has into the store. Its first column tells of readers who are in the way.
+            if is_alone and not self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()[0]:
                 raise StoreLost(
                     f"{self.path}: {self.path.name}{LOG if found[1] is None else INDEX} was removed while the store "
                     "was in use. Everything up to now is saved in the store. Continue a run with: "
@@ -196,11 +211,6 @@ class Database:
             f"{self.path}: The store was removed or replaced while it was in use. Everything up to now was saved "
             f"again in {kept}. Continue a run with: torchmark run --resume --store {shlex.quote(str(kept))}"
         )
-
-    def _empty_log(self) -> bool:
-        """Bring what the log has into the store; whether that was possible. Whoever reads may be in the way."""
-        busy, _, _ = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
-        return not busy
 
     def _save_again(self, *, own_log: bool) -> Path:
         """Write what this connection has to a new file: under the store's name, if that is free again."""
@@ -224,37 +234,20 @@ class Database:
         finally:
             remove_draft(draft)
 
-    def _check_fixed(self) -> None:
-        if self._fixed is not None:
-            check_unchanged(self.path, self._fixed)
-
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All that is written within this, or nothing; on the disk when it ends."""
         if not self.writable:
             raise StoreError(f"{self.path}: It is open for reading only.")
-        with self._bracket("BEGIN IMMEDIATE"):
+        with explaining(self.path), bracket(self._connection, "BEGIN IMMEDIATE"):
             yield
         self._check_kept()
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
         """All that is read within this is of one moment, whoever writes."""
-        with self._bracket("BEGIN"):
+        with explaining(self.path), bracket(self._connection, "BEGIN"):
             yield
-
-    @contextlib.contextmanager
-    def _bracket(self, begin: str) -> Iterator[None]:
-        with explaining(self.path):
-            try:
-                # Within this: an interrupt may come as soon as it is done.
-                self._connection.execute(begin)
-                yield
-                self._connection.execute("COMMIT")
-            finally:
-                # Where the disk is full, SQLite may have done so itself.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
 
     def shrink(self) -> None:
         """Give back to the disk what is no longer used."""
@@ -267,7 +260,8 @@ class Database:
             try:
                 return self._connection.execute(sql, values).fetchall()
             finally:
-                self._check_fixed()
+                if self._fixed is not None:
+                    check_unchanged(self.path, self._fixed)
 
     def change(self, sql: str, *values: object) -> int:
         with explaining(self.path):

@@ -207,7 +207,6 @@ def join_outcome(
     moments: tuple[float, float],
     environment: Environment | None,
 ) -> Outcome:
-    """The outcome of an order that began and ended at these moments."""
     # The end may be before the beginning: clocks are set back.
     for name, moment in zip(("began", "ended"), moments, strict=True):
         if from_plain(float, moment, name) < 0:
@@ -229,12 +228,6 @@ def check_order(plan: Plan, target: Target, metric: Metric, number: int) -> None
     sampling = plan.sampling
     if target not in plan.targets or metric not in sampling.metrics or not 0 <= number < sampling.repeat:
         raise StoreError(f"An outcome belongs to no order: {metric.value} of round {number} in {target.name!r:.40}.")
-
-
-def count_orders(plan: Plan) -> int:
-    """How many orders a plan has, without making them."""
-    sampling = plan.sampling
-    return len(plan.cases) * len(plan.targets) * len(sampling.metrics) * sampling.repeat
 
 
 def check_plan(plan: Plan) -> None:

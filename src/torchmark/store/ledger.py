@@ -21,7 +21,6 @@ from torchmark.store.plain import check_schema, from_plain, parse
 MOST_BYTES = 4_000_000
 # File systems allow names of 255 bytes; people read the first few words.
 _READABLE = 80
-_DIGITS = 10
 
 
 def find_path(folder: Path, case: Case) -> Path:
@@ -33,7 +32,7 @@ def find_path(folder: Path, case: Case) -> Path:
     >>> find_path(Path("ledger"), Case(("../nn", "Linear"), labels, TimerArgs("f();"), suite="standard")).name
     'nn-Linear-Eager-Forward-C-fb65bae38f.json'
     """
-    digits = hashlib.sha256(json.dumps([case.suite, case.key]).encode("ascii")).hexdigest()[:_DIGITS]
+    digits = hashlib.sha256(json.dumps([case.suite, case.key]).encode("ascii")).hexdigest()[:10]
     words = " ".join((*case.label, *case.autolabels.as_dict.values()))
     readable = re.sub(r"[^0-9A-Za-z_]+", "-", words).strip("-")[:_READABLE].strip("-")
     return folder / f"{f'{readable}-' if readable else ''}{digits}.json"
@@ -62,18 +61,21 @@ def read_entry(folder: Path, case: Case) -> LedgerEntry | None:
 def write_entry(folder: Path, case: Case, entry: LedgerEntry) -> Path:
     """Put an entry in place of what was there; the folder is made where there is none."""
     path = find_path(folder, case)
+    return _write(path, dump_entry(entry), f"Cannot write {path}")
+
+
+def _write(path: Path, text: str, failing: str) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, dump_entry(entry).encode("ascii"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text.encode("ascii"))
     except OSError as error:
-        raise StoreError(f"Cannot write {path}: {error.strerror}.") from error
+        raise StoreError(f"{failing}: {error.strerror}.") from error
     return path
 
 
 def dump_entry(entry: LedgerEntry) -> str:
     """An entry as text that is the same for the same entry, a fact a line, so that changes can be read in a diff."""
-    plain = {**begin_document("ledger"), **to_plain(entry)}
-    return json.dumps(plain, indent=1, sort_keys=True) + "\n"
+    return json.dumps({**begin_document("ledger"), **to_plain(entry)}, indent=1, sort_keys=True) + "\n"
 
 
 def parse_entry(content: bytes) -> LedgerEntry:
@@ -86,13 +88,8 @@ FILE = "selftest.json"
 
 
 def write_selftest(folder: Path, test: SelfTest) -> Path:
-    path = folder / FILE
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, (json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n").encode("ascii"))
-    except OSError as error:
-        raise StoreError(f"The result of the self-test cannot be kept in {folder}: {error.strerror}.") from error
-    return path
+    text = json.dumps(to_plain(test), indent=2, sort_keys=True) + "\n"
+    return _write(folder / FILE, text, f"The result of the self-test cannot be kept in {folder}")
 
 
 def read_selftest(folder: Path, cpu_model: str | None) -> SelfTest | None:

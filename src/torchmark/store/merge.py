@@ -21,20 +21,10 @@ from torchmark.model.outcome import Failure, Outcome
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Node, Order, Plan, Target
 from torchmark.model.run import MERGED, SHARD, Run, RunInfo, Shard, ShardPart, read_parts, write_parts
+from torchmark.store import rows
 from torchmark.store.database import Database, check_row, clear_beside, explaining, remove_draft
 from torchmark.store.documents import LIGHT_ROLES, unpack
 from torchmark.store.plain import dump
-from torchmark.store.rows import (
-    put_activity,
-    put_planned_outcome,
-    put_run,
-    read_blob,
-    read_info,
-    read_infos,
-    read_number,
-    read_plan,
-    read_run,
-)
 from torchmark.store.runs import refuse_running
 from torchmark.store.store_file import open_database
 
@@ -136,56 +126,52 @@ def merge(paths: Sequence[Path], output: Path, *, force: bool = False) -> tuple[
     if missing := [store for store in stores if not store.exists()]:
         listed = " and ".join(map(str, missing))
         raise StoreError(f"There is no store at {listed}. Was that shard run, and its store brought here?")
-    copies = [copy for store in stores for copy in _list_copies(store)]
-    groups = _bring_together(copies)
+    groups = _bring_together([copy for store in stores for copy in _list_copies(store)])
     with new_store(output, force=force) as target:
         # The oldest first, as a store gets runs that it measures.
         merged = [_unite(target, group) for group in reversed(groups)]
     return tuple(reversed(merged))
 
 
-@contextlib.contextmanager
-def _reading(path: Path) -> Iterator[Database]:
-    with contextlib.closing(open_database(path, create=False, read_only=True)) as database:
-        yield database
+def _reading(path: Path) -> contextlib.closing[Database]:
+    return contextlib.closing(open_database(path, create=False, read_only=True))
 
 
 def _list_copies(store: Path) -> list[_Copy]:
     with _reading(store) as database, database.snapshot():
-        infos = read_infos(database)
+        infos = rows.read_infos(database)
         for info in infos:
             refuse_running(database, info.id)
-        return [_Copy(store, info, read_plan(database, info.id)) for info in infos]
+        return [_Copy(store, info, rows.read_plan(database, info.id)) for info in infos]
 
 
 def _load(copy: _Copy) -> Run:
     with _reading(copy.store) as database, database.snapshot():
-        return read_run(database, copy.info.id, profiles=False, select=None)
+        return rows.read_run(database, copy.info.id, profiles=False, select=None)
 
 
 def _unite(target: Database, group: _RunGroup) -> Merged:
-    """Put one run into the new store."""
     copies, runs = group.copies, [_load(copy) for copy in group.copies]
-    choice = _choose([_locate(run, node) for run, node in zip(runs, _name_nodes(copies), strict=True)])
+    kept, repeated, differing = _choose(_locate(copies, runs))
     # The shortest limit: whoever gives a run more time means all cases that timed out.
     limit = min(run.plan.sampling.timeout_s for run in runs)
     plan = dataclasses.replace(runs[0].plan, sampling=dataclasses.replace(runs[0].plan.sampling, timeout_s=limit))
     # What several have measured in no order of time is listed by the plan.
-    listed = map(_identify, plan.orders) if len(copies) > 1 else choice.kept
-    places = [place for place in listed if place in choice.kept]
-    outcomes = [choice.kept[place][1] for place in places]
+    listed = map(_identify, plan.orders) if len(copies) > 1 else kept
+    places = [place for place in listed if place in kept]
+    outcomes = [kept[place][1] for place in places]
     info = group.describe(outcomes, complete=len(outcomes) == len(plan.orders))
     parts: list[_Part] = []
     for number, copy in enumerate(copies):
-        parts += _hand_on_parts(target, copy, {place for place in places if choice.kept[place][0] == number})
+        parts += _hand_on_parts(target, copy, {place for place in places if kept[place][0] == number})
     activities = dict.fromkeys(activity for run in runs for activity in run.activities)
     _write(target, Run(info, plan, tuple(outcomes), tuple(sorted(activities, key=lambda one: one.began))), parts)
     return Merged(
-        info=read_info(target, info.id),
+        info=rows.read_info(target, info.id),
         sources=tuple(copy.info for copy in copies),
         parts=group.parts,
-        repeated=choice.repeated,
-        differing=choice.differing,
+        repeated=repeated,
+        differing=differing,
         mixtures=_find_mixtures(outcomes) if len(copies) > 1 else (),
     )
 
@@ -204,7 +190,7 @@ def _hand_on_parts(target: Database, copy: _Copy, own: set[_Place]) -> list[_Par
             new = [blob for blob in some if not target.rows("SELECT 1 FROM blobs WHERE hash = ?", blob)]
             # All is read and checked before anything is written, so that a fault is told of the store that has it.
             with explaining(source.path):
-                blobs = [(blob, read_blob(source, blob)) for blob in new]
+                blobs = [(blob, rows.read_blob(source, blob)) for blob in new]
                 for blob in blobs:
                     unpack(*blob)
             with target.transaction():
@@ -213,13 +199,13 @@ def _hand_on_parts(target: Database, copy: _Copy, own: set[_Place]) -> list[_Par
 
 
 def _list_parts(database: Database, run_id: str) -> Iterator[_Part]:
-    rows = database.rows(
+    found = database.rows(
         "SELECT subjects.name, target, metric, round, role, blob FROM parts "
         "JOIN outcomes ON outcomes.number = outcome JOIN subjects ON subjects.number = subject "
         "WHERE run = ? AND planned = 1 ORDER BY outcome, role",
-        read_number(database, run_id),
+        rows.read_number(database, run_id),
     )
-    for row in rows:
+    for row in found:
         name, target, metric, number, role, blob = check_row(row, str, str, str, int, str, str)
         if role not in LIGHT_ROLES:
             yield (name, target, metric, number), role, blob
@@ -228,12 +214,12 @@ def _list_parts(database: Database, run_id: str) -> Iterator[_Part]:
 def _write(database: Database, merged: Run, parts: Iterable[_Part]) -> None:
     cases = {(case.suite, case.key): case for case in merged.plan.cases}
     with database.transaction():
-        run, subjects = put_run(database, merged.info, merged.plan, None)
+        run, subjects = rows.put_run(database, merged.info, merged.plan, None)
         for outcome in merged.outcomes:
             # Tags may be others than those of the first shard.
             case = cases[outcome.order.case.suite, outcome.order.case.key]
             own = dataclasses.replace(outcome, order=dataclasses.replace(outcome.order, case=case))
-            put_planned_outcome(database, run, merged.plan, subjects, own)
+            rows.put_planned_outcome(database, run, merged.plan, subjects, own)
         for place, role, blob in parts:
             database.change(
                 "INSERT INTO parts (outcome, role, blob) SELECT outcomes.number, ?, ? FROM outcomes "
@@ -242,7 +228,7 @@ def _write(database: Database, merged: Run, parts: Iterable[_Part]) -> None:
                 *(role, blob, run, *place),
             )
         for activity in merged.activities:
-            put_activity(database, run, activity)
+            rows.put_activity(database, run, activity)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -295,7 +281,6 @@ class _RunGroup:
         return ids[0] if len(ids) == 1 else hashlib.sha256(" ".join(ids).encode()).hexdigest()[:_ID_LENGTH]
 
     def describe(self, outcomes: Sequence[Outcome], *, complete: bool) -> RunInfo:
-        """What is known of the run, of which there are these outcomes."""
         first, parts = self.copies[0].info, self.parts
         if len(self.copies) == 1 and not (complete and parts):
             return first
@@ -330,7 +315,9 @@ def _bring_together(copies: Sequence[_Copy]) -> tuple[_RunGroup, ...]:
         by_id.setdefault(_RunGroup(tuple(found)).id, []).extend(found)
     groups = tuple(_RunGroup(tuple(sorted(found, key=_rank))) for found in by_id.values())
     for group in groups:
-        _refuse_other_plans(group)
+        for copy in group.copies:
+            if copy.common_plan != group.copies[0].common_plan:
+                raise _explain(group.copies[0], copy)
         _refuse_repeated(group)
     _refuse_lookalikes([group for group in groups if group.parts])
     return groups
@@ -338,12 +325,6 @@ def _bring_together(copies: Sequence[_Copy]) -> tuple[_RunGroup, ...]:
 
 def _rank(copy: _Copy) -> tuple[Shard, float, str]:
     return min((part.shard for part in copy.parts), default=Shard(0, 0)), copy.info.created, copy.info.id
-
-
-def _refuse_other_plans(group: _RunGroup) -> None:
-    for copy in group.copies:
-        if copy.common_plan != group.copies[0].common_plan:
-            raise _explain(group.copies[0], copy)
 
 
 def _refuse_repeated(group: _RunGroup) -> None:
@@ -423,19 +404,11 @@ def _identify(order: Order) -> _Place:
     return dump([case.suite, case.key]), target, order.metric.value, order.round
 
 
-@dataclasses.dataclass(frozen=True)
-class _Choice:
-    """For each order the outcome that is kept, and the number of the copy that has it."""
+def _choose(found: Iterable[Sequence[Outcome]]) -> tuple[dict[_Place, tuple[int, Outcome]], int, int]:
+    """One outcome an order, and which copy has it: a result rather than a failure, and of two alike the earlier one.
 
-    kept: dict[_Place, tuple[int, Outcome]]
-    repeated: int
-    """Orders that were carried out more than once."""
-    differing: int
-    """Of these, orders whose counts differed."""
-
-
-def _choose(found: Iterable[Sequence[Outcome]]) -> _Choice:
-    """One outcome an order: a result rather than a failure, and of two alike the one that ended first."""
+    Also how many orders were carried out more than once, and of how many of these the counts differed.
+    """
     kept: dict[_Place, tuple[int, Outcome]] = {}
     repeated: set[_Place] = set()
     differing: set[_Place] = set()
@@ -443,19 +416,15 @@ def _choose(found: Iterable[Sequence[Outcome]]) -> _Choice:
         for outcome in outcomes:
             place = _identify(outcome.order)
             _, other = kept.setdefault(place, (number, outcome))
-            if _is_same(outcome, other):
+            # One outcome, in two copies of a run.
+            if (outcome.began, outcome.ended, outcome.result) == (other.began, other.ended, other.result):
                 continue
             repeated.add(place)
             if _have_other_counts(outcome, other):
                 differing.add(place)
             if _rank_outcome(outcome) < _rank_outcome(other):
                 kept[place] = number, outcome
-    return _Choice(kept, len(repeated), len(differing))
-
-
-def _is_same(one: Outcome, other: Outcome) -> bool:
-    """Whether this is one outcome, in two copies of a run."""
-    return (one.began, one.ended, one.result) == (other.began, other.ended, other.result)
+    return kept, len(repeated), len(differing)
 
 
 def _rank_outcome(outcome: Outcome) -> tuple[bool, float]:
@@ -471,39 +440,34 @@ def _have_other_counts(one: Outcome, other: Outcome) -> bool:
     return len(counts) == 2 and counts[0] != counts[1]
 
 
-def _name_nodes(copies: Sequence[_Copy]) -> list[Node | None]:
-    """Where the outcomes of each copy were measured; nothing if that was one machine for all."""
-    if len({copy.info.host for copy in copies}) == 1:
-        return [None] * len(copies)
-    return [_name_node(copy) if copy.parts else None for copy in copies]
+def _locate(copies: Sequence[_Copy], runs: Sequence[Run]) -> Iterator[list[Outcome]]:
+    """The outcomes of each copy with the node that they come from, unless one machine measured all.
+
+    Those that know theirs keep it.
+    """
+    hosts = {copy.info.host for copy in copies}
+    for copy, run in zip(copies, runs, strict=True):
+        shards = [str(part.shard) for part in copy.parts] if len(hosts) > 1 else []
+        name = f"{'shards' if len(shards) > 1 else 'shard'} {', '.join(shards)}"
+        node = Node(name, copy.info.host.cpu_model) if shards else None
+        yield [dataclasses.replace(one, node=one.node or node) for one in run.outcomes]
 
 
-def _name_node(copy: _Copy) -> Node:
-    shards = [str(part.shard) for part in copy.parts]
-    return Node(f"{'shards' if len(shards) > 1 else 'shard'} {', '.join(shards)}", copy.info.host.cpu_model)
-
-
-def _locate(run: Run, node: Node | None) -> list[Outcome]:
-    """The outcomes of a run with the node that they come from; those that know theirs keep it."""
-    return [dataclasses.replace(one, node=one.node or node) for one in run.outcomes]
+# Fields of an environment that change numbers, by what they are called.
+_MIXED = {
+    "torch": "torch_version",
+    "Python": "python_version",
+    "Valgrind": "valgrind",
+    "CPU capability": "cpu_capability",
+}
 
 
 def _find_mixtures(outcomes: Iterable[Outcome]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """What differs within one target and metric although it changes numbers: what it is, and its values."""
     found: dict[tuple[str, Target, Metric], set[str]] = {}
     for outcome in outcomes:
-        for what, value in _describe_environment(outcome):
-            found.setdefault((what, outcome.order.target, outcome.order.metric), set()).add(value)
+        for what, field in _MIXED.items():
+            value = getattr(outcome.environment, field, None)
+            if value is not None:
+                found.setdefault((what, outcome.order.target, outcome.order.metric), set()).add(value)
     return tuple(sorted({(what, tuple(sorted(values))) for (what, _, _), values in found.items() if len(values) > 1}))
-
-
-def _describe_environment(outcome: Outcome) -> Iterator[tuple[str, str]]:
-    environment = outcome.environment
-    if environment is not None:
-        values = {
-            "torch": environment.torch_version,
-            "Python": environment.python_version,
-            "Valgrind": environment.valgrind,
-            "CPU capability": environment.cpu_capability,
-        }
-        yield from ((what, value) for what, value in values.items() if value is not None)

@@ -14,19 +14,8 @@ from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.processes import Owner, is_alive
+from torchmark.store import documents
 from torchmark.store.database import Database, check_row
-from torchmark.store.documents import (
-    LIGHT_ROLES,
-    OutcomeBody,
-    check_order,
-    check_plan,
-    count_orders,
-    join_outcome,
-    pack,
-    read_part,
-    split_outcome,
-    unpack,
-)
 from torchmark.store.plain import dump, from_plain, hash_text, parse, read_case, write_definition
 
 # What of a run's information has a column, or is counted.
@@ -55,7 +44,7 @@ def put_plan(database: Database, run: int, plan: Plan) -> dict[Case, int]:
 
     Outcomes of cases whose definitions have changed go; those of cases that are no longer part of it are set aside.
     """
-    check_plan(plan)
+    documents.check_plan(plan)
     known = dict(database.rows("SELECT subject, definition FROM cases WHERE run = ?", run))
     database.change("UPDATE cases SET position = NULL WHERE run = ?", run)
     subjects = {case: _put_case(database, run, position, case, known) for position, case in enumerate(plan.cases)}
@@ -63,7 +52,8 @@ def put_plan(database: Database, run: int, plan: Plan) -> dict[Case, int]:
         "UPDATE runs SET targets = ?, sampling = ?, orders = ? WHERE number = ?",
         dump(to_plain(plan.targets)),
         dump(to_plain(plan.sampling)),
-        count_orders(plan),
+        # How many orders it has, without making them.
+        len(plan.cases) * len(plan.targets) * len(plan.sampling.metrics) * plan.sampling.repeat,
         run,
     )
     targets = [dump(to_plain(target)) for target in plan.targets]
@@ -114,8 +104,8 @@ def put_planned_outcome(
     order = outcome.order
     if order.case not in subjects:
         raise UsageError(f"The case {order.case.key} is no part of the plan.")
-    check_order(plan, order.target, order.metric, order.round)
-    body, parts = split_outcome(outcome)
+    documents.check_order(plan, order.target, order.metric, order.round)
+    body, parts = documents.split_outcome(outcome)
     place = (run, subjects[order.case], dump(to_plain(order.target)), order.metric.value, order.round)
     database.change(
         "DELETE FROM outcomes WHERE run = ? AND subject = ? AND target = ? AND metric = ? AND round = ?", *place
@@ -131,7 +121,7 @@ def put_planned_outcome(
         dump(body),
     )
     for role, part in parts.items():
-        name, packed = pack(part)
+        name, packed = documents.pack(part)
         database.change("INSERT OR IGNORE INTO blobs (hash, body) VALUES (?, ?)", name, packed)
         database.change("INSERT INTO parts (outcome, role, blob) VALUES (?, ?, ?)", number, role, name)
 
@@ -141,8 +131,7 @@ def _put_environment(database: Database, outcome: Outcome) -> int | None:
         return None
     text = dump(to_plain(outcome.environment))
     database.change("INSERT OR IGNORE INTO environments (body) VALUES (?)", text)
-    number: int = database.rows("SELECT number FROM environments WHERE body = ?", text)[0][0]
-    return number
+    return int(database.rows("SELECT number FROM environments WHERE body = ?", text)[0][0])
 
 
 def put_activity(database: Database, run: int, activity: Activity) -> None:
@@ -270,8 +259,7 @@ def read_run(
 ) -> Run:
     """A run; see `Store.load`."""
     info, run = read_info(database, run_id), read_number(database, run_id)
-    found = _read_cases(database, run, names)
-    cases = {subject: case for subject, case in found if select is None or select(case)}
+    cases = {subject: case for subject, case in _read_cases(database, run, names) if select is None or select(case)}
     plan = _make_plan(database, run, cases.values())
     only = None if names is None else tuple(cases)
     outcomes = tuple(_read_outcomes(database, run, plan, cases, only, profiles=profiles))
@@ -340,13 +328,13 @@ def _read_outcomes(
 
     @functools.cache
     def find_part(role: str, blob: str) -> Any:
-        return read_part(role, unpack(blob, read_blob(database, blob)))
+        return documents.read_part(role, documents.unpack(blob, read_blob(database, blob)))
 
     @functools.cache
     def find_place(target_text: str, metric_text: str, of_round: int) -> tuple[Target, Metric]:
         target = from_plain(Target, parse(target_text, "target"), "target")
         metric = from_plain(Metric, metric_text, "metric")
-        check_order(plan, target, metric, of_round)
+        documents.check_order(plan, target, metric, of_round)
         return target, metric
 
     rows = database.rows(
@@ -361,8 +349,8 @@ def _read_outcomes(
             row, int, int, str, str, int, _NUMBER, _NUMBER, (int, type(None)), str
         )
         if subject in cases:
-            yield join_outcome(
-                from_plain(OutcomeBody, parse(body, "outcome"), "outcome"),
+            yield documents.join_outcome(
+                from_plain(documents.OutcomeBody, parse(body, "outcome"), "outcome"),
                 Order(cases[subject], *find_place(target_text, metric_text, of_round), of_round),
                 {role: find_part(role, blob) for role, blob in parts.get(number, ())},
                 (began, ended),
@@ -383,7 +371,7 @@ def _list_parts(
     found: dict[int, list[tuple[str, str]]] = {}
     for row in rows:
         outcome, role, blob = check_row(row, int, str, str)
-        if profiles or role in LIGHT_ROLES:
+        if profiles or role in documents.LIGHT_ROLES:
             found.setdefault(outcome, []).append((role, blob))
     return found
 

@@ -25,25 +25,10 @@ from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling
 from torchmark.model.run import Run, RunEntry, RunInfo
 from torchmark.processes import this_process
+from torchmark.store import rows
 from torchmark.store.database import Database, StoreLost
 from torchmark.store.documents import OutcomeBody, join_outcome, join_result, read_part, split_outcome
 from torchmark.store.plain import dump, from_plain, parse
-from torchmark.store.rows import (
-    drop_unused,
-    put_activity,
-    put_plan,
-    put_planned_outcome,
-    put_run,
-    read_durations,
-    read_entries,
-    read_info,
-    read_infos,
-    read_number,
-    read_run,
-    read_sampling,
-    read_writer,
-    write_owner,
-)
 from torchmark.store.store_file import open_database
 
 SHORTEST_PREFIX = 4
@@ -64,9 +49,9 @@ def find_run(infos: Sequence[RunInfo], reference: str) -> RunInfo:
         if back < len(infos):
             return infos[back]
         raise UsageError(f"There is no {reference}: the oldest run is @{len(infos) - 1}.")
-    named = [info for info in infos if info.name == reference]
-    if named:
-        return named[0]
+    for info in infos:
+        if info.name == reference:
+            return info
     begun = [info for info in infos if info.id.startswith(reference.lower())]
     if len(reference) < SHORTEST_PREFIX or not begun:
         raise UsageError(f"There is no run {reference!r}. {_suggest(infos, reference)}")
@@ -76,8 +61,7 @@ def find_run(infos: Sequence[RunInfo], reference: str) -> RunInfo:
 
 
 def _suggest(infos: Sequence[RunInfo], reference: str) -> str:
-    names = list(dict.fromkeys(info.name for info in infos))
-    near = difflib.get_close_matches(reference, names, n=_SOME)
+    near = difflib.get_close_matches(reference, list(dict.fromkeys(info.name for info in infos)), n=_SOME)
     if near:
         return f"Did you mean {' or '.join(map(repr, near))}?"
     return f"There is {_list(infos)}. @ is the newest."
@@ -89,7 +73,7 @@ def _list(infos: Sequence[RunInfo]) -> str:
     return ", ".join(texts) + (f" and {rest} more" if rest else "")
 
 
-class Recorder:
+class Recorder(contextlib.AbstractContextManager["Recorder"]):
     """A run that this process is at. Whatever `append` has returned from is safe.
 
     Another process cannot be at the same run meanwhile. Should this one be taken for dead, because it is in another
@@ -106,24 +90,20 @@ class Recorder:
         self._owner = this_process()
         self._missing = dict.fromkeys(missing)
 
-    def __enter__(self) -> Recorder:
-        return self
-
     def __exit__(self, *_: object) -> None:
         try:
             with self._database.transaction():
                 self._database.change(
-                    "UPDATE runs SET writer = NULL WHERE id = ? AND writer = ?", self._id, write_owner(self._owner)
+                    "UPDATE runs SET writer = NULL WHERE id = ? AND writer = ?", self._id, rows.write_owner(self._owner)
                 )
-        except StoreLost:
-            raise
-        except StoreError:
+        except StoreError as error:
             # The run counts as left when this process has ended.
-            pass
+            if isinstance(error, StoreLost):
+                raise
 
     @property
     def info(self) -> RunInfo:
-        return read_info(self._database, self._id)
+        return rows.read_info(self._database, self._id)
 
     @property
     def missing(self) -> tuple[Order, ...]:
@@ -138,9 +118,9 @@ class Recorder:
         with self._database.transaction():
             run = self._find_own_run()
             if isinstance(event, Activity):
-                put_activity(self._database, run, event)
+                rows.put_activity(self._database, run, event)
             else:
-                put_planned_outcome(self._database, run, self._plan, self._subjects, event)
+                rows.put_planned_outcome(self._database, run, self._plan, self._subjects, event)
         if isinstance(event, Outcome):
             self._missing.pop(event.order, None)
         return event
@@ -155,7 +135,7 @@ class Recorder:
 
     def _find_own_run(self) -> int:
         for number, writer in self._database.rows("SELECT number, writer FROM runs WHERE id = ?", self._id):
-            if writer == write_owner(self._owner):
+            if writer == rows.write_owner(self._owner):
                 return int(number)
             raise StoreError(f"The run {self._id} has been taken over by another process.")
         raise StoreError(f"The run {self._id} has been removed from the store.")
@@ -190,7 +170,7 @@ def _drop_timed_out(database: Database, run: int) -> None:
 
 def refuse_running(database: Database, run_id: str) -> None:
     """Leave a run alone that a living process is at."""
-    writer = read_writer(database, run_id)
+    writer = rows.read_writer(database, run_id)
     if writer is not None:
         raise UsageError(f"The run {run_id} is being run by process {writer.pid}. Wait until it ends, or stop it.")
 
@@ -226,7 +206,7 @@ def open_store(path: Path, *, create: bool = False, read_only: bool = False) -> 
     return Store(open_database(path, create=create, read_only=read_only))
 
 
-class Store:
+class Store(contextlib.AbstractContextManager["Store"]):
     """An open store. For one thread; others open it themselves."""
 
     def __init__(self, database: Database) -> None:
@@ -234,9 +214,6 @@ class Store:
         self.path = database.path
         self.left = database.left
         """Files of an earlier store of the same name that were beside it when it was made, by their new names."""
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -247,7 +224,7 @@ class Store:
     def begin(self, plan: Plan, info: RunInfo) -> Recorder:
         """Start a run. What `info` says of orders and outcomes is not heeded: they are counted."""
         with self._database.transaction():
-            _, subjects = put_run(self._database, info, plan, this_process())
+            _, subjects = rows.put_run(self._database, info, plan, this_process())
         return Recorder(self._database, info.id, plan, subjects, plan.orders)
 
     def resume(self, run_id: str, plan: Plan) -> Recorder:
@@ -259,15 +236,15 @@ class Store:
         database = self._database
         with database.transaction():
             refuse_running(database, run_id)
-            run = read_number(database, run_id)
-            if plan.sampling.timeout_s > read_sampling(database, run).timeout_s:
+            run = rows.read_number(database, run_id)
+            if plan.sampling.timeout_s > rows.read_sampling(database, run).timeout_s:
                 _drop_timed_out(database, run)
-            subjects = put_plan(database, run, plan)
-            drop_unused(database)
+            subjects = rows.put_plan(database, run, plan)
+            rows.drop_unused(database)
             missing = _find_missing(database, run, plan, subjects)
             database.change(
                 "UPDATE runs SET writer = ?, finished = CASE WHEN ? THEN NULL ELSE finished END WHERE number = ?",
-                write_owner(this_process()),
+                rows.write_owner(this_process()),
                 bool(missing),
                 run,
             )
@@ -275,12 +252,12 @@ class Store:
 
     def list_runs(self) -> tuple[RunInfo, ...]:
         with self._database.snapshot():
-            return read_infos(self._database)
+            return rows.read_infos(self._database)
 
     def list_entries(self) -> tuple[RunEntry, ...]:
         """All runs, with what else a list of them shows, the newest first."""
         with self._database.snapshot():
-            return read_entries(self._database)
+            return rows.read_entries(self._database)
 
     def find(self, reference: str) -> RunInfo:
         """The run that is meant by a name, the beginning of an id, or `@`, `@1` and so on from the newest."""
@@ -300,31 +277,31 @@ class Store:
         So it is with `names`, the suites and keys of few cases: this takes no longer for a run that has many others.
         """
         with self._database.snapshot():
-            return read_run(self._database, run_id, profiles=profiles, select=select, names=names)
+            return rows.read_run(self._database, run_id, profiles=profiles, select=select, names=names)
 
     def durations(self, sampling: Sampling) -> Mapping[tuple[str, str, Metric], float]:
         """How many seconds cases take by this sampling, by suite, key and metric, as far as any has been measured."""
         with self._database.snapshot():
-            return read_durations(self._database, sampling)
+            return rows.read_durations(self._database, sampling)
 
     def add(self, run: Run) -> RunInfo:
         """Keep a run that was made elsewhere."""
         with self._database.transaction():
-            number, subjects = put_run(self._database, run.info, run.plan, None)
+            number, subjects = rows.put_run(self._database, run.info, run.plan, None)
             for outcome in run.outcomes:
-                put_planned_outcome(self._database, number, run.plan, subjects, outcome)
+                rows.put_planned_outcome(self._database, number, run.plan, subjects, outcome)
             for activity in run.activities:
-                put_activity(self._database, number, activity)
-            return read_info(self._database, run.info.id)
+                rows.put_activity(self._database, number, activity)
+            return rows.read_info(self._database, run.info.id)
 
     def remove(self, run_ids: Iterable[str]) -> None:
         """Remove runs, and give back to the disk what only they had; none of them if one cannot be removed."""
         with self._database.transaction():
             for run_id in run_ids:
-                number = read_number(self._database, run_id)
+                number = rows.read_number(self._database, run_id)
                 refuse_running(self._database, run_id)
                 self._database.change("DELETE FROM runs WHERE number = ?", number)
-            drop_unused(self._database)
+            rows.drop_unused(self._database)
         # Others who use the file may be in the way; then it shrinks another time.
         with contextlib.suppress(StoreError):
             self._database.shrink()
@@ -344,7 +321,6 @@ DEFAULT_STORE = Path(".torchmark/results.db")
 # As long as what SHA-256 gives: a longer key makes an HMAC no stronger (RFC 2104, section 3).
 KEY_BYTES = 32
 _KEY_FILE = "seal.key"
-_FOR_OTHERS = 0o077
 
 
 def seal(what: Sequence[object], environ: Mapping[str, str], root: Path = Path("/")) -> str:
@@ -376,10 +352,9 @@ def _identify_machine(root: Path) -> list[str]:
 
 def _find_folder(environ: Mapping[str, str]) -> Path | None:
     """The user's folder for what programs remember. The convention demands an absolute path and ignores others."""
-    if os.path.isabs(environ.get("XDG_STATE_HOME", "")):
-        return Path(environ["XDG_STATE_HOME"], "torchmark")
-    if os.path.isabs(environ.get("HOME", "")):
-        return Path(environ["HOME"], ".local", "state", "torchmark")
+    for variable, below in (("XDG_STATE_HOME", ""), ("HOME", ".local/state")):
+        if os.path.isabs(environ.get(variable, "")):
+            return Path(environ[variable], below, "torchmark")
     return None
 
 
@@ -425,4 +400,4 @@ def _open_private(path: str | Path, flags: int, stack: contextlib.ExitStack, pla
     number = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
     stack.callback(os.close, number)
     found = os.fstat(number)
-    return number if found.st_uid == os.geteuid() and not found.st_mode & _FOR_OTHERS else None
+    return number if found.st_uid == os.geteuid() and not found.st_mode & 0o077 else None

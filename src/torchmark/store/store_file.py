@@ -16,17 +16,7 @@ from pathlib import Path
 from torchmark.errors import StoreError
 from torchmark.files import await_lock, name_draft, open_plain, put_in_place
 from torchmark.processes import name_scratch
-from torchmark.store.database import (
-    JOURNAL,
-    LOG,
-    Database,
-    check_beside,
-    check_unchanged,
-    clear_beside,
-    explaining,
-    look_at,
-    remove_draft,
-)
+from torchmark.store import database
 
 # "tmrk", where SQLite and file(1) look for whose a file is.
 APPLICATION_ID = 0x746D726B
@@ -108,24 +98,18 @@ SCHEMA_VERSION = len(STEPS)
 
 
 def read_version(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def migrate(connection: sqlite3.Connection, steps: tuple[Step, ...]) -> None:
     """Take all steps that are left to take, each in a transaction of its own."""
     while read_version(connection) < len(steps):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with database.bracket(connection, "BEGIN IMMEDIATE"):
             # Another process may have taken it in the meantime.
             version = read_version(connection)
             if version < len(steps):
                 steps[version](connection)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
 
 
 # The tables that SQLite makes when it is asked to ANALYZE, as its versions of today and of the past define them.
@@ -150,12 +134,9 @@ def read_objects(connection: sqlite3.Connection) -> frozenset[SchemaObject]:
 
 @functools.cache
 def expect_objects(steps: tuple[Step, ...]) -> frozenset[SchemaObject]:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    try:
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrate(connection, steps)
         return read_objects(connection)
-    finally:
-        connection.close()
 
 
 FOLDER = ".torchmark"
@@ -165,7 +146,7 @@ BUSY_TIMEOUT_S = 30.0
 SMALL_ENOUGH_TO_CHECK = 64 << 20
 
 # SQLite takes paths of up to 512 bytes, and needs room for what it adds to the name of a file.
-LONGEST_PATH = 512 - len(JOURNAL)
+LONGEST_PATH = 512 - len(database.JOURNAL)
 # To copy a store that another process is writing to takes a second try only if that process starts its log anew
 # meanwhile, which it does after some megabytes.
 COPY_ATTEMPTS = 20
@@ -177,16 +158,16 @@ _HEADER_SIZE = 100
 _LOG_HEADER_SIZE = 32
 
 
-def open_database(path: Path, *, create: bool, read_only: bool) -> Database:
+def open_database(path: Path, *, create: bool, read_only: bool) -> database.Database:
     path = Path(os.path.realpath(path))
     _check_length(path)
     if read_only:
         check_header(path)
-        check_beside(path)
+        database.check_beside(path)
         return _open_to_read(path)
     left = _make_sure_of(path) if create else ()
     check_header(path)
-    check_beside(path)
+    database.check_beside(path)
     return _open_to_write(path, left)
 
 
@@ -200,13 +181,13 @@ def _check_length(path: Path) -> None:
         )
 
 
-def _open_to_write(path: Path, left: tuple[Path, ...]) -> Database:
+def _open_to_write(path: Path, left: tuple[Path, ...]) -> database.Database:
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StoreError(
             f"{path}: It cannot be written. Give yourself the right to write the file and its folder, or choose "
             "another file with --store."
         )
-    with explaining(path):
+    with database.explaining(path):
         connection = _connect(path, "mode=rw")
         try:
             _check_content(connection, path)
@@ -214,22 +195,21 @@ def _open_to_write(path: Path, left: tuple[Path, ...]) -> Database:
         except BaseException:
             connection.close()
             raise
-    return Database(path, connection, writable=True, left=left)
+    return database.Database(path, connection, writable=True, left=left)
 
 
-def _open_to_read(path: Path) -> Database:
+def _open_to_read(path: Path) -> database.Database:
     """Read without writing anything, here or beside it.
 
     A store that is complete in itself is read as a file that does not change. One with a log is being written, or was
     left by a process that was killed. SQLite would write to the files beside it, and perhaps to the store, to find
     out; so it gets a copy of its own.
     """
-    fixed, log = look_at(path), look_at(path, LOG)
-    with explaining(path), contextlib.ExitStack() as stack:
+    fixed, log = database.look_at(path), database.look_at(path, database.LOG)
+    with database.explaining(path), contextlib.ExitStack() as stack:
         if log is not None and log.st_size:
             fixed = None
-            folder = stack.enter_context(_scratch(path))
-            connection = _connect(_copy_files(path, folder), "mode=rw")
+            connection = _connect(_copy_files(path, stack.enter_context(_scratch(path))), "mode=rw")
             # The files of the copy are removed as soon as they are open: nobody else needs their names.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         else:
@@ -240,9 +220,9 @@ def _open_to_read(path: Path) -> Database:
         except BaseException:
             connection.close()
             if fixed is not None:
-                check_unchanged(path, fixed)
+                database.check_unchanged(path, fixed)
             raise
-    return Database(path, connection, writable=False, fixed=fixed)
+    return database.Database(path, connection, writable=False, fixed=fixed)
 
 
 @contextlib.contextmanager
@@ -250,7 +230,9 @@ def _scratch(path: Path) -> Iterator[Path]:
     """A private folder for a copy of a store, if there is room for one."""
     try:
         with tempfile.TemporaryDirectory(prefix=name_scratch()) as folder:
-            needed = sum(state.st_size for state in (look_at(path), look_at(path, LOG)) if state)
+            needed = sum(
+                state.st_size for state in (database.look_at(path), database.look_at(path, database.LOG)) if state
+            )
             if needed > shutil.disk_usage(folder).free:
                 raise StoreError(
                     f"{path}: Reading a store that is in use takes a copy of {needed} bytes, for which {folder} has "
@@ -272,10 +254,10 @@ def _copy_files(path: Path, folder: Path) -> Path:
     """
     copy = folder / "results.db"
     for _ in range(COPY_ATTEMPTS):
-        before = _read_log_header(path), look_at(path)
+        before = _read_log_header(path), database.look_at(path)
         _copy_file(path, copy)
-        _copy_file(Path(f"{path}{LOG}"), Path(f"{copy}{LOG}"))
-        after = _read_log_header(path), look_at(path)
+        _copy_file(Path(f"{path}{database.LOG}"), Path(f"{copy}{database.LOG}"))
+        after = _read_log_header(path), database.look_at(path)
         if before[0] == after[0] and (before[0] or before[1] == after[1]):
             return copy
         time.sleep(COPY_PAUSE_S)
@@ -290,7 +272,7 @@ def _copy_file(path: Path, copy: Path) -> None:
 
 def _read_log_header(path: Path) -> bytes:
     try:
-        with open_plain(Path(f"{path}{LOG}")) as file:
+        with open_plain(Path(f"{path}{database.LOG}")) as file:
             return file.read(_LOG_HEADER_SIZE)
     except FileNotFoundError:
         return b""
@@ -352,17 +334,21 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
 def _bring_up_to_date(connection: sqlite3.Connection) -> sqlite3.Connection:
     """The connection, or one to a copy in memory if what it has is of an earlier version."""
     if read_version(connection) < len(STEPS):
-        connection = _copy(connection)
-        migrate(connection, STEPS)
+        copy = sqlite3.connect(":memory:", isolation_level=None)
+        with contextlib.closing(connection):
+            connection.backup(copy)
+        for setting in ("trusted_schema = OFF", "foreign_keys = ON"):
+            copy.execute(f"PRAGMA {setting}")
+        migrate(copy, STEPS)
+        connection = copy
     connection.execute("PRAGMA query_only = ON")
     return connection
 
 
 def _prepare_to_write(connection: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size <= SMALL_ENOUGH_TO_CHECK:
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise sqlite3.DatabaseError("malformed")
+    is_small = path.stat().st_size <= SMALL_ENOUGH_TO_CHECK
+    if is_small and connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+        raise sqlite3.DatabaseError("malformed")
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         # A copy that another program made. A journal on the disk would be left if this process is killed here.
         connection.execute("PRAGMA journal_mode = MEMORY")
@@ -374,15 +360,6 @@ def _prepare_to_write(connection: sqlite3.Connection, path: Path) -> None:
     read_version(connection)
 
 
-def _copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    copy = sqlite3.connect(":memory:", isolation_level=None)
-    with contextlib.closing(connection):
-        connection.backup(copy)
-    for setting in ("trusted_schema = OFF", "foreign_keys = ON"):
-        copy.execute(f"PRAGMA {setting}")
-    return copy
-
-
 def _make_sure_of(path: Path) -> tuple[Path, ...]:
     """Make a new store, in a folder of its own if need be, unless there is a file with something in it.
 
@@ -391,7 +368,7 @@ def _make_sure_of(path: Path) -> tuple[Path, ...]:
     left: tuple[Path, ...] = ()
     try:
         _make_folder(path.parent)
-        while (state := look_at(path)) is None or state.st_size == 0:
+        while (state := database.look_at(path)) is None or state.st_size == 0:
             if state is not None and not stat.S_ISREG(state.st_mode):
                 break
             with _hold(path) as mine:
@@ -427,7 +404,7 @@ def _hold(path: Path) -> Iterator[bool]:
 def _put_new_store(path: Path) -> tuple[Path, ...]:
     new = name_draft(path)
     try:
-        with explaining(path), contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
+        with database.explaining(path), contextlib.closing(sqlite3.connect(new, isolation_level=None)) as connection:
             # So that a file can shrink when runs are removed. Once there is anything in a file it is too late for that.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -435,8 +412,8 @@ def _put_new_store(path: Path) -> tuple[Path, ...]:
             # It is written to the disk as a whole, below.
             connection.execute("PRAGMA synchronous = OFF")
             migrate(connection, STEPS)
-        left = clear_beside(path)
+        left = database.clear_beside(path)
         put_in_place(new, path, durable=True)
         return left
     finally:
-        remove_draft(new)
+        database.remove_draft(new)

@@ -139,9 +139,7 @@ def _cross_entropy(target: str) -> GroupedBenchmark:
     )
 
 
-_LOSS = {
-    "cross-entropy": {"classes": _cross_entropy("classes"), "probabilities": _cross_entropy("probabilities")},
-}
+_LOSS = {"cross-entropy": {target: _cross_entropy(target) for target in ("classes", "probabilities")}}
 
 
 _GRADIENTS = parse_stmts("""
@@ -247,8 +245,7 @@ _VIEWS = GroupedVariants(
 )
 
 
-def _products(size: int, dtype: str, cpp_dtype: str) -> dict[str, GroupedBenchmark]:
-    n = size
+def _products(n: int, dtype: str, cpp_dtype: str) -> dict[str, GroupedBenchmark]:
     setup = GroupedSetup(
         f"""
         torch.manual_seed(20221202)

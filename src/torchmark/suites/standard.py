@@ -111,8 +111,7 @@ def _stmts(python: str, cpp: str, setup: Setup = Setup.TRIVIAL_2D) -> GroupedBen
     return GroupedStmts(python, cpp, setup=setup.value)
 
 
-def _module(name: str) -> GroupedBenchmark:
-    module = MODULES[name]
+def _module(name: str, module: Module) -> GroupedBenchmark:
     return GroupedModules(
         f"model = torch.nn.{module.python}",
         f"auto model = torch::nn::{module.cpp};",
@@ -123,8 +122,7 @@ def _module(name: str) -> GroupedBenchmark:
     )
 
 
-def _training(name: str) -> GroupedBenchmark:
-    training = TRAINING[name]
+def _training(training: Training) -> GroupedBenchmark:
     return GroupedStmts(
         training.python,
         training.cpp,
@@ -288,8 +286,8 @@ BENCHMARKS = flatten(
         "Reduction": _REDUCTION,
         "Indexing": _INDEXING,
         "Metadata and views": _METADATA,
-        "nn Modules": {name: _module(name) for name in MODULES},
-        "training": {name: _training(name) for name in TRAINING},
+        "nn Modules": {name: _module(name, one) for name, one in MODULES.items()},
+        "training": {name: _training(one) for name, one in TRAINING.items()},
         "InferenceMode": _INFERENCE_MODE,
     }
 )

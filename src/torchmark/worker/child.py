@@ -72,15 +72,13 @@ def do_job(file: IO[bytes], marks: Marks | None, partner: int | None = None) -> 
         (size,) = HEADER.unpack(file.read(HEADER.size))
         job = decode(json.loads(file.read(size)))
         assert isinstance(job, (CountJob, TimeJob, RaceJob, GaugeJob, PairJob, CompileJob, ScriptJob, CheckJob))
-        absence = explain_absence(job)
-        if absence is not None:
+        if (absence := explain_absence(job)) is not None:
             return absence
         if job.place.sys_path is not None:
             sys.path[:] = job.place.sys_path
         torch.set_num_threads(job.threads)
         sys.modules["__main__"].__dict__["torch"] = torch
-        namespace = {"torch": torch, **read_givens(job.givens, file)}
-        return _do_as_asked(job, namespace, marks, partner)
+        return _do_as_asked(job, {"torch": torch, **read_givens(job.givens, file)}, marks, partner)
     except BaseException as error:
         return failure_of(error)
 
@@ -129,9 +127,9 @@ def read_givens(givens: tuple[Given, ...], file: IO[bytes]) -> dict[str, Any]:
     main = sys.modules["__main__"].__dict__
     for given in givens:
         if given.setup is not None:
-            before = set(main)
+            before = {*main, "__builtins__"}
             exec(given.setup, main)
-            values.update((name, main[name]) for name in set(main) - before if name != "__builtins__")
+            values.update((name, main[name]) for name in set(main) - before)
         values[given.name] = _load(given.form, file.read(given.size_bytes))
     return values
 

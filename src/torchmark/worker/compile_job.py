@@ -44,8 +44,7 @@ WARM_UP_INFERENCE = "with torch.no_grad():\n    y = compiled_model(x, w)"
 def explain_absence(job: Job) -> Failed | None:
     """Why a job that needs `torch.compile` cannot be done here."""
     telling = (getattr(job, name, False) for name in ("watch_compiler", "uses_compiler"))
-    needed = isinstance(job, CompileJob) or any(telling)
-    if not needed or hasattr(torch, "compile"):
+    if hasattr(torch, "compile") or not (isinstance(job, CompileJob) or any(telling)):
         return None
     text = f"torch {torch.__version__} has no torch.compile, which came with torch 2.0. Name a Python with a newer one."
     return Failed(FailureKind.RAISED.value, text, None)

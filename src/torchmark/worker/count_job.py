@@ -206,43 +206,40 @@ SETTLING_RUNS = 8
 
 
 def count(job: CountJob, namespace: dict[str, Any], marks: Marks) -> Counted | Separate | Failed:
-    fork = _Fork()
+    # Where this process answers, if it is one that was forked for a layout.
+    answer_to: list[int] = []
     try:
         if job.compiled is None:
             timer = SnippetTimer(job.stmt, job.setup, marks.clock, namespace)
-            return timer.follow(_count_visibly(job, timer.code, marks, fork))
+            return timer.follow(_count_visibly(job, timer.code, marks, answer_to))
         compiled = CompiledTimer(job.compiled, marks.clock)
-        outcome = compiled.follow(_count_visibly(job, None, marks, fork))
+        outcome = compiled.follow(_count_visibly(job, None, marks, answer_to))
         if isinstance(outcome, Counted):
             return dataclasses.replace(outcome, optimised_away=compiled.optimised_away)
         return outcome
     except BaseException as error:
-        if fork.pipe is None:
+        if not answer_to:
             raise
-        _signal_and_wait(fork.pipe, failure_of(error))
+        _signal_and_wait(answer_to[0], failure_of(error))
 
 
 def _count_visibly(
-    job: CountJob, code: CodeType | None, marks: Marks, fork: _Fork
+    job: CountJob, code: CodeType | None, marks: Marks, answer_to: list[int]
 ) -> Steps[Counted | Separate | Failed]:
     """With Python functions made visible, where that is asked for; from before the warm-up, as code adapts to it."""
     if marks.calls is None:
-        return (yield from _count(job, code, marks, fork))
+        return (yield from _count(job, code, marks, answer_to))
     marks.calls.show()
     try:
-        outcome = yield from _count(job, code, marks, fork)
+        outcome = yield from _count(job, code, marks, answer_to)
     finally:
         marks.calls.hide()
     return Counted(functions=marks.calls.list_functions()) if isinstance(outcome, Counted) else outcome
 
 
-class _Fork:
-    """Where this process answers, if it is one that was forked for a layout."""
-
-    pipe: int | None = None
-
-
-def _count(job: CountJob, code: CodeType | None, marks: Marks, fork: _Fork) -> Steps[Counted | Separate | Failed]:
+def _count(
+    job: CountJob, code: CodeType | None, marks: Marks, answer_to: list[int]
+) -> Steps[Counted | Separate | Failed]:
     yield from warm_up(code, job.number)
     watch = Watch() if job.watch_compiler else None
     if not marks.started:
@@ -257,7 +254,7 @@ def _count(job: CountJob, code: CodeType | None, marks: Marks, fork: _Fork) -> S
     # Once for all layouts, which would otherwise each write the costs of setup and warm-up.
     marks.forget()
     for layout in job.layouts:
-        outcome = yield from _count_in_fork(job.number, layout, marks, watch, fork)
+        outcome = yield from _count_in_fork(job.number, layout, marks, watch, answer_to)
         if isinstance(outcome, Failed):
             return outcome
     return Counted()
@@ -273,14 +270,16 @@ def _count_layout(number: int, layout: int, marks: Marks, watch: Watch | None) -
     return Counted() if problem is None else Failed(FailureKind.RECOMPILED.value, problem, None)
 
 
-def _count_in_fork(number: int, layout: int, marks: Marks, watch: Watch | None, fork: _Fork) -> Steps[Counted | Failed]:
+def _count_in_fork(
+    number: int, layout: int, marks: Marks, watch: Watch | None, answer_to: list[int]
+) -> Steps[Counted | Failed]:
     """One layout in a process of its own, so that all start from the same heap."""
     ours, theirs = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.close(ours)
-        fork.pipe = theirs
+        answer_to.append(theirs)
         die_with_parent(parent)
         outcome = yield from _count_layout(number, layout, marks, watch)
         _signal_and_wait(theirs, outcome)

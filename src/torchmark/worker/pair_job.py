@@ -40,37 +40,26 @@ CALM_BLOCKS = 3
 SETTLING_S = 0.01
 SETTLING_BLOCKS = 100
 
-TURN = b"."
-
 
 class PartnerGone(Exception):
     """The other side has ended, for a reason that it will tell itself."""
 
 
-class PartnerConnection:
-    """This side's end of the connection to the other."""
+def hand_over(end: socket.socket) -> None:
+    try:
+        end.sendall(b".")
+    except OSError as error:
+        raise PartnerGone from error
 
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
 
-    def meet(self) -> None:
-        self.hand_over()
-        self.wait()
-
-    def hand_over(self) -> None:
-        try:
-            self._end.sendall(TURN)
-        except OSError as error:
-            raise PartnerGone from error
-
-    def wait(self) -> None:
-        try:
-            turn = self._end.recv(1)
-        except OSError as error:
-            # It had not read all that was sent to it.
-            raise PartnerGone from error
-        if not turn:
-            raise PartnerGone
+def await_turn(end: socket.socket) -> None:
+    try:
+        turn = end.recv(1)
+    except OSError as error:
+        # It had not read all that was sent to it.
+        raise PartnerGone from error
+    if not turn:
+        raise PartnerGone
 
 
 # Of a timed block: seconds, and what `read_disturbances` gave before it and after it.
@@ -78,7 +67,6 @@ TimedBlock = tuple[float, tuple[int, int], tuple[int, int]]
 
 
 def make_blocks(timed: Sequence[TimedBlock]) -> SideBlocks:
-    """All blocks of one side."""
     return SideBlocks(
         times=tuple(seconds for seconds, _, _ in timed),
         faults=tuple(after[0] - before[0] for _, before, after in timed),
@@ -88,13 +76,10 @@ def make_blocks(timed: Sequence[TimedBlock]) -> SideBlocks:
 
 def gauge(job: GaugeJob, namespace: dict[str, Any]) -> Gauged:
     pin(job.cores)
-    began = time.perf_counter()
-    return _make_engine(job, namespace).follow(_gauge(began))
+    return _make_engine(job, namespace).follow(_gauge())
 
 
-def _gauge(began: float) -> Steps[Gauged]:
-    yield 1
-    setup_s = time.perf_counter() - began
+def _gauge() -> Steps[Gauged]:
     yield FIRST_RUNS
     number = 1
     while True:
@@ -105,20 +90,21 @@ def _gauge(began: float) -> Steps[Gauged]:
                 # Long enough by far; what takes seconds is not run five times.
                 break
         if shortest >= LONG_ENOUGH_S or number >= MOST_RUNS:
-            return Gauged(shortest / number, setup_s)
+            return Gauged(shortest / number)
         fitting = int(MARGIN * number * LONG_ENOUGH_S / max(shortest, 1e-9))
         number = max(number + 1, min(LARGEST_STEP * number, fitting))
 
 
 def time_pair(job: PairJob, namespace: dict[str, Any], end: socket.socket | None) -> PairTimed | Failed:
     """Carry the job out; `end` is that of the connection to the other process, where there is one."""
-    allowed = list_allowed()
+    # None where the system does not tell.
+    allowed: Collection[int] = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     pin(job.cores)
     try:
         if job.partner is not None:
             return _time_pair_here(job, job.partner, namespace)
         assert end is not None
-        return PairTimed((_make_engine(job, namespace).follow(take_part(job, PartnerConnection(end))),))
+        return PairTimed((_make_engine(job, namespace).follow(take_part(job, end)),))
     except PartnerGone:
         return Failed(FailureKind.NO_RESULT.value, "The other side ended before the comparison did.", None)
     finally:
@@ -126,25 +112,27 @@ def time_pair(job: PairJob, namespace: dict[str, Any], end: socket.socket | None
         pin(allowed)
 
 
-def take_part(job: PairJob, turns: PartnerConnection) -> Steps[SideBlocks]:
-    """One side's blocks, each when it is its turn."""
+def take_part(job: PairJob, end: socket.socket) -> Steps[SideBlocks]:
+    """One side's blocks, each when it is its turn; `end` is that of the connection to the other."""
     blocks: list[TimedBlock] = []
     yield FIRST_RUNS
     yield from settle(job.number)
-    turns.meet()
+    # Both have to be there.
+    hand_over(end)
+    await_turn(end)
     sides = list_turns(job.firsts)
     for i, side in enumerate(sides):
         if side != job.side:
             continue
         if i and sides[i - 1] != side:
-            turns.wait()
+            await_turn(end)
         # Another process has filled the caches meanwhile.
         yield job.warm
         before = read_disturbances()
         seconds = yield job.number
         blocks.append((seconds, before, read_disturbances()))
         if i + 1 < len(sides) and sides[i + 1] != side:
-            turns.hand_over()
+            hand_over(end)
     return make_blocks(blocks)
 
 
@@ -169,7 +157,6 @@ def settle(number: int) -> Steps[None]:
 
 
 def _time_pair_here(job: PairJob, partner: str, namespace: dict[str, Any]) -> PairTimed:
-    """Both statements in this process, after one setup, on the same variables."""
     with contextlib.ExitStack() as stack:
         timers, _sources = share_setup(stack, [(job.setup, SETUP_NAME)], (job.stmt, partner), namespace)
         for timer in timers:
@@ -205,8 +192,3 @@ def pin(cores: Collection[int]) -> None:
     if cores and hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, cores)
-
-
-def list_allowed() -> Collection[int]:
-    """The cores that this process may run on; none where the system does not tell."""
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()

@@ -42,7 +42,6 @@ def adopt_orphans() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Let the system end this process as soon as its parent is gone."""
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -71,10 +70,9 @@ def end_group(pid: int) -> None:
 
     The child must not have been waited for yet: its number stands for its group until then.
     """
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
 
 
 def reap_others() -> None:
@@ -112,7 +110,8 @@ def failure_of(error: BaseException) -> Failed:
 def _failure_of(error: BaseException) -> Failed:
     if isinstance(error, SystemExit):
         kind, text = FailureKind.EXITED, f"exited with code {0 if error.code is None else error.code}"
-    elif isinstance(error, MemoryError) or _is_torch_out_of_memory(error):
+    # torch's allocator for the CPU raises a plain RuntimeError with this text.
+    elif isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error)):
         kind, text = FailureKind.OUT_OF_MEMORY, _last_line(error)
     elif isinstance(error, SnippetError):
         # Compiled code has no traceback.
@@ -121,11 +120,6 @@ def _failure_of(error: BaseException) -> Failed:
     else:
         kind, text = FailureKind.RAISED, _last_line(error)
     return Failed(kind.value, text[:LONGEST_TEXT], _shorten(user_traceback(error)))
-
-
-def _is_torch_out_of_memory(error: BaseException) -> bool:
-    # torch's allocator for the CPU raises a plain RuntimeError with this text.
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
 def _last_line(error: BaseException) -> str:

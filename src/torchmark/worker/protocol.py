@@ -162,7 +162,7 @@ def describe_status(status: int) -> tuple[FailureKind, str]:
 
 
 # Raised whenever a message changes its meaning. Both sides refuse to talk to another number.
-PROTOCOL = 7
+PROTOCOL = 8
 
 # Some thirty years: no process has measured anything for longer.
 LONGEST_S = 1e9
@@ -200,7 +200,6 @@ class Ready:
     pid: int
     python_version: str
     torch_version: str
-    torch_file: str
     cpu_capability: str | None
     debug_symbols: bool
     sdk: Sdk
@@ -266,10 +265,9 @@ class Raced:
 
 @dataclasses.dataclass(frozen=True)
 class Gauged:
-    """Seconds of one run, at best, and what it took until the first."""
+    """Seconds of one run, at best."""
 
     run_s: float
-    setup_s: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -339,7 +337,7 @@ RULES: Rules = {
             "results", "equally many blocks of each", lambda raced: _are_alike(one.raw_times for one in raced.results)
         ),
     ),
-    Gauged: _seconds("run_s", "setup_s"),
+    Gauged: _seconds("run_s"),
     SideBlocks: (
         FieldRule("times", "as many as faults and switches", lambda one: _are_alike(vars(one).values())),
         *_seconds("times"),

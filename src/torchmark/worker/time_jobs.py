@@ -17,17 +17,6 @@ from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.dynamo import Watch
 from torchmark.measure.snippet import Clock, SnippetTimer, run_setup, warned_already
 from torchmark.measure.source import SETUP_NAME, STMT_NAME, SourceFile
-from torchmark.measure.steps import (
-    BLOCKS_OF_FIXED_SIZE,
-    Engine,
-    Steps,
-    adaptive,
-    blocked_within,
-    carry_out,
-    fixed,
-    flatten,
-    repeated,
-)
 from torchmark.model.job import RaceJob, TimeJob
 from torchmark.model.outcome import FailureKind
 from torchmark.model.task import Times
@@ -38,31 +27,31 @@ WATCHED_WARM_UP_RUNS = 3
 
 
 def measure_time(job: TimeJob, namespace: dict[str, Any]) -> Times | Failed:
-    steps = choose_steps(job)
+    blocks = choose_steps(job)
     if job.compiled is not None:
         timer = CompiledTimer(job.compiled, choose_native_clock())
-        return dataclasses.replace(carry_out(timer, steps), optimised_away=timer.optimised_away)
+        return dataclasses.replace(steps.carry_out(timer, blocks), optimised_away=timer.optimised_away)
     engine = SnippetTimer(job.stmt, job.setup, choose_clock(), namespace)
-    outcome = engine.follow(_watched(steps)) if job.watch_compiler else carry_out(engine, steps)
+    outcome = engine.follow(_watched(blocks)) if job.watch_compiler else steps.carry_out(engine, blocks)
     return Failed(FailureKind.RECOMPILED.value, outcome, None) if isinstance(outcome, str) else outcome
 
 
-def _watched(steps: Steps[Times]) -> Steps[Times | str]:
+def _watched(blocks: steps.Steps[Times]) -> steps.Steps[Times | str]:
     """The same after a warm-up and with one setup for all, or what `torch.compile` has compiled meanwhile."""
     yield WATCHED_WARM_UP_RUNS
     watch = Watch()
-    times = yield from flatten(steps)
+    times = yield from steps.flatten(blocks)
     return watch.find_compiling() or times
 
 
-def choose_steps(job: TimeJob) -> Steps[Times]:
+def choose_steps(job: TimeJob) -> steps.Steps[Times]:
     if job.number is not None and job.blocks is not None:
-        return fixed(job.blocks, job.number)
+        return steps.fixed(job.blocks, job.number)
     if job.number is not None:
-        return repeated(BLOCKS_OF_FIXED_SIZE, job.number)
+        return steps.repeated(steps.BLOCKS_OF_FIXED_SIZE, job.number)
     if job.threshold is not None:
-        return adaptive(job.threshold, job.min_run_time_s, job.max_run_time_s, None)
-    return blocked_within(job.min_run_time_s, job.max_run_time_s, None, time.perf_counter)
+        return steps.adaptive(job.threshold, job.min_run_time_s, job.max_run_time_s, None)
+    return steps.blocked_within(job.min_run_time_s, job.max_run_time_s, None, time.perf_counter)
 
 
 # With fewer there is no interval of a median with a confidence of 95 %.
@@ -89,7 +78,7 @@ def is_spent(
 ) -> bool:
     """Whether to stop after so many rounds, with what each statement has run for, if a round takes `round_s`."""
     if job.number is not None:
-        return rounds >= BLOCKS_OF_FIXED_SIZE
+        return rounds >= steps.BLOCKS_OF_FIXED_SIZE
     fits = elapsed_s + round_s <= job.max_run_time_s
     if rounds < FEWEST_ROUNDS:
         return not fits and FEWEST_ROUNDS * round_s > TOO_SLOW * job.max_run_time_s
@@ -141,21 +130,21 @@ def _make_timer(stmt: str, name: str, clock: Clock, namespace: dict[str, Any], *
         return SnippetTimer(stmt, "\n".join(lines), clock, namespace, name)
 
 
-def take_turns(engines: Sequence[Engine], job: RaceJob, now: Now) -> Raced:
+def take_turns(engines: Sequence[steps.Engine], job: RaceJob, now: Now) -> Raced:
     """Choose block sizes, then time one block of each in every round until the time of the job is over by `now`."""
     start = now()
     numbers = choose_numbers(engines, job, now)
     times: list[list[float]] = [[] for _ in engines]
-    totals = [0.0 for _ in engines]
+    totals = [0.0] * len(engines)
     watches = [steps.SteadyEnough(number, job.threshold or math.inf) for number in numbers]
-    steady = [False for _ in engines]
+    steady = [False] * len(engines)
     order = list(range(len(engines)))
     chance = random.Random(ORDER_SEED)
     first_round, rounds, spent = now(), 0, False
     while not spent:
         chance.shuffle(order)
         for i in order:
-            t = carry_out(engines[i], steps.time_block(numbers[i]))
+            t = steps.carry_out(engines[i], steps.time_block(numbers[i]))
             times[i].append(t)
             totals[i] += t
             steady[i] = watches[i](t)
@@ -165,7 +154,7 @@ def take_turns(engines: Sequence[Engine], job: RaceJob, now: Now) -> Raced:
     return Raced(tuple(Times(number, tuple(series)) for number, series in zip(numbers, times)))
 
 
-def choose_numbers(engines: Sequence[Engine], job: RaceJob, now: Now) -> tuple[int, ...]:
+def choose_numbers(engines: Sequence[steps.Engine], job: RaceJob, now: Now) -> tuple[int, ...]:
     """How many runs make a block of each.
 
     For each there is an even part of half of the time. One that follows slow ones still has the time that it is to run
@@ -179,9 +168,8 @@ def choose_numbers(engines: Sequence[Engine], job: RaceJob, now: Now) -> tuple[i
         if job.number is not None:
             numbers.append(job.number)
             continue
-        time_left = count_down(search_s, now)
-        search = steps.fitted_block_size(job.min_run_time_s / BLOCKS_TO_FIT, time_left)
-        numbers.append(carry_out(engine, search).number)
+        search = steps.fitted_block_size(job.min_run_time_s / BLOCKS_TO_FIT, count_down(search_s, now))
+        numbers.append(steps.carry_out(engine, search).number)
     return tuple(numbers)
 
 
@@ -191,7 +179,7 @@ def count_down(seconds: float, now: Now) -> Now:
     return lambda: end - now()
 
 
-def _warm_up(engine: Engine, at_most_s: float, now: Now) -> None:
+def _warm_up(engine: steps.Engine, at_most_s: float, now: Now) -> None:
     time_left = count_down(at_most_s, now)
     for _ in range(WARM_UP_RUNS):
         engine.timeit(1)

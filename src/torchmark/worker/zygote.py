@@ -28,23 +28,6 @@ from torchmark.worker.child import do_job, run_child
 from torchmark.worker.compile_job import WARM_UP_INFERENCE, WARM_UP_SETUP, WARM_UP_TRAINING, load_compiler
 from torchmark.worker.count_job import Calls, Marks
 from torchmark.worker.process import adopt_orphans, count_threads, end_group, reap_others, release_free_memory
-from torchmark.worker.protocol import (
-    PROTOCOL,
-    Counted,
-    Ended,
-    Failed,
-    Go,
-    Hello,
-    Message,
-    Ready,
-    Refused,
-    Started,
-    Stop,
-    decode,
-    encode,
-    pack,
-    prepare_to_decode,
-)
 
 # From what is just small enough to lie in the heap to the smallest block, each three quarters of the one before.
 LARGEST_GAP = 1 << 16
@@ -113,7 +96,7 @@ def serve_in_python(control: socket.socket) -> tuple[int, ...] | None:
                 return None
             plain, descriptors = received
             # A Stop that came too late, after its job had ended, is none to act upon.
-            if isinstance(decode(plain), Go):
+            if isinstance(protocol.decode(plain), protocol.Go):
                 rope = _carry_out(control)
                 if rope is not None:
                     control.close()
@@ -128,7 +111,7 @@ def _carry_out(control: socket.socket) -> int | None:
     """Fork, and wait for the child's end. In the child: the descriptor to ring with."""
     threads = count_threads()
     if threads != 1:
-        _send(control, Refused("threads", f"has {threads} threads and cannot be forked"))
+        _send(control, protocol.Refused("threads", f"has {threads} threads and cannot be forked"))
         return None
     bell, rope = os.pipe()
     pid = os.fork()
@@ -137,7 +120,7 @@ def _carry_out(control: socket.socket) -> int | None:
         return rope
     os.close(rope)
     try:
-        _send(control, Started(pid))
+        _send(control, protocol.Started(pid))
         _await_end(pid, control, bell)
     finally:
         # Before its status is taken, or its number would no longer stand for its group.
@@ -145,7 +128,7 @@ def _carry_out(control: socket.socket) -> int | None:
         _, status = os.waitpid(pid, 0)
         reap_others()
         os.close(bell)
-    _send(control, Ended(status))
+    _send(control, protocol.Ended(status))
     return None
 
 
@@ -165,7 +148,7 @@ def _await_end(pid: int, control: socket.socket, bell: int) -> None:
             received = protocol.receive(control)
             if received is None:
                 raise ParentGone
-            if isinstance(decode(received[0]), Stop):
+            if isinstance(protocol.decode(received[0]), protocol.Stop):
                 return
         elif bell in ready:
             if os.read(bell, 1):
@@ -174,9 +157,9 @@ def _await_end(pid: int, control: socket.socket, bell: int) -> None:
             time.sleep(LOOKING_INTERVAL_S)
 
 
-def _send(control: socket.socket, message: Message) -> None:
+def _send(control: socket.socket, message: protocol.Message) -> None:
     try:
-        protocol.send(control, encode(message))
+        protocol.send(control, protocol.encode(message))
     except OSError as error:
         raise ParentGone from error
 
@@ -213,7 +196,7 @@ for _ in range(3):
 def prepare(marks: Marks | None, *, compiling: bool = False, scripting: bool = False) -> None:
     """Run what jobs will run, then leave no garbage to anyone."""
     torch.set_num_threads(1)
-    prepare_to_decode()
+    protocol.prepare_to_decode()
     if compiling:
         # Callgrind does not look on before a job has compiled and warmed up its statement: tracing Python and loading
         # graphs takes a second without it, and minutes with it.
@@ -251,10 +234,9 @@ def _rehearse(marks: Marks | None) -> None:
         return
     # The way a child does it, so that its own code is translated too.
     for seed in (1, 0):
-        job = CountJob(stmt, _SETUP, Place("/"), number=_ROUNDS, layouts=(seed,))
-        answer = _do(job, marks)
-        assert isinstance(answer, Counted), answer
-    pack(encode(answer))
+        answer = _do(CountJob(stmt, _SETUP, Place("/"), number=_ROUNDS, layouts=(seed,)), marks)
+        assert isinstance(answer, protocol.Counted), answer
+    protocol.pack(protocol.encode(answer))
 
 
 def _script() -> io.BytesIO | None:
@@ -282,27 +264,26 @@ def _rehearse_compiling() -> None:
     stmt = WARM_UP_TRAINING if _is_for_cpu_only() else WARM_UP_INFERENCE
     for _ in range(2):
         answer = _do(TimeJob(stmt, WARM_UP_SETUP, Place("/"), number=_ROUNDS, watch_compiler=True), None)
-        if isinstance(answer, Failed):
+        if isinstance(answer, protocol.Failed):
             print(answer.message, file=sys.stderr)
 
 
-def _do(job: Job, marks: Marks | None) -> Message:
+def _do(job: Job, marks: Marks | None) -> protocol.Message:
     with tempfile.TemporaryFile() as file:
-        file.write(pack(encode(job)))
+        file.write(protocol.pack(protocol.encode(job)))
         return do_job(file, marks)
 
 
 def _is_for_cpu_only() -> bool:
     """By how torch was built: asking for devices would wake them up."""
-    build = torch.__config__.show()
-    return torch.version.cuda is None and torch.version.hip is None and "USE_XPU=ON" not in build
+    return torch.version.cuda is None and torch.version.hip is None and "USE_XPU=ON" not in torch.__config__.show()
 
 
 # The name of the importer that brought our modules here.
 IMPORTER = "_TorchmarkBundle"
 
 
-def serve(control: socket.socket, hello: Hello) -> None:
+def serve(control: socket.socket, hello: protocol.Hello) -> None:
     """Take one job after the other until the parent closes the connection."""
     adopt_orphans()
     # The terminal's interrupt is for the parent, which decides what becomes of the job.
@@ -311,15 +292,15 @@ def serve(control: socket.socket, hello: Hello) -> None:
     if marks is not None and hello.frames is not None:
         marks.calls = Calls(hello.frames)
     if marks is not None and not marks.watched:
-        refused = Refused("unwatched", f"{sys.executable} does not run under Valgrind, which was to start it.")
-        protocol.send(control, encode(refused))
+        refused = protocol.Refused("unwatched", f"{sys.executable} does not run under Valgrind, which was to start it.")
+        protocol.send(control, protocol.encode(refused))
         return
     if hello.checking:
         load_comparison()
     prepare(marks, compiling=hello.compiling, scripting=hello.scripting)
     forget_ourselves()
     zygote = os.getpid()
-    ready = encode(describe())
+    ready = protocol.encode(describe())
     if marks is not None:
         clear(marks, hello.scratch)
     else:
@@ -332,13 +313,12 @@ def serve(control: socket.socket, hello: Hello) -> None:
         run_child(descriptors, marks, zygote)
 
 
-def describe() -> Ready:
-    return Ready(
-        protocol=PROTOCOL,
+def describe() -> protocol.Ready:
+    return protocol.Ready(
+        protocol=protocol.PROTOCOL,
         pid=os.getpid(),
         python_version=platform.python_version(),
         torch_version=str(torch.__version__),
-        torch_file=str(torch.__file__),
         cpu_capability=find_cpu_capability(),
         debug_symbols="BUILD_TYPE=RelWithDebInfo" in torch.__config__.show(),
         sdk=read_sdk(),

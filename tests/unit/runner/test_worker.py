@@ -63,7 +63,7 @@ TWO_SIDES = PairTimed((BLOCKS, BLOCKS))
         (TimeJob("x", "", HERE, number=7), Times(7, (1.0,))),
         (TimeJob("x", "", HERE, number=7, blocks=2), Times(7, (1.0, 2.0), 0.0)),
         (RACE, Raced((Times(1, (1.0,)), Times(2, (2.0,))))),
-        (GaugeJob("x", "", HERE), Gauged(1.0, 2.0)),
+        (GaugeJob("x", "", HERE), Gauged(1.0)),
         (PAIR, ONE_SIDE),
         (TOGETHER, TWO_SIDES),
         (CompileJob("x", "", HERE), FirstCall(2.0, 1.0, 1, 0)),

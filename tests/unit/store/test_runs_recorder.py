@@ -261,7 +261,7 @@ def test_an_interrupt_in_the_middle_saves_all_or_nothing(store: Store, monkeypat
 
     with store.begin(PLAN, INFO) as recorder:
         with monkeypatch.context() as patch:
-            patch.setattr("torchmark.store.rows.pack", interrupt)
+            patch.setattr("torchmark.store.documents.pack", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 recorder.append(make_outcomes()[2])
         assert recorder.info.outcomes == 0

@@ -14,9 +14,6 @@ from typing import NamedTuple
 from torchmark.define.groups import GroupedBenchmark, GroupedStmts
 from torchmark.define.options import GroupedSetup
 
-_FILE = Path(__file__).with_name("tensors.py")
-# Every setup has it.
-_GIVEN = "torch"
 _IMPORTS = ("import ", "from ")
 
 
@@ -48,7 +45,6 @@ def quote(*names: str) -> str:
 
 
 def _gather(names: tuple[str, ...], parts: Mapping[str, SourcePart]) -> Iterator[str]:
-    """These names, and all that they need."""
     waiting, seen = list(names), set(names)
     while waiting:
         name = waiting.pop()
@@ -60,9 +56,10 @@ def _gather(names: tuple[str, ...], parts: Mapping[str, SourcePart]) -> Iterator
 
 @functools.cache
 def _read() -> dict[str, SourcePart]:
-    text = _FILE.read_text(encoding="utf-8")
+    text = Path(__file__).with_name("tensors.py").read_text(encoding="utf-8")
     parts = [part for node in ast.parse(text).body for part in _split(node, text)]
-    return {part.name: part for part in parts if part.name != _GIVEN}
+    # Every setup has torch.
+    return {part.name: part for part in parts if part.name != "torch"}
 
 
 def _split(node: ast.stmt, text: str) -> Iterator[SourcePart]:
@@ -167,8 +164,7 @@ def call(
     makers = dict(zip(NUMBERS, (kind.make for kind in kinds), strict=False))
     operands = [f"{name} = {makers.get(name, kinds[0].make)}({NUMBERS[name]})" for name in NUMBERS if name in names]
     needed = dict.fromkeys([*(name for kind in kinds for name in kind.needs), *needs])
-    setups = dict.fromkeys(kind.setup for kind in kinds)
-    lines = (quote(*needed) if needed else "", *setups, *operands, around)
+    lines = (quote(*needed) if needed else "", *dict.fromkeys(kind.setup for kind in kinds), *operands, around)
     return GroupedStmts(stmt, setup=GroupedSetup("\n".join(filter(None, lines))), tags=tags)
 
 
@@ -210,20 +206,19 @@ def _add_within(label: str, context: str, *kinds: OperandKind) -> Iterator[tuple
         yield (label, kind.name), benchmark
 
 
-def _add_disabling() -> Iterator[tuple[tuple[str, ...], GroupedBenchmark]]:
-    """A context that is entered and left each time."""
-    context = "DisableTorchFunctionSubclass"
-    for kind in (TENSOR, SUB):
-        yield ("disabling add", kind.name), call(f"with {context}():\n    {ADD}", kind, needs=(context,))
-
+_DISABLING = "DisableTorchFunctionSubclass"
 
 BENCHMARKS: Benchmarks = {
     **dict(_call_all()),
     **dict(_mix([(TENSOR, SUB), (TENSOR, OVERRIDING), (TENSOR, LIKE)])),
     **dict(_mix([(SUB, LIKE), (OVERRIDING, LIKE), (SUB, own("SubSubTensor"))])),
     **dict(_add_deep()),
-    **dict(_add_within("disabled add", "DisableTorchFunctionSubclass", TENSOR, SUB, OVERRIDING)),
-    **dict(_add_disabling()),
+    **dict(_add_within("disabled add", _DISABLING, TENSOR, SUB, OVERRIDING)),
+    # Entered and left each time.
+    **{
+        ("disabling add", kind.name): call(f"with {_DISABLING}():\n    {ADD}", kind, needs=(_DISABLING,))
+        for kind in (TENSOR, SUB)
+    },
     **dict(_add_within("function mode add", "FunctionMode", *ALL_ROUND)),
     **dict(_add_within("dispatch mode add", "DispatchMode", TENSOR, LIKE)),
 }

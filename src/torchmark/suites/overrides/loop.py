@@ -35,7 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def find_type(name: str) -> Callable[[list[float]], Any]:
-    """What makes an operand of this type."""
     module, separator, path = name.partition(":")
     if not separator and name not in TYPES:
         raise ValueError(f"{name!r} is none of {', '.join(TYPES)}, and not spelt module:Class.")
