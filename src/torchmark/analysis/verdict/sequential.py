@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -86,9 +87,7 @@ def look(visits: Visits, rule: StoppingRule) -> Look:
     <Verdict.SLOWER: 'slower'>
     """
     found = combine_layouts(visits, rule.confidence)
-    if found is None:
-        return Look(Verdict.UNDECIDED)
-    if found.layouts < fewest_layouts(rule.alpha):
+    if found is None or found.layouts < fewest_layouts(rule.alpha):
         return Look(Verdict.UNDECIDED, found)
     return Look(_weigh(found, rule, rule.floor), found)
 
@@ -194,7 +193,7 @@ class Power:
 
 @dataclasses.dataclass(frozen=True)
 class Trust:
-    """All of it."""
+    """What all trials show."""
 
     trials: int
     """Of a build against itself."""
@@ -210,12 +209,8 @@ class Trust:
     @property
     def smallest_seen_s(self) -> float | None:
         """The smallest slowdown from which on every larger one was found often enough; None if there is none."""
-        smallest = None
-        for power in reversed(self.powers):
-            if power.share < SEEN:
-                break
-            smallest = power.injected_s
-        return smallest
+        seen = list(itertools.takewhile(lambda power: power.share >= SEEN, reversed(self.powers)))
+        return seen[-1].injected_s if seen else None
 
 
 def summarise_trials(trials: Sequence[Trial]) -> Trust:
