@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from torchmark.model.outcome import Activity, ActivityKind, Outcome
@@ -43,8 +44,7 @@ TRUST_AFTER_S = 20.0
 def expected_seconds(order: Order, sampling: Sampling, history: History) -> tuple[float, bool]:
     """How long an order will take, and whether that is known from before."""
     case = order.case
-    known = history.get((case.suite, case.key, order.metric))
-    if known is not None:
+    if (known := history.get((case.suite, case.key, order.metric))) is not None:
         return known, True
     compiled = case.autolabels.runtime is RuntimeMode.COMPILE
     if order.metric is Metric.WALL:
@@ -112,9 +112,7 @@ def find_start_costs(orders: Sequence[Order], history: History) -> tuple[StartCo
     for target in dict.fromkeys(order.target for order in orders):
         own = [order for order in orders if order.target == target]
         plain = {order.metric for order in own if order.case.autolabels.runtime is not RuntimeMode.COMPILE}
-        costs += [
-            StartCost(ActivityKind.START, target, metric, STARTING[metric]) for metric in Metric if metric in plain
-        ]
+        costs += [StartCost(ActivityKind.START, target, one, STARTING[one]) for one in Metric if one in plain]
         if any(order.case.autolabels.runtime is RuntimeMode.COMPILE for order in own):
             costs.append(StartCost(ActivityKind.START, target, None, STARTING_COMPILER))
         snippets = {order.case for order in own if _is_new_snippet(order, history)}
@@ -162,13 +160,11 @@ class Estimator:
         """Seconds by the clock until all is done."""
         if not self._expected:
             return 0.0
-        costs = sum(cost.seconds for cost in self._costs)
-        return costs + sum(
-            max(self._remaining[metric], 0.0) * self._correction(metric) * self._share[metric] for metric in Metric
-        )
-
-    def _correction(self, metric: Metric) -> float:
-        return (self._spent[metric] + TRUST_AFTER_S) / (self._supposed[metric] + TRUST_AFTER_S)
+        remaining = sum(cost.seconds for cost in self._costs)
+        for metric, seconds in self._remaining.items():
+            correction = (self._spent[metric] + TRUST_AFTER_S) / (self._supposed[metric] + TRUST_AFTER_S)
+            remaining += max(seconds, 0.0) * correction * self._share[metric]
+        return remaining
 
 
 Group = tuple[str, Label, AutogradMode]
@@ -180,9 +176,9 @@ def deal(plan: Plan, of: int) -> dict[Case, int]:
     The most expensive group comes first, and each goes to the shard that has least: so no two shards are further apart
     than the most expensive group. What was measured before plays no part, for other machines would know otherwise.
     """
-    costs: dict[Group, int] = {}
+    costs: Counter[Group] = Counter()
     for case in plan.cases:
-        costs[_group(case)] = costs.get(_group(case), 0) + _expect_ms(case, plan)
+        costs[_group(case)] += _expect_ms(case, plan)
     # More shards than groups would stay empty.
     shards = [(0, 0, number) for number in range(1, min(of, len(costs)) + 1)]
     dealt = {}
