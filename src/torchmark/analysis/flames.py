@@ -46,7 +46,7 @@ def grow(head: Stacks, base: Stacks | None = None) -> FlameNode:
     # Frames are numbered as they are found, so callers have smaller numbers than what they call.
     numbers: dict[tuple[int, Frame], int] = {}
     found: list[tuple[int, Frame]] = [(0, ALL)]
-    own = [[0] for _ in sides]
+    own: list[collections.Counter[int]] = [collections.Counter() for _ in sides]
     for side, stacks in enumerate(sides):
         times = math.prod({one.number for one in sides}) // stacks.number
         for frames, value in stacks.stacks:
@@ -56,8 +56,6 @@ def grow(head: Stacks, base: Stacks | None = None) -> FlameNode:
                 if place not in numbers:
                     numbers[place] = len(found)
                     found.append(place)
-                    for spent in own:
-                        spent.append(0)
                 number = numbers[place]
             own[side][number] += value * times
     below: list[list[FlameNode]] = [[] for _ in found]
@@ -128,9 +126,8 @@ Path = tuple[Frame, ...]
 def unfold(profile: Profile, number: int) -> Stacks:
     """The stacks of `number` runs."""
     graph = _read_graph(profile)
-    spent = _spread(graph, _find_spent(graph))
-    trimmed = _trim(spent)
-    return Stacks(_round(trimmed, profile.total()), FlameUnit.INSTRUCTIONS, Method.CALL_GRAPH, number)
+    values = _trim(_spread(graph, _find_spent(graph)))
+    return Stacks(_round(values, profile.total()), FlameUnit.INSTRUCTIONS, Method.CALL_GRAPH, number)
 
 
 class _Graph(NamedTuple):
@@ -149,7 +146,7 @@ def _read_graph(profile: Profile) -> _Graph:
     numbers = {function: i for i, function in enumerate(profile.exclusive)}
     own = [costs[event] for costs in profile.exclusive.values()]
     calls: list[dict[int, float]] = [{} for _ in own]
-    gone: list[float] = [float(cost) for cost in own]
+    gone = [float(cost) for cost in own]
     callees: list[set[int]] = [set() for _ in own]
     for (caller, callee), call in profile.calls.items():
         one, other, cost = numbers[caller], numbers[callee], call.costs[event]
@@ -157,9 +154,8 @@ def _read_graph(profile: Profile) -> _Graph:
             calls[other][one] = calls[other].get(one, 0.0) + cost
             callees[one].add(other)
             gone[one] += cost
-    frames = [_describe(function) for function in numbers]
     ordered = [sorted(one) for one in callees]
-    graph = _Graph(frames, own, calls, ordered, _find_cycles(ordered))
+    graph = _Graph([_describe(function) for function in numbers], own, calls, ordered, _find_cycles(ordered))
     _share_out(graph, gone)
     return graph
 
@@ -264,12 +260,10 @@ def _spread(graph: _Graph, spent: Sequence[float]) -> dict[Path, float]:
         for callee in graph.callees[i]:
             passed = spent[callee] * graph.callers[callee].get(i, 0.0) * part
             if passed:
-                arrived.append((_extend(path, graph.frames[callee]), callee, passed))
+                frame = graph.frames[callee]
+                below = path[: path.index(frame) + 1] if frame in path else (*path, frame)
+                arrived.append((below, callee, passed))
     return values
-
-
-def _extend(path: Path, frame: Frame) -> Path:
-    return path[: path.index(frame) + 1] if frame in path else (*path, frame)
 
 
 def _trim(values: dict[Path, float]) -> dict[Path, float]:
@@ -386,9 +380,7 @@ def break_down(tallies: Sequence[Tally | None], standardise: Callable[[str], str
 def find_only(tallies: Sequence[Tally | None]) -> Side | None:
     """The only side that has costs by function, HEAD where there is only one; None where both sides have them."""
     has_costs = [tally is not None and tally.profile is not None for tally in tallies]
-    if len(has_costs) == 2 and all(has_costs):
-        return None
-    return Side.HEAD if has_costs[-1] else Side.BASE
+    return None if has_costs == [True, True] else Side.HEAD if has_costs[-1] else Side.BASE
 
 
 def shorten(explanation: Explanation, only: Side | None = None) -> Breakdown:
@@ -398,12 +390,5 @@ def shorten(explanation: Explanation, only: Side | None = None) -> Breakdown:
     shown = list(dict.fromkeys([*changed, *costly]))
     taken = set(shown)
     others = [one for one in explanation.functions if one not in taken]
-    return Breakdown(
-        functions=tuple(shown), rest=_total_change(others), others=len(others), stages=explanation.stages, only=only
-    )
-
-
-def _total_change(functions: Sequence[FunctionChange]) -> FunctionChange | None:
-    if not functions:
-        return None
-    return FunctionChange("", "", sum(one.base for one in functions), sum(one.head for one in functions))
+    rest = FunctionChange("", "", sum(one.base for one in others), sum(one.head for one in others)) if others else None
+    return Breakdown(tuple(shown), rest=rest, others=len(others), stages=explanation.stages, only=only)

@@ -183,7 +183,8 @@ def compare_runs(
             obstacles=common,
             case_obstacles=tuple((one.case, found) for (_, one), found in zip(both, own, strict=True) if found),
         ),
-        *({key: one.tally for key, one in side.items() if one.tally is not None} for side in (base, head)),
+        {key: one.tally for key, one in base.items() if one.tally is not None},
+        {key: one.tally for key, one in head.items() if one.tally is not None},
         standardise,
     )
 
