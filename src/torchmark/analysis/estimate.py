@@ -198,7 +198,6 @@ def list_own_cases(plan: Plan, shard: Shard | None) -> tuple[Case, ...]:
 
 
 def pick_orders(orders: Iterable[Order], plan: Plan, shard: Shard | None) -> tuple[Order, ...]:
-    """Those orders of a plan that are a shard's."""
     own = frozenset(list_own_cases(plan, shard))
     return tuple(order for order in orders if order.case in own)
 

@@ -333,8 +333,7 @@ def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = 
         return None
     if len(found) == 2:
         return abridge(draw_flame(found[1], title, note, base=found[0]), most)
-    if len(tallies) == 2:
-        side = Side.BASE if tallies[-1] is None or tallies[-1].profile is None else Side.HEAD
+    if len(tallies) == 2 and (side := find_only(tallies)):
         note = f"{note}. {ONE_SIDE.format(side.value)}".removeprefix(". ")
     return abridge(draw_flame(found[0], title, note), most)
 

@@ -288,7 +288,6 @@ def describe_dependencies(definition: str, tally: Tally, environment: Environmen
 def make_entry(
     case: Case, depends_on: Dependencies, tally: Tally, standardise: Standardise, *, why: str, date: str
 ) -> LedgerEntry:
-    """The entry that accepts a count."""
     costs = sum_by_function(tally, standardise)
     kept = sorted(costs, key=lambda name: (-costs[name], name))[:MOST_FUNCTIONS]
     return LedgerEntry(

@@ -58,7 +58,6 @@ def name_row(spec: TaskSpec) -> str:
 
 
 def name_env(env: str | None) -> str:
-    """What an environment is called."""
     return UNSPECIFIED_ENV if env is None else env
 
 

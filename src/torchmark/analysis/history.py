@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from torchmark.analysis.results import choose_rounds, find_cpu, steady_times
 from torchmark.analysis.verdict.comparable import PLACES, find_case_obstacles
@@ -83,8 +83,7 @@ def _read(info: RunInfo, case: Case, target: Target, outcomes: Sequence[Outcome]
 
 def _find_cpus(outcomes: Iterable[Outcome], host: Host) -> str | None:
     """The processor; counts may be of several, which are a condition together."""
-    found = {cpu for outcome in outcomes if (cpu := find_cpu(outcome, host)) is not None}
-    return " and ".join(sorted(found)) or None
+    return " and ".join(sorted({cpu for one in outcomes if (cpu := find_cpu(one, host)) is not None})) or None
 
 
 def _find_log_time(outcomes: Iterable[Outcome]) -> float | None:
@@ -106,13 +105,11 @@ def _find_spread(tallies: Sequence[Tally]) -> Spread | None:
     return Spread(chosen.total / chosen.number, min(all_layouts), max(all_layouts))
 
 
-def find_differences(before: Reading, after: Reading, metrics: Iterable[Metric]) -> tuple[Difference, ...]:
+def find_differences(before: Reading, after: Reading, metrics: Collection[Metric]) -> tuple[Difference, ...]:
     """All that two readings do not have in common, what matters most first."""
-    metrics = tuple(metrics)
     found = [Difference("cpu", before.cpus[metric], after.cpus[metric]) for metric in metrics]
     if before.conditions(Metric.WALL)[3:] != after.conditions(Metric.WALL)[3:]:
-        texts = find_case_obstacles(before.case, after.case)
-        found += [Difference("definition", one.base, one.head) for one in texts]
+        found += [Difference("definition", one.base, one.head) for one in find_case_obstacles(before.case, after.case)]
     for metric in metrics:
         found += _contrast(before.environments[metric], after.environments[metric])
     found += [
@@ -373,9 +370,7 @@ def _find_neighbours(history: History, shift: Shift) -> tuple[Sequence[RunInfo],
 
 def _split_members(history: History, shift: Shift) -> tuple[list[int], list[int]]:
     """The points on both sides of a change in times that have the levels before and after it."""
-    places = [
-        other.position for other in history.shifts if other.metrics == (Metric.WALL,) and other.before is not None
-    ]
+    places = [one.position for one in history.shifts if one.metrics == (Metric.WALL,) and one.before is not None]
     start = max((place for place in places if place < shift.position), default=0)
     end = min((place for place in places if place > shift.position), default=len(history.points))
     segment = history.points[shift.position].segment

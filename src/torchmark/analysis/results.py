@@ -267,5 +267,4 @@ def narrow_run(
         outcomes=len(outcomes),
         failures=sum(isinstance(outcome.result, Failure) for outcome in outcomes),
     )
-    activities = tuple(activity for activity in run.activities if activity.target in plan.targets)
-    return Run(info, plan, outcomes, activities)
+    return Run(info, plan, outcomes, tuple(one for one in run.activities if one.target in plan.targets))

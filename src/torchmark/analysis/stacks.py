@@ -52,8 +52,7 @@ def read_stacks(trace: Trace) -> tuple[Stacks, int]:
     """
     event = trace.profile.events.index(INSTRUCTIONS)
     binaries = {function.name.partition("'")[0]: function.binary for function in trace.profile.exclusive}
-    python = [_describe(function) for function in trace.functions]
-    namer = _Namer(binaries, python)
+    namer = _Namer(binaries, [_describe(function) for function in trace.functions])
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     instrument = 0
     for function, costs in trace.profile.exclusive.items():
@@ -94,8 +93,7 @@ class _Namer:
         parts = iter(chain[start:])
         for part in parts:
             if part == _FINDER:
-                trampoline = next(parts, None)
-                frame = self._find_python(trampoline)
+                frame = self._find_python(next(parts, None))
                 # The evaluation of a function is the function: what it costs is the function's own.
                 evaluation = next(parts, None)
                 if frame is None or evaluation is None:
@@ -205,8 +203,7 @@ def _read_frame(part: str) -> Frame:
     is_name = not origin.endswith(")") and ("(" in origin or ")" in origin)
     if not opening or origin == rest or is_name:
         return Frame(part, FrameKind.NATIVE)
-    kind = FrameKind.PYTHON if _LINE.search(origin) else FrameKind.NATIVE
-    return Frame(name, kind, origin)
+    return Frame(name, FrameKind.PYTHON if _LINE.search(origin) else FrameKind.NATIVE, origin)
 
 
 # A library has been stripped of its symbols if more of what it spends is in functions without a name. Some have a few

@@ -162,7 +162,6 @@ def estimate_cycles(events: Mapping[str, int]) -> int | None:
 def doubt_count(
     totals: Sequence[int], threads: int, environment: Environment | None, *, optimised_away: bool = False
 ) -> tuple[Caveat, ...]:
-    """Every reason to doubt a count."""
     caveats: list[Caveat] = [OptimisedAway()] if optimised_away else []
     if len(totals) > 1 and spread(totals) > UNSTABLE_SPREAD:
         caveats.append(UnstableCount(spread(totals)))
@@ -199,7 +198,6 @@ class Standings:
 
     @property
     def runner_up(self) -> int:
-        """The second fastest."""
         others = [i for i in range(len(self.ratios)) if i != self.fastest]
         return min(others, key=lambda i: self.ratios[i].log_ratio)
 
@@ -222,8 +220,7 @@ def rank(series: Sequence[Sequence[float]], *, in_turns: bool = True) -> Standin
         return Standings(fastest, tuple(PairedRatio(log, None, None, 0.0) for log in logs))
     logs = [compare_paired(series[0], times).log_ratio for times in series]
     fastest = logs.index(min(logs))
-    pairs = len(series) * (len(series) - 1) // 2
-    confidence = 1 - ERROR_RATE / pairs
+    confidence = 1 - ERROR_RATE / math.comb(len(series), 2)
     return Standings(fastest, tuple(compare_paired(series[fastest], times, confidence) for times in series))
 
 
@@ -235,7 +232,6 @@ class TimedStatement(NamedTuple):
 
     @property
     def summary(self) -> Summary:
-        """The statistics of its times."""
         return summarise(self.times.per_run)
 
     @property

@@ -521,7 +521,6 @@ def to_json_counts(
 
 
 def to_json_list(cases: Sequence[Case], faults: Sequence[Fault]) -> dict[str, Any]:
-    """The cases that are meant, with their texts, and what is wrong with others."""
     return {
         **begin_document("list"),
         "cases": [_to_json_definition(case) for case in cases],
@@ -544,7 +543,6 @@ def _to_json_definition(case: Case) -> dict[str, Any]:
 
 
 def to_json_runs(entries: Sequence[RunEntry]) -> dict[str, Any]:
-    """All that is known of the runs without their results."""
     return {
         **begin_document("runs"),
         "runs": [
@@ -562,7 +560,6 @@ def to_json_runs(entries: Sequence[RunEntry]) -> dict[str, Any]:
 
 
 def to_json_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Findings and the facts behind them."""
     return {
         **begin_document("doctor"),
         "findings": [{**dataclasses.asdict(f), "status": f.status.value} for f in findings],

@@ -357,7 +357,6 @@ def _join_marks(caveats: Iterable[AnyCaveat]) -> str:
 
 
 def find_marks(summary: CaseSummary) -> str:
-    """The marks of a row of results."""
     failed = {metric for metric, _ in summary.failures}
     values = ((Metric.WALL, summary.wall), (Metric.COUNT, summary.count))
     measured = {metric for metric, value in values if value is not None}
@@ -366,7 +365,6 @@ def find_marks(summary: CaseSummary) -> str:
 
 
 def find_comparison_marks(judgement: CaseJudgement, shared: Collection[ComparisonCaveat]) -> str:
-    """The marks of a row of judgements."""
     marks = _join_marks(caveat for caveat in judgement.caveats if caveat not in shared)
     return marks + (SOMETIMES if judgement.failures and judgement.verdict is not Verdict.FAILED else "")
 

@@ -62,7 +62,6 @@ def extend(schema: Schema, **properties: Schema) -> Schema:
 
 
 def leave_out(schema: Schema, *names: str) -> Schema:
-    """An object without these fields."""
     return fields(**{name: kind for name, kind in schema["properties"].items() if name not in names})
 
 
@@ -109,7 +108,6 @@ def versioned(kind: str, **properties: Schema) -> Schema:
 
 
 def document(kind: str, **properties: Schema) -> Schema:
-    """A whole document of that kind."""
     return {"$schema": DRAFT, "title": f"torchmark.{kind}", **versioned(kind, **properties)}
 
 

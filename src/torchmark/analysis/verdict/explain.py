@@ -197,7 +197,6 @@ def stage_of(function: Function) -> str:
 
 @functools.lru_cache(maxsize=50_000)
 def deciding_rule(function: Function) -> StageRule | None:
-    """The rule that places a function."""
     name = NAMELESS if is_nameless(function.name) else plain_name(function.name)
     where = library(function.binary)
     return next((rule for rule, names, libraries in _COMPILED if names.match(name) and libraries.match(where)), None)

@@ -221,14 +221,11 @@ def find_unmeasured(base_run: Run, base_target: Target, head_run: Run, head_targ
     A case that head's run does not have at all is not among them: that is what `missing` is for.
     """
     planned = {identify(case) for case in head_run.plan.cases}
-    done = {
-        (identify(one.order.case), one.order.metric) for one in head_run.outcomes if one.order.target == head_target
-    }
+    done = {(identify(one.order.case), one.order.metric) for one in RunTarget(head_run, head_target).outcomes}
     found = {
         identify(one.order.case): one.order.case
-        for one in base_run.outcomes
-        if one.order.target == base_target
-        and not isinstance(one.result, Failure)
+        for one in RunTarget(base_run, base_target).outcomes
+        if not isinstance(one.result, Failure)
         and one.order.metric in head_run.plan.sampling.metrics
         and identify(one.order.case) in planned
         and (identify(one.order.case), one.order.metric) not in done
@@ -254,7 +251,7 @@ def explain_changes(
 def leave_out_incomparable(contrast: Contrast) -> Contrast:
     """The same without judgements on what is not comparable; an obstacle to everything leaves none."""
     refused = {identify(case) for case, _ in contrast.case_obstacles}
-    left = [one for one in contrast.judgements if not contrast.obstacles and identify(one.case) not in refused]
+    left = (one for one in contrast.judgements if not contrast.obstacles and identify(one.case) not in refused)
     return dataclasses.replace(contrast, judgements=tuple(left))
 
 
@@ -280,10 +277,9 @@ def _choose_count(outcomes: Sequence[Outcome]) -> CountedCase | None:
 def _collect(part: RunTarget) -> dict[CaseId, _Results]:
     """What there is of each case; of one that has neither results nor failures, nothing."""
     speaking = _choose_outcomes(part)
-    summaries = summarise_run(narrow_run(part.run, targets=[part.target]))
     return {
         key: _Results(summary, speaking[key], _choose_count(speaking[key]))
-        for summary in summaries
+        for summary in summarise_run(narrow_run(part.run, targets=[part.target]))
         if (key := identify(summary.case)) in speaking
     }
 

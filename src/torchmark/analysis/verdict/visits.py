@@ -141,7 +141,6 @@ def find_far_off(log_ratios: Mapping[int, float]) -> list[int]:
 
 
 def doubt_visits(visits: Sequence[Reduced], threads: int = 1) -> tuple[ComparisonCaveat, ...]:
-    """What is the matter with the visits of a comparison."""
     if not visits:
         return ()
     base_s = quantile(sorted(visit.base_s for visit in visits), 0.5)
