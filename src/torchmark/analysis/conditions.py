@@ -148,7 +148,7 @@ class Candidate:
     is_number: bool
     effort: int
     """To read it: digits of a threshold, and how it compares."""
-    stretch: tuple[int, Relation, int]
+    stretch: tuple[int, str, int]
     """Conditions that are much alike share one."""
 
 
@@ -193,16 +193,11 @@ def make_pool(columns: Sequence[FeatureColumn]) -> Pool:
     for candidate, mask in sorted(everything, key=lambda pair: order_to_read(pair[0])):
         if mask.any() and not mask.all():
             seen.setdefault(mask.tobytes(), (candidate, mask))
-    kept = sorted(seen.values(), key=lambda pair: _order_to_add_up(pair[0]))
+    kept = sorted(seen.values(), key=lambda pair: (*pair[0].stretch, pair[0].condition.value))
     inputs = len(columns[0].values) if columns else 0
     holds = np.array([mask for _, mask in kept], dtype=bool).reshape(len(kept), inputs)
     present = np.array([column.present for column in columns], dtype=bool).reshape(len(columns), inputs)
     return Pool(tuple(candidate for candidate, _ in kept), holds, present)
-
-
-def _order_to_add_up(candidate: Candidate) -> tuple[int, str, int, Any]:
-    position, relation, stretch = candidate.stretch
-    return position, relation.value, stretch, candidate.condition.value
 
 
 def order_to_read(candidate: Candidate) -> tuple[bool, int, int]:
@@ -221,7 +216,7 @@ def _candidates(column: FeatureColumn, position: int) -> Iterator[tuple[Candidat
             position=position,
             is_number=not (column.is_text or column.is_truth),
             effort=effort,
-            stretch=(position, relation, stretch),
+            stretch=(position, relation.value, stretch),
         )
         yield candidate, column.meets(condition)
 
@@ -345,8 +340,8 @@ class _Search:
             before = chosen
             for place in range(len(chosen)):
                 others = chosen[:place] + chosen[place + 1 :]
-                position, relation, _ = self.pool.candidates[chosen[place]].stretch
-                alike = np.array([c.stretch[:2] == (position, relation) for c in self.pool.candidates])
+                kind = self.pool.candidates[chosen[place]].stretch[:2]
+                alike = np.array([candidate.stretch[:2] == kind for candidate in self.pool.candidates])
                 explained = np.where(alike[None, :], self.extend([others]), -np.inf)
                 if np.isfinite(explained).any():
                     chosen = (*chosen[:place], self.pick([others], explained)[-1], *chosen[place + 1 :])

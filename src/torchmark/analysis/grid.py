@@ -14,14 +14,8 @@ UNKNOWN_ROW = "[Unknown]"
 LONGEST_DISTINCTION = 40
 
 T = TypeVar("T", bound=Hashable)
-
-
-@dataclasses.dataclass(frozen=True)
-class GridEntry:
-    """A task and what was measured of it; None where there are no samples."""
-
-    spec: TaskSpec
-    summary: Summary | None
+Entries = Sequence[tuple[TaskSpec, "Summary | None"]]
+"""Tasks and what was measured of each; None where there are no samples."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,17 +60,17 @@ def has_several_envs(grid: Grid) -> bool:
     return len({row.env for row in grid.rows}) > 1
 
 
-def arrange(entries: Sequence[GridEntry]) -> tuple[Grid, ...]:
+def arrange(entries: Entries) -> tuple[Grid, ...]:
     """A grid for each label, in the order the labels first occur. Tasks must be distinct: merge replicates first."""
-    labels = ordered_unique(entry.spec.label for entry in entries)
-    return tuple(_arrange_one(label, [e for e in entries if e.spec.label == label]) for label in labels)
+    labels = ordered_unique(spec.label for spec, _ in entries)
+    return tuple(_arrange_one(label, [entry for entry in entries if entry[0].label == label]) for label in labels)
 
 
-def _arrange_one(label: str | None, entries: Sequence[GridEntry]) -> Grid:
-    names = _name_rows([entry.spec for entry in entries])
-    columns = ordered_unique(entry.spec.description for entry in entries)
-    keys = [(entry.spec.num_threads, entry.spec.env, names[entry.spec]) for entry in entries]
-    cells = {(key, entry.spec.description): entry.summary for key, entry in zip(keys, entries, strict=True)}
+def _arrange_one(label: str | None, entries: Entries) -> Grid:
+    specs = [spec for spec, _ in entries]
+    names, columns = _name_rows(specs), ordered_unique(spec.description for spec in specs)
+    keys = [(spec.num_threads, spec.env, names[spec]) for spec in specs]
+    cells = {(key, spec.description): summary for key, (spec, summary) in zip(keys, entries, strict=True)}
     ordered = sorted(ordered_unique(keys), key=lambda key: (key[0], name_env(key[1]), key[1] is None))
     rows = (
         GridRow(num_threads, env, name, tuple(cells.get(((num_threads, env, (name, code)), one)) for one in columns))

@@ -152,19 +152,16 @@ CONFIDENCE = 0.95
 
 def summarise_run(run: Run) -> tuple[CaseSummary, ...]:
     """A summary for each case in each target, in the order of the plan."""
-    return summarise_outcomes(run.plan, run.outcomes, run.info.host)
-
-
-def summarise_outcomes(plan: Plan, outcomes: Iterable[Outcome], host: Host | None = None) -> tuple[CaseSummary, ...]:
-    """The same for outcomes that belong to no run; `host` is where those were measured that name no node."""
-    by_order = {outcome.order: outcome for outcome in outcomes}
+    plan, by_order = run.plan, {outcome.order: outcome for outcome in run.outcomes}
     return tuple(
-        _summarise(case, target, plan.sampling, by_order, host) for case in plan.cases for target in plan.targets
+        _summarise(case, target, plan.sampling, by_order, run.info.host)
+        for case in plan.cases
+        for target in plan.targets
     )
 
 
 def _summarise(
-    case: Case, target: Target, sampling: Sampling, by_order: Mapping[Order, Outcome], host: Host | None
+    case: Case, target: Target, sampling: Sampling, by_order: Mapping[Order, Outcome], host: Host
 ) -> CaseSummary:
     orders = [Order(case, target, metric, n) for metric in sampling.metrics for n in range(sampling.repeat)]
     there = [by_order[order] for order in orders if order in by_order]

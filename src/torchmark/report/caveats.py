@@ -55,6 +55,7 @@ LONGEST_QUOTE = 60
 MOST_LIBRARIES = 3
 METRIC_WORDS = {"wall": "times", "count": "counts"}
 _LAYOUTS_OPTION = {"shell": "--layouts", "python": "layouts="}
+_ADAPTIVE_OPTION = {"shell": "--adaptive", "python": "adaptive_autorange()"}
 _OTHERS = {
     "cpu": "another processor",
     "torch": "another torch",
@@ -77,18 +78,6 @@ _DIFFERENT = {
     "valgrind": ("The sides were counted by different versions of Valgrind", "Count both with the same Valgrind."),
     "variables": ("Environment variables differ", "Measure both with the same variables."),
 }
-
-
-def _advise_on_variation(face: Face, used: Collection[str]) -> str:
-    if "adaptive" in used:
-        return "Something else is using the machine; `torchmark doctor` may tell what."
-    how = "--adaptive" if face == "shell" else "adaptive_autorange()"
-    return f"Measure until it is steady with {how}, on a quieter machine."
-
-
-def _describe_modes(caveat: TwoModes) -> str:
-    fast, slow = format_time(caveat.fast_s), format_time(caveat.slow_s)
-    return f"The samples fall into two groups, around {fast} and {slow} ({caveat.slow_share:.0%} in the slow one)."
 
 
 def _advise_on_modes(caveat: TwoModes) -> str:
@@ -155,7 +144,11 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
             f"The result is {'unreliable' if c.iqr_share >= UNRELIABLE_IQR else 'unsteady'}: "
             f"the middle half of the samples spans {c.iqr_share:.0%} of the median."
         ),
-        advice=lambda _, face, used: _advise_on_variation(face, used),
+        advice=lambda _, face, used: (
+            "Something else is using the machine; `torchmark doctor` may tell what."
+            if "adaptive" in used
+            else f"Measure until it is steady with {_ADAPTIVE_OPTION[face]}, on a quieter machine."
+        ),
         mark="v",
         severity=lambda c: c.iqr_share,
     ),
@@ -168,7 +161,10 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: abs(c.change),
     ),
     TwoModes: CaveatEntry(
-        fact=_describe_modes,
+        fact=lambda c: (
+            f"The samples fall into two groups, around {format_time(c.fast_s)} and {format_time(c.slow_s)} "
+            f"({c.slow_share:.0%} in the slow one)."
+        ),
         advice=lambda c, face, used: _advise_on_modes(c),
         mark="m",
         severity=lambda c: c.slow_s - c.fast_s,

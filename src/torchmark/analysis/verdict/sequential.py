@@ -132,8 +132,11 @@ def predict_visits(look: Look, rule: StoppingRule) -> int | None:
     if look.verdict is not Verdict.UNDECIDED:
         return found.visits
     critical = intervals.quantile((1 + rule.confidence) / 2, found.layouts - 1)
+    # Half of the widest interval that decides for a change or for the same, whichever takes less; 0 for never.
+    size = abs(found.estimate)
+    half_width = max(size if size >= rule.floor else 0.0, rule.equivalence - size, 0.0)
     # Variances of a layout's centre: the largest that decides, and what visits and layouts make of it now.
-    enough = found.layouts * (_deciding_half_width(found.estimate, rule) / critical) ** 2
+    enough = found.layouts * (half_width / critical) ** 2
     of_layouts = (found.layout_sd or 0.0) ** 2
     of_visits = found.layouts * found.se**2 - of_layouts
     # One visit's, as seen through the centres: the variance of visits by itself is overrated where tails are heavy.
@@ -156,12 +159,6 @@ def floor_for(base_s: float, self_test_sd: float | None) -> float:
 
 def _weigh(found: Layered, rule: StoppingRule, floor: float) -> Verdict:
     return weigh_interval(found.estimate, found.low, found.high, floor=floor, equivalence=rule.equivalence)
-
-
-def _deciding_half_width(estimate: float, rule: StoppingRule) -> float:
-    """How wide half of the interval may be for a change or for the same, whichever takes less; 0 for never."""
-    size = abs(estimate)
-    return max(size if size >= rule.floor else 0.0, rule.equivalence - size, 0.0)
 
 
 CONFIDENCE = 0.95
