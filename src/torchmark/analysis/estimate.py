@@ -47,22 +47,18 @@ def expected_seconds(order: Order, sampling: Sampling, history: History) -> tupl
     if (known := history.get((case.suite, case.key, order.metric))) is not None:
         return known, True
     compiled = case.autolabels.runtime is RuntimeMode.COMPILE
-    if order.metric is Metric.WALL:
-        return (TIMING_COMPILED if compiled else _timed_seconds(sampling) + TIMING_BESIDES), False
-    return (COUNTING_COMPILED if compiled else _expect_count(case, len(sampling.layouts))), False
-
-
-def _timed_seconds(sampling: Sampling) -> float:
+    if order.metric is Metric.COUNT:
+        return (COUNTING_COMPILED if compiled else _expect_count(case, len(sampling.layouts))), False
+    seconds = sampling.min_run_time_s
     if sampling.number is not None and sampling.blocks is not None:
-        return sampling.number * sampling.blocks * FIXED_RUN
-    return sampling.min_run_time_s
+        seconds = sampling.number * sampling.blocks * FIXED_RUN
+    return (TIMING_COMPILED if compiled else seconds + TIMING_BESIDES), False
 
 
 def _expect_count(case: Case, layouts: int) -> float:
     labels = case.autolabels
     once, each = COUNTING_SCRIPT if labels.runtime is RuntimeMode.JIT else COUNTING[labels.language]
-    backward = labels.autograd is AutogradMode.FORWARD_BACKWARD
-    return (once + each * layouts) * (BACKWARD if backward else 1.0)
+    return (once + each * layouts) * (BACKWARD if labels.autograd is AutogradMode.FORWARD_BACKWARD else 1.0)
 
 
 @dataclasses.dataclass(frozen=True)

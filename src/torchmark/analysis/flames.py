@@ -172,14 +172,10 @@ def _share_out(graph: _Graph, gone: Sequence[float]) -> None:
             come = sum(callers.values())
             whole = come if come and len(members) > 1 else max(come, gone[i])
             graph.callers[i] = {caller: cost / whole for caller, cost in callers.items()} if whole else {}
-        if all(_leak(graph, i, inside) < PRECISION for i in members):
+        known = (sum(share for caller, share in graph.callers[i].items() if caller in inside) for i in members)
+        if all(1.0 - share < PRECISION for share in known):
             # Nobody ever entered it: whatever is largest was there from the beginning.
             graph.callers[max(members, key=lambda i: gone[i])].clear()
-
-
-def _leak(graph: _Graph, i: int, inside: set[int]) -> float:
-    """The share of a function that comes from elsewhere than these functions."""
-    return 1.0 - sum(share for caller, share in graph.callers[i].items() if caller in inside)
 
 
 def _find_spent(graph: _Graph) -> list[float]:

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from torchmark.analysis.summarise import doubt_count, find_caveats, find_median_interval, spread, summarise
-from torchmark.model.caveats import Caveat, OtherPlaces
+from torchmark.model.caveats import OtherPlaces
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import CompileCosts, Failure, Outcome
@@ -170,7 +170,10 @@ def _summarise(
     tallies = [result for result in results if isinstance(result, Tally)]
     timed = [result for result in results if isinstance(result, (Times, CompileCosts))]
     caveats = list(find_caveats(*map(steady_times, timed)) if timed else ())
-    caveats += [caveat for outcome in chosen.outcomes for caveat in _doubt_count(outcome)]
+    for one in chosen.outcomes:
+        if isinstance(one.result, Tally):
+            away = one.result.optimised_away
+            caveats += doubt_count(one.result.totals, case.args.num_threads, one.environment, optimised_away=away)
     failures = [(outcome.order.metric, outcome.result) for outcome in there if isinstance(outcome.result, Failure)]
     return CaseSummary(
         case,
@@ -231,14 +234,6 @@ def summarise_counts(tallies: Sequence[Tally]) -> CountSummary:
         number=number,
         totals=totals,
     )
-
-
-def _doubt_count(outcome: Outcome) -> tuple[Caveat, ...]:
-    result = outcome.result
-    if not isinstance(result, Tally):
-        return ()
-    threads = outcome.order.case.args.num_threads
-    return doubt_count(result.totals, threads, outcome.environment, optimised_away=result.optimised_away)
 
 
 def narrow_run(

@@ -172,18 +172,11 @@ def read_samples(text: str) -> Stacks:
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     for line in text.splitlines():
         stack, _, number = line.rpartition(" ")
-        frames = _read_frames(stack)
-        if frames is not None and _COUNT.match(number):
-            values[frames] += int(number)
+        frames = [_read_frame(part) for part in stack.split(";")]
+        names = [frame.name for frame in frames]
+        if _MEASURE in names and _PYTHON_LOOP in names and _COUNT.match(number):
+            values[(STATEMENT, *map(_name_setup, frames[names.index(_PYTHON_LOOP) + 1 :]))] += int(number)
     return Stacks(_sort(values), FlameUnit.SAMPLES, Method.SAMPLING)
-
-
-def _read_frames(stack: str) -> tuple[Frame, ...] | None:
-    frames = [_read_frame(part) for part in stack.split(";")]
-    names = [frame.name for frame in frames]
-    if _MEASURE not in names or _PYTHON_LOOP not in names:
-        return None
-    return (STATEMENT, *map(_name_setup, frames[names.index(_PYTHON_LOOP) + 1 :]))
 
 
 def _name_setup(frame: Frame) -> Frame:

@@ -353,11 +353,9 @@ def _join_marks(caveats: Iterable[AnyCaveat]) -> str:
 
 
 def find_marks(summary: CaseSummary) -> str:
-    failed = {metric for metric, _ in summary.failures}
-    values = ((Metric.WALL, summary.wall), (Metric.COUNT, summary.count))
-    measured = {metric for metric, value in values if value is not None}
-    marks = _join_marks(summary.caveats)
-    return marks + (UNCHECKED if summary.unchecked else "") + (SOMETIMES if failed & measured else "")
+    measured = {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
+    sometimes = any(measured[metric] is not None for metric, _ in summary.failures)
+    return _join_marks(summary.caveats) + (UNCHECKED if summary.unchecked else "") + (SOMETIMES if sometimes else "")
 
 
 def find_comparison_marks(judgement: CaseJudgement, shared: Collection[ComparisonCaveat]) -> str:
