@@ -143,8 +143,7 @@ class Estimator:
             self._costs = [cost for cost in self._costs if cost not in done[:1]]
             return
         order = event.order
-        expected = self._expected.pop(order, None)
-        if expected is None:
+        if (expected := self._expected.pop(order, None)) is None:
             return
         self._remaining[order.metric] -= expected
         self._spent[order.metric] += max(event.ended - event.began, 0.0)

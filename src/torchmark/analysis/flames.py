@@ -322,16 +322,15 @@ def share_out_frames(cases: int) -> int:
     return min(max(FRAMES_A_PAGE // max(cases, 1), LEAST_FRAMES), MOST_FRAMES)
 
 
-def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = "") -> Flame | None:
+def picture(tallies: Sequence[Tally | None], title: str, most: int) -> Flame | None:
     """The graph of the only side that has costs by function, or the difference of both; None where nobody has them."""
     found = [unfold(one.profile, one.number) for one in tallies if one is not None and one.profile is not None]
     if not found:
         return None
     if len(found) == 2:
-        return abridge(draw_flame(found[1], title, note, base=found[0]), most)
-    if len(tallies) == 2 and (side := find_only(tallies)):
-        note = f"{note}. {ONE_SIDE.format(side.value)}".removeprefix(". ")
-    return abridge(draw_flame(found[0], title, note), most)
+        return abridge(draw_flame(found[1], title, base=found[0]), most)
+    side = find_only(tallies) if len(tallies) == 2 else None
+    return abridge(draw_flame(found[0], title, "" if side is None else ONE_SIDE.format(side.value)), most)
 
 
 def draw_flame(head: Stacks, title: str, note: str = "", *, base: Stacks | None = None) -> Flame:

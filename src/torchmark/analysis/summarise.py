@@ -256,6 +256,5 @@ class StatementGroup:
         """Which is the fastest, of one result or more."""
         if len(self.results) == 1:
             return Standings(0, (PairedRatio(0.0, 0.0, 0.0, 0.0),))
-        if self.rounds is None:
-            return rank([result.times.per_run for result in self.results], in_turns=False)
-        return rank(self.rounds)
+        series = [result.times.per_run for result in self.results] if self.rounds is None else self.rounds
+        return rank(series, in_turns=self.rounds is not None)
