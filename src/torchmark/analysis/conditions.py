@@ -446,5 +446,4 @@ def _find_gap(
 
 
 def _replace(conditions: tuple[Condition, ...], old: Condition, threshold: float) -> tuple[Condition, ...]:
-    new = dataclasses.replace(old, value=threshold)
-    return tuple(new if condition == old else condition for condition in conditions)
+    return tuple(dataclasses.replace(old, value=threshold) if one == old else one for one in conditions)

@@ -213,7 +213,8 @@ def _check_instructions(
 
 def _regress(judgement: CaseJudgement, quantity: Quantity, base: float, head: float, limit: Limit | None) -> Regression:
     """More of a quantity in head than in base, with the functions that grew."""
-    return Regression(judgement.case, FailOn.SLOWER, quantity, base, head, limit, functions=_grown(judgement))
+    grown, case = _grown(judgement), judgement.case
+    return Regression(case, FailOn.SLOWER, quantity, base=base, head=head, limit=limit, functions=grown)
 
 
 def _is_slower_by_clock(judgement: CaseJudgement) -> bool:

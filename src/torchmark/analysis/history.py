@@ -181,7 +181,8 @@ def trace(readings: Sequence[Reading], pinned: Reading | None = None) -> History
             points[i] = dataclasses.replace(points[i], log_ratio=ratio, segment=number)
         shifts += _find_time_changes(readings, members, ratios)
     shifts.sort(key=lambda shift: shift.position)
-    return History(readings[-1].case, readings[-1].target, tuple(points), tuple(anchors), tuple(shifts))
+    newest = readings[-1]
+    return History(newest.case, newest.target, points=tuple(points), anchors=tuple(anchors), shifts=tuple(shifts))
 
 
 def _take_time(reading: Reading) -> float:
@@ -396,8 +397,7 @@ def _shows_machine(before: Sequence[Reading], after: Sequence[Reading], *, other
 
     Without counts that is not known where torch, Python or the code became another.
     """
-    timed = [one.conditions(Metric.WALL) for one in (*before, *after) if one.has(Metric.WALL)]
-    if len(set(timed)) > 1:
+    if len({one.conditions(Metric.WALL) for one in (*before, *after) if one.has(Metric.WALL)}) > 1:
         return False
     counts = [[one.instructions for one in side if one.instructions is not None] for side in (before, after)]
     if not all(counts):

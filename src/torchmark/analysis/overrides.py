@@ -100,7 +100,9 @@ def _compare(
         instructions = summary.count.instructions - plain.count.instructions
     base, head = tallies.get(plain.case), tallies.get(summary.case)
     explanation = explain(base, head, standardise) if base is not None and head is not None else None
-    return Overhead(plain.case, seconds, median, instructions, explanation)
+    return Overhead(
+        plain=plain.case, seconds=seconds, median_seconds=median, instructions=instructions, explanation=explanation
+    )
 
 
 def _list_stages(tally: Tally | None, standardise: Callable[[str], str]) -> dict[str, float]:
@@ -206,6 +208,6 @@ def _hold_order(rows: Sequence[OverrideRow]) -> OverrideFinding | None:
     if len(expected) < 2:
         return None
     met = sum(one.value <= other.value for one, other in itertools.pairwise(expected))
-    ordered = sorted(expected, key=lambda one: one.value)
-    least, most = ordered[0], ordered[-1]
-    return OverrideFinding(Expectation.ORDER, met, len(expected) - 1, least, most, limit=0.0, order=tuple(ordered))
+    ordered = tuple(sorted(expected, key=lambda one: one.value))
+    least, most, pairs = ordered[0], ordered[-1], len(expected) - 1
+    return OverrideFinding(Expectation.ORDER, met, pairs, least=least, most=most, limit=0.0, order=ordered)

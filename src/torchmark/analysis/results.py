@@ -48,11 +48,6 @@ class Chosen:
     """In the order in which they were given; failures are not among them."""
     caveats: tuple[OtherPlaces, ...] = ()
 
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """Those that they are of; none where all are of the run's own machine."""
-        return tuple(dict.fromkeys(one.node for one in self.outcomes if one.node is not None))
-
 
 def find_cpu(outcome: Outcome, host: Host | None) -> str | None:
     """The processor that an outcome is of; `host` is the run's own machine."""
@@ -184,7 +179,7 @@ def _summarise(
         caveats=(*chosen.caveats, *tuple({caveat.kind: caveat for caveat in reversed(caveats)}.values())[::-1]),
         unchecked=next((outcome.unchecked for outcome in there if outcome.unchecked), None),
         missing=tuple(dict.fromkeys(order.metric for order in orders if order not in by_order)),
-        nodes=chosen.nodes,
+        nodes=tuple(dict.fromkeys(one.node for one in chosen.outcomes if one.node is not None)),
     )
 
 

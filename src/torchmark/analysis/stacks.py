@@ -175,7 +175,8 @@ def read_samples(text: str) -> Stacks:
         frames = [_read_frame(part) for part in stack.split(";")]
         names = [frame.name for frame in frames]
         if _MEASURE in names and _PYTHON_LOOP in names and _COUNT.match(number):
-            values[(STATEMENT, *map(_name_setup, frames[names.index(_PYTHON_LOOP) + 1 :]))] += int(number)
+            inside = (STATEMENT, *map(_name_setup, frames[names.index(_PYTHON_LOOP) + 1 :]))
+            values[inside] += int(number)
     return Stacks(_sort(values), FlameUnit.SAMPLES, Method.SAMPLING)
 
 

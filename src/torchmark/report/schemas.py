@@ -304,13 +304,12 @@ CALLGRIND = versioned(
     optimised_away=FLAG,
 )
 
-_RATIO = fields(index=WHOLE, ratio=NUMBER, **same(optional(NUMBER), "low", "high"))
 _CONTEST = fields(
     stmt=TEXT,
     base=optional(TEXT),
     median_ratio=optional(NUMBER),
     **same(WHOLE, "faster", "slower"),
-    ratios=each(_RATIO),
+    ratios=each(fields(index=WHOLE, ratio=NUMBER, **same(optional(NUMBER), "low", "high"))),
     **same(WHOLE, "searched", "held_back"),
     rules=each(
         fields(

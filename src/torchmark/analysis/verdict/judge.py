@@ -106,7 +106,17 @@ def judge(
     whose cost does not depend on addresses.
     """
     verdict, cause = _hear(time, count, decisive)
-    return CaseJudgement(case, verdict, cause, time, count, explanation, caveats, failures, base_case)
+    return CaseJudgement(
+        case=case,
+        verdict=verdict,
+        cause=cause,
+        time=time,
+        count=count,
+        explanation=explanation,
+        caveats=caveats,
+        failures=failures,
+        base_case=base_case,
+    )
 
 
 def _hear(time: TimeEvidence | None, count: CountEvidence | None, decisive: float) -> tuple[Verdict, Cause]:
