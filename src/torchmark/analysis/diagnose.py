@@ -19,7 +19,6 @@ NOT_TOLD = "this system does not tell"
 HOST_DECIDES = "The host decides, and may change it at any time: compare in pairs, not across days."
 LOOK_YOURSELF = "torchmark reads it from Linux's /proc and /sys: look by other means."
 
-
 GOOD, NOTE, PROBLEM = FindingStatus.GOOD, FindingStatus.NOTE, FindingStatus.PROBLEM
 # What is found of a topic: how good that is, the fact, and advice where there is any.
 Judged: TypeAlias = "tuple[FindingStatus, str] | tuple[FindingStatus, str, str]"

@@ -172,8 +172,8 @@ def _share_out(graph: _Graph, gone: Sequence[float]) -> None:
             come = sum(callers.values())
             whole = come if come and len(members) > 1 else max(come, gone[i])
             graph.callers[i] = {caller: cost / whole for caller, cost in callers.items()} if whole else {}
-        known = (sum(share for caller, share in graph.callers[i].items() if caller in inside) for i in members)
-        if all(1.0 - share < PRECISION for share in known):
+        own = (sum(share for caller, share in graph.callers[i].items() if caller in inside) for i in members)
+        if all(1.0 - share < PRECISION for share in own):
             # Nobody ever entered it: whatever is largest was there from the beginning.
             graph.callers[max(members, key=lambda i: gone[i])].clear()
 

@@ -213,8 +213,9 @@ def _check_instructions(
 
 def _regress(judgement: CaseJudgement, quantity: Quantity, base: float, head: float, limit: Limit | None) -> Regression:
     """More of a quantity in head than in base, with the functions that grew."""
-    grown, case = _grown(judgement), judgement.case
-    return Regression(case, FailOn.SLOWER, quantity, base=base, head=head, limit=limit, functions=grown)
+    return Regression(
+        judgement.case, FailOn.SLOWER, quantity, base=base, head=head, limit=limit, functions=_grown(judgement)
+    )
 
 
 def _is_slower_by_clock(judgement: CaseJudgement) -> bool:
