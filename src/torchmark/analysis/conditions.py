@@ -54,8 +54,8 @@ def _rounder_first(middle: float, lo: float, hi: float) -> Iterator[tuple[float,
         # One more on each side: logarithms are rounded.
         yield tuple(2**e for e in range(exponent - 1, exponent + 3) if e >= 0)
         leading = math.floor(math.log10(middle))
-        integers = isinstance(lo, int) and isinstance(hi, int)
-        least = max(0 if integers else LEAST_POWER, leading - MOST_DIGITS + 1)
+        lowest = 0 if isinstance(lo, int) and isinstance(hi, int) else LEAST_POWER
+        least = max(lowest, leading - MOST_DIGITS + 1)
         for power in range(leading, least - 1, -1):
             below = math.floor(middle / 10.0**power)
             # From text, because 6 * 0.01 is not the float that is written 0.06.
@@ -105,7 +105,6 @@ class FeatureColumn:
     is_whole: bool
 
     def meets(self, condition: Condition) -> Mask:
-        """For which inputs a condition on this feature holds."""
         return np.asarray(_COMPARE[condition.relation](self.values, condition.value), dtype=bool) & self.present
 
     def distinct(self, among: Mask) -> list[Value]:
@@ -119,12 +118,10 @@ class FeatureColumn:
         return [int(value) for value in finite] if self.is_whole else finite
 
     def take(self, inputs: NDArray[np.intp]) -> FeatureColumn:
-        """The same of some of the inputs."""
         return dataclasses.replace(self, values=self.values[inputs], present=self.present[inputs])
 
 
 def make_column(feature: Feature) -> FeatureColumn:
-    """A feature as an array."""
     known = [value for value in feature.values if value is not None]
     is_text = any(isinstance(value, str) for value in known)
     present = np.array([value is not None for value in feature.values], dtype=bool)
@@ -151,7 +148,7 @@ class Candidate:
     is_number: bool
     effort: int
     """To read it: digits of a threshold, and how it compares."""
-    stretch: tuple[int, Relation, int]
+    stretch: tuple[int, str, int]
     """Conditions that are much alike share one."""
 
 
@@ -184,7 +181,6 @@ class Pool:
 
     @functools.cached_property
     def stretches(self) -> list[tuple[int, int]]:
-        """Where each stretch begins and ends."""
         names = [candidate.stretch for candidate in self.candidates]
         starts = [i for i, name in enumerate(names) if i == 0 or name != names[i - 1]]
         return list(zip(starts, [*starts[1:], len(names)], strict=True))
@@ -197,16 +193,11 @@ def make_pool(columns: Sequence[FeatureColumn]) -> Pool:
     for candidate, mask in sorted(everything, key=lambda pair: order_to_read(pair[0])):
         if mask.any() and not mask.all():
             seen.setdefault(mask.tobytes(), (candidate, mask))
-    kept = sorted(seen.values(), key=lambda pair: _order_to_add_up(pair[0]))
+    kept = sorted(seen.values(), key=lambda pair: (*pair[0].stretch, pair[0].condition.value))
     inputs = len(columns[0].values) if columns else 0
     holds = np.array([mask for _, mask in kept], dtype=bool).reshape(len(kept), inputs)
     present = np.array([column.present for column in columns], dtype=bool).reshape(len(columns), inputs)
     return Pool(tuple(candidate for candidate, _ in kept), holds, present)
-
-
-def _order_to_add_up(candidate: Candidate) -> tuple[int, str, int, Any]:
-    position, relation, stretch = candidate.stretch
-    return position, relation.value, stretch, candidate.condition.value
 
 
 def order_to_read(candidate: Candidate) -> tuple[bool, int, int]:
@@ -225,7 +216,7 @@ def _candidates(column: FeatureColumn, position: int) -> Iterator[tuple[Candidat
             position=position,
             is_number=not (column.is_text or column.is_truth),
             effort=effort,
-            stretch=(position, relation, stretch),
+            stretch=(position, relation.value, stretch),
         )
         yield candidate, column.meets(condition)
 
@@ -301,7 +292,6 @@ class _Search:
         self.least = max(LEAST_INPUTS, math.ceil(LEAST_SHARE * len(effects)))
 
     def inside(self, chosen: Sequence[int]) -> Mask:
-        """The inputs for which all of these hold."""
         return np.asarray(self.pool.holds[list(chosen)].all(axis=0), dtype=bool)
 
     def extend(self, beam: Sequence[tuple[int, ...]]) -> Floats:
@@ -311,13 +301,10 @@ class _Search:
         # A condition that only leaves out an input or two is made for them, not found. Those without a value do not
         # count: else "k2 is not 7" would stand for "dim is 3".
         leaves_out = np.einsum("bi,fi->bf", inside, self.pool.present)[:, self.pool.positions] - counts
-        return self._explain(counts, sums, leaves_out)
-
-    def _explain(self, counts: Floats, sums: Floats, leaves_out: Floats) -> Floats:
         others = len(self.effects) - counts
         enough = (counts >= self.least) & (others >= self.least) & (leaves_out >= self.least)
         # Effects add up to zero, so the sum of those outside is that of those inside, negated.
-        explained = sums * sums / np.where(enough, counts * others, 1.0)
+        explained: Floats = sums * sums / np.where(enough, counts * others, 1.0)
         explained *= len(self.effects)
         explained[~enough] = -np.inf
         return explained
@@ -353,12 +340,11 @@ class _Search:
             before = chosen
             for place in range(len(chosen)):
                 others = chosen[:place] + chosen[place + 1 :]
-                position, relation, _ = self.pool.candidates[chosen[place]].stretch
-                alike = np.array([c.stretch[:2] == (position, relation) for c in self.pool.candidates])
+                kind = self.pool.candidates[chosen[place]].stretch[:2]
+                alike = np.array([candidate.stretch[:2] == kind for candidate in self.pool.candidates])
                 explained = np.where(alike[None, :], self.extend([others]), -np.inf)
                 if np.isfinite(explained).any():
-                    new = self.pick([others], explained)[-1]
-                    chosen = (*chosen[:place], new, *chosen[place + 1 :])
+                    chosen = (*chosen[:place], self.pick([others], explained)[-1], *chosen[place + 1 :])
             if sorted(chosen) == sorted(before):
                 break
         return chosen
@@ -379,8 +365,7 @@ class _Search:
 
     def keep(self, beam: Sequence[tuple[int, ...]], explained: Floats) -> list[tuple[int, ...]]:
         """What to extend next: the best, and only one of those that are much alike."""
-        bests = [start + explained[:, start:end].argmax(axis=1) for start, end in self.pool.stretches]
-        found = np.array(bests)
+        found = np.array([start + explained[:, start:end].argmax(axis=1) for start, end in self.pool.stretches])
         values = explained[np.arange(len(beam))[None, :], found]
         kept: dict[tuple[int, ...], None] = {}
         for flat in np.argsort(-values, axis=None, kind="stable"):
@@ -426,9 +411,8 @@ def sharpen(
             continue
         others = find_inside([c for c in conditions if c != condition], more)
         column = next(column for column in more if column.name == condition.feature)
-        lo, hi = gap
-        between = [v for v in column.distinct(others) if not isinstance(v, str) and lo < v < hi]
-        thresholds = [choose_threshold(*pair) for pair in itertools.pairwise([lo, *between, hi])]
+        between = [v for v in column.distinct(others) if not isinstance(v, str) and gap[0] < v < gap[1]]
+        thresholds = [choose_threshold(*pair) for pair in itertools.pairwise([gap[0], *between, gap[1]])]
         roundest = min(count_digits(threshold) for threshold in thresholds)
         thresholds = [threshold for threshold in thresholds if count_digits(threshold) == roundest]
         options = [_replace(conditions, condition, threshold) for threshold in thresholds]
@@ -462,5 +446,4 @@ def _find_gap(
 
 
 def _replace(conditions: tuple[Condition, ...], old: Condition, threshold: float) -> tuple[Condition, ...]:
-    new = dataclasses.replace(old, value=threshold)
-    return tuple(new if condition == old else condition for condition in conditions)
+    return tuple(dataclasses.replace(old, value=threshold) if one == old else one for one in conditions)

@@ -19,7 +19,6 @@ NOT_TOLD = "this system does not tell"
 HOST_DECIDES = "The host decides, and may change it at any time: compare in pairs, not across days."
 LOOK_YOURSELF = "torchmark reads it from Linux's /proc and /sys: look by other means."
 
-
 GOOD, NOTE, PROBLEM = FindingStatus.GOOD, FindingStatus.NOTE, FindingStatus.PROBLEM
 # What is found of a topic: how good that is, the fact, and advice where there is any.
 Judged: TypeAlias = "tuple[FindingStatus, str] | tuple[FindingStatus, str, str]"
@@ -28,10 +27,6 @@ Judged: TypeAlias = "tuple[FindingStatus, str] | tuple[FindingStatus, str, str]"
 def diagnose(machine: Machine) -> tuple[Finding, ...]:
     """One finding a topic, in the order a person would check them."""
     return tuple(Finding(topic, *judge(machine)) for topic, judge in _JUDGES.items())
-
-
-def _judge_python(machine: Machine) -> Judged:
-    return GOOD, f"{machine.python} on {machine.system}"
 
 
 def _judge_torch(machine: Machine) -> Judged:
@@ -130,11 +125,6 @@ def _judge_tool(tool: Tool | None, need: str, remedy: str = "Install it anew.") 
     return GOOD, f"{tool.version} ({tool.path})"
 
 
-def _judge_compiler(machine: Machine) -> Judged:
-    need = "Needed for C++ statements and, once, for counting. Debian, Ubuntu: apt-get install g++"
-    return _judge_tool(machine.compiler, need, "Install it anew, or name another in CXX.")
-
-
 def _judge_ptrace(machine: Machine) -> Judged:
     if machine.ptrace_allowed is None:
         return NOTE, NOT_TOLD, LOOK_YOURSELF
@@ -145,9 +135,10 @@ def _judge_ptrace(machine: Machine) -> Judged:
 
 
 NEED_VALGRIND = "Needed to count instructions. Debian, Ubuntu: apt-get install valgrind"
+NEED_COMPILER = "Needed for C++ statements and, once, for counting. Debian, Ubuntu: apt-get install g++"
 NEED_PY_SPY = "Needed for flame graphs. pip install py-spy"
 _JUDGES: dict[str, Callable[[Machine], Judged]] = {
-    "Python": _judge_python,
+    "Python": lambda machine: (GOOD, f"{machine.python} on {machine.system}"),
     "torch": _judge_torch,
     "CPU capability": _judge_capability,
     "cores": _judge_cores,
@@ -157,7 +148,9 @@ _JUDGES: dict[str, Callable[[Machine], Judged]] = {
     "turbo": _judge_turbo,
     "address randomisation": _judge_randomisation,
     "Valgrind": lambda machine: _judge_tool(machine.valgrind, NEED_VALGRIND),
-    "C++ compiler": _judge_compiler,
+    "C++ compiler": lambda machine: _judge_tool(
+        machine.compiler, NEED_COMPILER, "Install it anew, or name another in CXX."
+    ),
     "py-spy": lambda machine: _judge_tool(machine.py_spy, NEED_PY_SPY),
     "ptrace": _judge_ptrace,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from torchmark.model.outcome import Activity, ActivityKind, Outcome
@@ -43,26 +44,21 @@ TRUST_AFTER_S = 20.0
 def expected_seconds(order: Order, sampling: Sampling, history: History) -> tuple[float, bool]:
     """How long an order will take, and whether that is known from before."""
     case = order.case
-    known = history.get((case.suite, case.key, order.metric))
-    if known is not None:
+    if (known := history.get((case.suite, case.key, order.metric))) is not None:
         return known, True
     compiled = case.autolabels.runtime is RuntimeMode.COMPILE
-    if order.metric is Metric.WALL:
-        return (TIMING_COMPILED if compiled else _timed_seconds(sampling) + TIMING_BESIDES), False
-    return (COUNTING_COMPILED if compiled else _expect_count(case, len(sampling.layouts))), False
-
-
-def _timed_seconds(sampling: Sampling) -> float:
+    if order.metric is Metric.COUNT:
+        return (COUNTING_COMPILED if compiled else _expect_count(case, len(sampling.layouts))), False
+    seconds = sampling.min_run_time_s
     if sampling.number is not None and sampling.blocks is not None:
-        return sampling.number * sampling.blocks * FIXED_RUN
-    return sampling.min_run_time_s
+        seconds = sampling.number * sampling.blocks * FIXED_RUN
+    return (TIMING_COMPILED if compiled else seconds + TIMING_BESIDES), False
 
 
 def _expect_count(case: Case, layouts: int) -> float:
     labels = case.autolabels
     once, each = COUNTING_SCRIPT if labels.runtime is RuntimeMode.JIT else COUNTING[labels.language]
-    backward = labels.autograd is AutogradMode.FORWARD_BACKWARD
-    return (once + each * layouts) * (BACKWARD if backward else 1.0)
+    return (once + each * layouts) * (BACKWARD if labels.autograd is AutogradMode.FORWARD_BACKWARD else 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +108,7 @@ def find_start_costs(orders: Sequence[Order], history: History) -> tuple[StartCo
     for target in dict.fromkeys(order.target for order in orders):
         own = [order for order in orders if order.target == target]
         plain = {order.metric for order in own if order.case.autolabels.runtime is not RuntimeMode.COMPILE}
-        costs += [
-            StartCost(ActivityKind.START, target, metric, STARTING[metric]) for metric in Metric if metric in plain
-        ]
+        costs += [StartCost(ActivityKind.START, target, one, STARTING[one]) for one in Metric if one in plain]
         if any(order.case.autolabels.runtime is RuntimeMode.COMPILE for order in own):
             costs.append(StartCost(ActivityKind.START, target, None, STARTING_COMPILER))
         snippets = {order.case for order in own if _is_new_snippet(order, history)}
@@ -149,8 +143,7 @@ class Estimator:
             self._costs = [cost for cost in self._costs if cost not in done[:1]]
             return
         order = event.order
-        expected = self._expected.pop(order, None)
-        if expected is None:
+        if (expected := self._expected.pop(order, None)) is None:
             return
         self._remaining[order.metric] -= expected
         self._spent[order.metric] += max(event.ended - event.began, 0.0)
@@ -162,13 +155,11 @@ class Estimator:
         """Seconds by the clock until all is done."""
         if not self._expected:
             return 0.0
-        costs = sum(cost.seconds for cost in self._costs)
-        return costs + sum(
-            max(self._remaining[metric], 0.0) * self._correction(metric) * self._share[metric] for metric in Metric
-        )
-
-    def _correction(self, metric: Metric) -> float:
-        return (self._spent[metric] + TRUST_AFTER_S) / (self._supposed[metric] + TRUST_AFTER_S)
+        remaining = sum(cost.seconds for cost in self._costs)
+        for metric, seconds in self._remaining.items():
+            correction = (self._spent[metric] + TRUST_AFTER_S) / (self._supposed[metric] + TRUST_AFTER_S)
+            remaining += max(seconds, 0.0) * correction * self._share[metric]
+        return remaining
 
 
 Group = tuple[str, Label, AutogradMode]
@@ -180,9 +171,9 @@ def deal(plan: Plan, of: int) -> dict[Case, int]:
     The most expensive group comes first, and each goes to the shard that has least: so no two shards are further apart
     than the most expensive group. What was measured before plays no part, for other machines would know otherwise.
     """
-    costs: dict[Group, int] = {}
+    costs: Counter[Group] = Counter()
     for case in plan.cases:
-        costs[_group(case)] = costs.get(_group(case), 0) + _expect_ms(case, plan)
+        costs[_group(case)] += _expect_ms(case, plan)
     # More shards than groups would stay empty.
     shards = [(0, 0, number) for number in range(1, min(of, len(costs)) + 1)]
     dealt = {}
@@ -202,7 +193,6 @@ def list_own_cases(plan: Plan, shard: Shard | None) -> tuple[Case, ...]:
 
 
 def pick_orders(orders: Iterable[Order], plan: Plan, shard: Shard | None) -> tuple[Order, ...]:
-    """Those orders of a plan that are a shard's."""
     own = frozenset(list_own_cases(plan, shard))
     return tuple(order for order in orders if order.case in own)
 

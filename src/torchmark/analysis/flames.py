@@ -46,7 +46,7 @@ def grow(head: Stacks, base: Stacks | None = None) -> FlameNode:
     # Frames are numbered as they are found, so callers have smaller numbers than what they call.
     numbers: dict[tuple[int, Frame], int] = {}
     found: list[tuple[int, Frame]] = [(0, ALL)]
-    own = [[0] for _ in sides]
+    own: list[collections.Counter[int]] = [collections.Counter() for _ in sides]
     for side, stacks in enumerate(sides):
         times = math.prod({one.number for one in sides}) // stacks.number
         for frames, value in stacks.stacks:
@@ -56,8 +56,6 @@ def grow(head: Stacks, base: Stacks | None = None) -> FlameNode:
                 if place not in numbers:
                     numbers[place] = len(found)
                     found.append(place)
-                    for spent in own:
-                        spent.append(0)
                 number = numbers[place]
             own[side][number] += value * times
     below: list[list[FlameNode]] = [[] for _ in found]
@@ -128,9 +126,8 @@ Path = tuple[Frame, ...]
 def unfold(profile: Profile, number: int) -> Stacks:
     """The stacks of `number` runs."""
     graph = _read_graph(profile)
-    spent = _spread(graph, _find_spent(graph))
-    trimmed = _trim(spent)
-    return Stacks(_round(trimmed, profile.total()), FlameUnit.INSTRUCTIONS, Method.CALL_GRAPH, number)
+    values = _trim(_spread(graph, _find_spent(graph)))
+    return Stacks(_round(values, profile.total()), FlameUnit.INSTRUCTIONS, Method.CALL_GRAPH, number)
 
 
 class _Graph(NamedTuple):
@@ -149,7 +146,7 @@ def _read_graph(profile: Profile) -> _Graph:
     numbers = {function: i for i, function in enumerate(profile.exclusive)}
     own = [costs[event] for costs in profile.exclusive.values()]
     calls: list[dict[int, float]] = [{} for _ in own]
-    gone: list[float] = [float(cost) for cost in own]
+    gone = [float(cost) for cost in own]
     callees: list[set[int]] = [set() for _ in own]
     for (caller, callee), call in profile.calls.items():
         one, other, cost = numbers[caller], numbers[callee], call.costs[event]
@@ -157,9 +154,8 @@ def _read_graph(profile: Profile) -> _Graph:
             calls[other][one] = calls[other].get(one, 0.0) + cost
             callees[one].add(other)
             gone[one] += cost
-    frames = [_describe(function) for function in numbers]
     ordered = [sorted(one) for one in callees]
-    graph = _Graph(frames, own, calls, ordered, _find_cycles(ordered))
+    graph = _Graph([_describe(function) for function in numbers], own, calls, ordered, _find_cycles(ordered))
     _share_out(graph, gone)
     return graph
 
@@ -176,14 +172,10 @@ def _share_out(graph: _Graph, gone: Sequence[float]) -> None:
             come = sum(callers.values())
             whole = come if come and len(members) > 1 else max(come, gone[i])
             graph.callers[i] = {caller: cost / whole for caller, cost in callers.items()} if whole else {}
-        if all(_leak(graph, i, inside) < PRECISION for i in members):
+        own = (sum(share for caller, share in graph.callers[i].items() if caller in inside) for i in members)
+        if all(1.0 - share < PRECISION for share in own):
             # Nobody ever entered it: whatever is largest was there from the beginning.
             graph.callers[max(members, key=lambda i: gone[i])].clear()
-
-
-def _leak(graph: _Graph, i: int, inside: set[int]) -> float:
-    """The share of a function that comes from elsewhere than these functions."""
-    return 1.0 - sum(share for caller, share in graph.callers[i].items() if caller in inside)
 
 
 def _find_spent(graph: _Graph) -> list[float]:
@@ -264,12 +256,10 @@ def _spread(graph: _Graph, spent: Sequence[float]) -> dict[Path, float]:
         for callee in graph.callees[i]:
             passed = spent[callee] * graph.callers[callee].get(i, 0.0) * part
             if passed:
-                arrived.append((_extend(path, graph.frames[callee]), callee, passed))
+                frame = graph.frames[callee]
+                below = path[: path.index(frame) + 1] if frame in path else (*path, frame)
+                arrived.append((below, callee, passed))
     return values
-
-
-def _extend(path: Path, frame: Frame) -> Path:
-    return path[: path.index(frame) + 1] if frame in path else (*path, frame)
 
 
 def _trim(values: dict[Path, float]) -> dict[Path, float]:
@@ -332,17 +322,15 @@ def share_out_frames(cases: int) -> int:
     return min(max(FRAMES_A_PAGE // max(cases, 1), LEAST_FRAMES), MOST_FRAMES)
 
 
-def picture(tallies: Sequence[Tally | None], title: str, most: int, note: str = "") -> Flame | None:
+def picture(tallies: Sequence[Tally | None], title: str, most: int) -> Flame | None:
     """The graph of the only side that has costs by function, or the difference of both; None where nobody has them."""
     found = [unfold(one.profile, one.number) for one in tallies if one is not None and one.profile is not None]
     if not found:
         return None
     if len(found) == 2:
-        return abridge(draw_flame(found[1], title, note, base=found[0]), most)
-    if len(tallies) == 2:
-        side = Side.BASE if tallies[-1] is None or tallies[-1].profile is None else Side.HEAD
-        note = f"{note}. {ONE_SIDE.format(side.value)}".removeprefix(". ")
-    return abridge(draw_flame(found[0], title, note), most)
+        return abridge(draw_flame(found[1], title, base=found[0]), most)
+    side = find_only(tallies) if len(tallies) == 2 else None
+    return abridge(draw_flame(found[0], title, "" if side is None else ONE_SIDE.format(side.value)), most)
 
 
 def draw_flame(head: Stacks, title: str, note: str = "", *, base: Stacks | None = None) -> Flame:
@@ -386,9 +374,7 @@ def break_down(tallies: Sequence[Tally | None], standardise: Callable[[str], str
 def find_only(tallies: Sequence[Tally | None]) -> Side | None:
     """The only side that has costs by function, HEAD where there is only one; None where both sides have them."""
     has_costs = [tally is not None and tally.profile is not None for tally in tallies]
-    if len(has_costs) == 2 and all(has_costs):
-        return None
-    return Side.HEAD if has_costs[-1] else Side.BASE
+    return None if has_costs == [True, True] else Side.HEAD if has_costs[-1] else Side.BASE
 
 
 def shorten(explanation: Explanation, only: Side | None = None) -> Breakdown:
@@ -398,12 +384,5 @@ def shorten(explanation: Explanation, only: Side | None = None) -> Breakdown:
     shown = list(dict.fromkeys([*changed, *costly]))
     taken = set(shown)
     others = [one for one in explanation.functions if one not in taken]
-    return Breakdown(
-        functions=tuple(shown), rest=_total_change(others), others=len(others), stages=explanation.stages, only=only
-    )
-
-
-def _total_change(functions: Sequence[FunctionChange]) -> FunctionChange | None:
-    if not functions:
-        return None
-    return FunctionChange("", "", sum(one.base for one in functions), sum(one.head for one in functions))
+    rest = FunctionChange("", "", sum(one.base for one in others), sum(one.head for one in others)) if others else None
+    return Breakdown(tuple(shown), rest=rest, others=len(others), stages=explanation.stages, only=only)

@@ -6,6 +6,7 @@ import dataclasses
 import fnmatch
 import math
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from torchmark.analysis.verdict.explain import explain
@@ -159,9 +160,8 @@ def _find_idle_limits(
 
 
 def _is_accepted(judgement: CaseJudgement, standing: LedgerStanding | None) -> bool:
-    if standing is None or judgement.count is None:
-        return False
-    return judgement.count.delta > 0 and standing.head == standing.accepted
+    has_more = judgement.count is not None and judgement.count.delta > 0
+    return has_more and standing is not None and standing.head == standing.accepted
 
 
 def _check(judgement: CaseJudgement, standing: LedgerStanding | None, policy: Policy) -> Iterator[Regression]:
@@ -185,8 +185,8 @@ def _check_slower(
         _check_allocations(judgement, limit_of[Quantity.ALLOCATIONS]),
     )
     found = [regression for regression in checked if regression is not None]
-    bounded = standing is not None or any(limit_of.values())
-    if judgement.verdict is Verdict.SLOWER and not found and not bounded:
+    is_bounded = standing is not None or any(limit_of.values())
+    if judgement.verdict is Verdict.SLOWER and not found and not is_bounded:
         return [Regression(judgement.case, FailOn.SLOWER, functions=_grown(judgement))]
     return found
 
@@ -200,7 +200,7 @@ def _check_instructions(
         limit = limit or Limit(quantity)
         if limit.admits(standing.accepted, standing.head):
             return None
-        found = _regress(judgement, quantity, (standing.accepted, standing.head), limit)
+        found = _regress(judgement, quantity, standing.accepted, standing.head, limit)
         return dataclasses.replace(found, accepted=True, functions=standing.functions)
     if count is None:
         return None
@@ -208,22 +208,13 @@ def _check_instructions(
         stops = judgement.verdict is Verdict.SLOWER and not _is_slower_by_clock(judgement) and count.delta > 0
     else:
         stops = not limit.admits(count.base.value, count.head.value)
-    return _regress(judgement, quantity, (count.base.value, count.head.value), limit) if stops else None
+    return _regress(judgement, quantity, count.base.value, count.head.value, limit) if stops else None
 
 
-def _regress(
-    judgement: CaseJudgement, quantity: Quantity, values: tuple[float, float], limit: Limit | None
-) -> Regression:
+def _regress(judgement: CaseJudgement, quantity: Quantity, base: float, head: float, limit: Limit | None) -> Regression:
     """More of a quantity in head than in base, with the functions that grew."""
-    base, head = values
     return Regression(
-        case=judgement.case,
-        reason=FailOn.SLOWER,
-        quantity=quantity,
-        base=base,
-        head=head,
-        limit=limit,
-        functions=_grown(judgement),
+        judgement.case, FailOn.SLOWER, quantity, base=base, head=head, limit=limit, functions=_grown(judgement)
     )
 
 
@@ -243,14 +234,14 @@ def _check_time(judgement: CaseJudgement, standing: LedgerStanding | None, limit
     ratio = math.exp(time.log_ratio)
     if limit is not None and limit.admits(1.0, ratio):
         return None
-    return _regress(judgement, Quantity.TIME, (time.base_s, time.base_s * ratio), limit)
+    return _regress(judgement, Quantity.TIME, time.base_s, time.base_s * ratio, limit)
 
 
 def _check_allocations(judgement: CaseJudgement, limit: Limit | None) -> Regression | None:
     count = judgement.count
     if limit is None or count is None or limit.admits(count.base_allocations, count.head_allocations):
         return None
-    found = _regress(judgement, Quantity.ALLOCATIONS, (count.base_allocations, count.head_allocations), limit)
+    found = _regress(judgement, Quantity.ALLOCATIONS, count.base_allocations, count.head_allocations, limit)
     # Functions are told of instructions, not of allocations.
     return dataclasses.replace(found, functions=())
 
@@ -259,10 +250,16 @@ def _grown(judgement: CaseJudgement) -> tuple[Growth, ...]:
     """By name, because two functions of one name are one to whoever reads it."""
     if judgement.explanation is None:
         return ()
-    deltas: dict[str, float] = {}
+    deltas: defaultdict[str, float] = defaultdict(float)
     for change in judgement.explanation.functions:
-        deltas[change.function] = deltas.get(change.function, 0.0) + change.delta
-    return tuple(Growth(name, -delta) for delta, name in sorted((-d, name) for name, d in deltas.items() if d > 0))
+        deltas[change.function] += change.delta
+    return _list_growth(deltas, 1)
+
+
+def _list_growth(deltas: Mapping[str, float], number: int) -> tuple[Growth, ...]:
+    """Those that grew, the largest growth first; `deltas` are of so many runs."""
+    grown = sorted((-delta, name) for name, delta in deltas.items() if delta > 0)
+    return tuple(Growth(name, -delta / number) for delta, name in grown)
 
 
 # Entries are committed and read by people. A call of a small operator passes through some 150 functions; these are
@@ -293,7 +290,6 @@ def describe_dependencies(definition: str, tally: Tally, environment: Environmen
 def make_entry(
     case: Case, depends_on: Dependencies, tally: Tally, standardise: Standardise, *, why: str, date: str
 ) -> LedgerEntry:
-    """The entry that accepts a count."""
     costs = sum_by_function(tally, standardise)
     kept = sorted(costs, key=lambda name: (-costs[name], name))[:MOST_FUNCTIONS]
     return LedgerEntry(
@@ -314,10 +310,10 @@ def make_entry(
 def sum_by_function(tally: Tally, standardise: Standardise) -> dict[str, int]:
     """Instructions of all runs by function, under the names that explanations have; nothing where they are not kept."""
     found = explain(tally, tally, standardise)
-    costs: dict[str, int] = {}
+    costs: Counter[str] = Counter()
     for function in found.functions if found is not None else ():
         # What one run takes is a quotient of whole numbers, and goes back to them.
-        costs[function.function] = costs.get(function.function, 0) + round(function.head * tally.number)
+        costs[function.function] += round(function.head * tally.number)
     return costs
 
 
@@ -325,18 +321,14 @@ def hold_against(
     entry: LedgerEntry, case: Case, now: Dependencies, tally: Tally, standardise: Standardise
 ) -> LedgerStanding | StaleEntry:
     """The count beside the accepted one, or why that says nothing of it."""
-    if differences := _find_differences(entry.depends_on, now):
+    facts = [
+        (field.name, getattr(entry.depends_on, field.name), getattr(now, field.name))
+        for field in dataclasses.fields(Dependencies)
+    ]
+    if differences := tuple((name, _format_fact(a), _format_fact(b)) for name, a, b in facts if a != b):
         return StaleEntry(case, differences)
     number = tally.number
     return LedgerStanding(case, entry.total / number, tally.total / number, _find_growth(entry, tally, standardise))
-
-
-def _find_differences(accepted: Dependencies, now: Dependencies) -> tuple[tuple[str, str, str], ...]:
-    return tuple(
-        (field.name, _format_fact(getattr(accepted, field.name)), _format_fact(getattr(now, field.name)))
-        for field in dataclasses.fields(Dependencies)
-        if getattr(accepted, field.name) != getattr(now, field.name)
-    )
 
 
 def _format_fact(value: object) -> str:
@@ -353,5 +345,4 @@ def _find_growth(entry: LedgerEntry, tally: Tally, standardise: Standardise) -> 
     listed = dict(entry.functions)
     deltas = {name: costs.get(name, 0) - before for name, before in listed.items()}
     deltas[REST] = tally.total - sum(costs.get(name, 0) for name in listed) - entry.rest
-    grown = sorted((-delta, name) for name, delta in deltas.items() if delta > 0)
-    return tuple(Growth(name, -delta / tally.number) for delta, name in grown)
+    return _list_growth(deltas, tally.number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from torchmark.model.task import Summary, TaskSpec
 
@@ -14,14 +14,8 @@ UNKNOWN_ROW = "[Unknown]"
 LONGEST_DISTINCTION = 40
 
 T = TypeVar("T", bound=Hashable)
-
-
-@dataclasses.dataclass(frozen=True)
-class GridEntry:
-    """A task and what was measured of it; None where there are no samples."""
-
-    spec: TaskSpec
-    summary: Summary | None
+Entries = Sequence[tuple[TaskSpec, "Summary | None"]]
+"""Tasks and what was measured of each; None where there are no samples."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +52,6 @@ def name_row(spec: TaskSpec) -> str:
 
 
 def name_env(env: str | None) -> str:
-    """What an environment is called."""
     return UNSPECIFIED_ENV if env is None else env
 
 
@@ -67,40 +60,27 @@ def has_several_envs(grid: Grid) -> bool:
     return len({row.env for row in grid.rows}) > 1
 
 
-def arrange(entries: Sequence[GridEntry]) -> tuple[Grid, ...]:
+def arrange(entries: Entries) -> tuple[Grid, ...]:
     """A grid for each label, in the order the labels first occur. Tasks must be distinct: merge replicates first."""
-    labels = ordered_unique(entry.spec.label for entry in entries)
-    return tuple(_arrange_one(label, [e for e in entries if e.spec.label == label]) for label in labels)
+    labels = ordered_unique(spec.label for spec, _ in entries)
+    return tuple(_arrange_one(label, [entry for entry in entries if entry[0].label == label]) for label in labels)
 
 
-def _arrange_one(label: str | None, entries: Sequence[GridEntry]) -> Grid:
-    names = _name_rows([entry.spec for entry in entries])
-    columns = ordered_unique(entry.spec.description for entry in entries)
-    keys = ordered_unique(_row_key(entry.spec, names) for entry in entries)
-    keys.sort(key=lambda key: (key.num_threads, name_env(key.env), key.env is None))
-    cells = {(_row_key(entry.spec, names), entry.spec.description): entry.summary for entry in entries}
-    rows = tuple(
-        GridRow(key.num_threads, key.env, key.name.text, tuple(cells.get((key, column)) for column in columns))
-        for key in keys
+def _arrange_one(label: str | None, entries: Entries) -> Grid:
+    specs = [spec for spec, _ in entries]
+    names, columns = _name_rows(specs), ordered_unique(spec.description for spec in specs)
+    keys = [(spec.num_threads, spec.env, names[spec]) for spec in specs]
+    cells = {(key, spec.description): summary for key, (spec, summary) in zip(keys, entries, strict=True)}
+    ordered = sorted(ordered_unique(keys), key=lambda key: (key[0], name_env(key[1]), key[1] is None))
+    rows = (
+        GridRow(num_threads, env, name, tuple(cells.get(((num_threads, env, (name, code)), one)) for one in columns))
+        for num_threads, env, (name, code) in ordered
     )
-    return Grid(label, tuple(columns), rows)
+    return Grid(label, tuple(columns), tuple(rows))
 
 
-class _Name(NamedTuple):
-    """A row's name, and where that alone would be ambiguous, the task's code beside it."""
-
-    text: str
-    code: tuple[str, ...] = ()
-
-
-class _RowKey(NamedTuple):
-    num_threads: int
-    env: str | None
-    name: _Name
-
-
-def _row_key(spec: TaskSpec, names: dict[TaskSpec, _Name]) -> _RowKey:
-    return _RowKey(spec.num_threads, spec.env, names[spec])
+_Name = tuple[str, tuple[str, ...]]
+"""A row's name, and where that alone would be ambiguous, the task's code beside it."""
 
 
 def _name_rows(specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
@@ -111,7 +91,7 @@ def _name_rows(specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
         name = name_row(spec)
         if seen.setdefault((spec.num_threads, spec.env, name, spec.description), spec) != spec:
             ambiguous.add(name)
-    names = {spec: _Name(name_row(spec)) for spec in specs}
+    names: dict[TaskSpec, _Name] = {spec: (name_row(spec), ()) for spec in specs}
     for name in ambiguous:
         names.update(_name_apart(name, [spec for spec in specs if name_row(spec) == name]))
     return names
@@ -123,15 +103,11 @@ def _name_apart(name: str, specs: Sequence[TaskSpec]) -> dict[TaskSpec, _Name]:
     texts = [f"{name} [{i + 1}]" for i in range(len(codes))]
     for field, pattern in ((1, "{} (setup: {})"), (0, "{}: {}")):
         parts = [code[field] for code in codes]
-        if len(set(parts)) == len(codes) and all(map(_is_short, parts)):
+        if len(set(parts)) == len(codes) and all("\n" not in one and len(one) <= LONGEST_DISTINCTION for one in parts):
             texts = [pattern.format(name, part) for part in parts]
-    named = {code: _Name(text, code) for code, text in zip(codes, texts, strict=True)}
-    return {spec: named[_code(spec)] for spec in specs}
+    named = dict(zip(codes, texts, strict=True))
+    return {spec: (named[_code(spec)], _code(spec)) for spec in specs}
 
 
 def _code(spec: TaskSpec) -> tuple[str, ...]:
     return spec.stmt, spec.setup, spec.global_setup, repr(spec.sub_label)
-
-
-def _is_short(text: str) -> bool:
-    return "\n" not in text and len(text) <= LONGEST_DISTINCTION

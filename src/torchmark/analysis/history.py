@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from torchmark.analysis.results import choose_rounds, find_cpu, steady_times
 from torchmark.analysis.verdict.comparable import PLACES, find_case_obstacles
@@ -29,8 +29,6 @@ Subject = tuple[str, str, str]
 # What has to be alike for two results to be compared at all.
 Conditions = tuple[object, ...]
 
-_HASH_SEED = "PYTHONHASHSEED"
-
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
@@ -39,28 +37,20 @@ class Reading:
     info: RunInfo
     case: Case
     target: Target
-    log_time: float | None = None
+    log_time: float | None
     """Logarithm of the seconds of a run of the statement: the median of the medians of all rounds."""
-    instructions: Spread | None = None
-    timed_in: Environment | None = None
-    counted_in: Environment | None = None
-    timed_on: str | None = None
-    """The processor, which may be a node's."""
-    counted_on: str | None = None
+    instructions: Spread | None
+    environments: Mapping[Metric, Environment | None]
+    cpus: Mapping[Metric, str | None]
+    """The processors, which may be a node's."""
 
     def has(self, metric: Metric) -> bool:
         return (self.log_time if metric is Metric.WALL else self.instructions) is not None
 
-    def environment(self, metric: Metric) -> Environment | None:
-        return self.timed_in if metric is Metric.WALL else self.counted_in
-
-    def cpu(self, metric: Metric) -> str | None:
-        return self.timed_on if metric is Metric.WALL else self.counted_on
-
     def conditions(self, metric: Metric) -> Conditions:
         """Readings that do not have them in common are not compared."""
-        where, case = self.environment(metric), self.case
-        place = (self.cpu(metric), where and where.cpu_capability, where and where.hash_seed)
+        where, case = self.environments[metric], self.case
+        place = (self.cpus[metric], where and where.cpu_capability, where and where.hash_seed)
         return (*place, case.args, case.artefact, case.parts)
 
 
@@ -79,25 +69,21 @@ def read_run(run: Run) -> dict[Subject, Reading]:
 
 def _read(info: RunInfo, case: Case, target: Target, outcomes: Sequence[Outcome]) -> Reading:
     alike = choose_rounds(outcomes, info.host).outcomes
-    timed = [outcome for outcome in alike if isinstance(outcome.result, (Times, CompileCosts))]
-    counted = [outcome for outcome in alike if isinstance(outcome.result, Tally)]
+    by_metric = {metric: [outcome for outcome in alike if outcome.order.metric is metric] for metric in Metric}
     return Reading(
         info=info,
         case=case,
         target=target,
-        log_time=_find_log_time(timed),
-        instructions=_find_spread([outcome.result for outcome in counted if isinstance(outcome.result, Tally)]),
-        timed_in=next((outcome.environment for outcome in timed), None),
-        counted_in=next((outcome.environment for outcome in counted), None),
-        timed_on=_find_cpus(timed, info.host),
-        counted_on=_find_cpus(counted, info.host),
+        log_time=_find_log_time(alike),
+        instructions=_find_spread([outcome.result for outcome in alike if isinstance(outcome.result, Tally)]),
+        environments={metric: next((one.environment for one in by_metric[metric]), None) for metric in Metric},
+        cpus={metric: _find_cpus(by_metric[metric], info.host) for metric in Metric},
     )
 
 
 def _find_cpus(outcomes: Iterable[Outcome], host: Host) -> str | None:
     """The processor; counts may be of several, which are a condition together."""
-    found = {cpu for outcome in outcomes if (cpu := find_cpu(outcome, host)) is not None}
-    return " and ".join(sorted(found)) or None
+    return " and ".join(sorted({cpu for one in outcomes if (cpu := find_cpu(one, host)) is not None})) or None
 
 
 def _find_log_time(outcomes: Iterable[Outcome]) -> float | None:
@@ -119,15 +105,13 @@ def _find_spread(tallies: Sequence[Tally]) -> Spread | None:
     return Spread(chosen.total / chosen.number, min(all_layouts), max(all_layouts))
 
 
-def find_differences(before: Reading, after: Reading, metrics: Iterable[Metric]) -> tuple[Difference, ...]:
+def find_differences(before: Reading, after: Reading, metrics: Collection[Metric]) -> tuple[Difference, ...]:
     """All that two readings do not have in common, what matters most first."""
-    metrics = tuple(metrics)
-    found = [Difference("cpu", before.cpu(metric), after.cpu(metric)) for metric in metrics]
+    found = [Difference("cpu", before.cpus[metric], after.cpus[metric]) for metric in metrics]
     if before.conditions(Metric.WALL)[3:] != after.conditions(Metric.WALL)[3:]:
-        texts = find_case_obstacles(before.case, after.case)
-        found += [Difference("definition", one.base, one.head) for one in texts]
+        found += [Difference("definition", one.base, one.head) for one in find_case_obstacles(before.case, after.case)]
     for metric in metrics:
-        found += _contrast(before.environment(metric), after.environment(metric))
+        found += _contrast(before.environments[metric], after.environments[metric])
     found += [
         Difference("commit", _find_commit(before), _find_commit(after)),
         Difference("compiler", before.info.host.compiler, after.info.host.compiler),
@@ -152,23 +136,18 @@ def _contrast(before: Environment | None, after: Environment | None) -> Iterator
         return
     for what, field in _FIELDS.items():
         yield Difference(what, getattr(before, field), getattr(after, field))
-    first: Mapping[str, str] = dict(before.variables)
-    second: Mapping[str, str] = dict(after.variables)
-    for name in sorted({*first, *second} - PLACES - {_HASH_SEED}):
+    first, second = dict(before.variables), dict(after.variables)
+    for name in sorted({*first, *second} - PLACES - {"PYTHONHASHSEED"}):
         yield Difference(f"${name}", first.get(name), second.get(name))
 
 
 def _find_commit(reading: Reading) -> str | None:
     """The commit of the folder that the case is defined in."""
-    for source in reading.info.sources:
-        if source.suite == reading.case.suite:
-            return source.commit
-    return None
+    return next((source.commit for source in reading.info.sources if source.suite == reading.case.suite), None)
 
 
 # What changes counts although the case is the same.
 VALGRIND = "Valgrind"
-_METRICS = (Metric.WALL, Metric.COUNT)
 
 
 def trace_histories(runs: Sequence[Run], anchor: Run | None = None) -> tuple[History, ...]:
@@ -189,7 +168,7 @@ def trace_histories(runs: Sequence[Run], anchor: Run | None = None) -> tuple[His
 
 def trace(readings: Sequence[Reading], pinned: Reading | None = None) -> History:
     """The history of one case, from at least one reading."""
-    segments = {metric: _divide(readings, metric) for metric in _METRICS}
+    segments = {metric: _divide(readings, metric) for metric in Metric}
     points = [Point(reading.info, instructions=reading.instructions) for reading in readings]
     anchors: list[RunInfo] = []
     shifts = [*_find_borders(readings, segments), *_find_count_changes(readings, segments[Metric.COUNT])]
@@ -201,11 +180,9 @@ def trace(readings: Sequence[Reading], pinned: Reading | None = None) -> History
         for i, ratio in zip(members, ratios, strict=True):
             points[i] = dataclasses.replace(points[i], log_ratio=ratio, segment=number)
         shifts += _find_time_changes(readings, members, ratios)
+    shifts.sort(key=lambda shift: shift.position)
     newest = readings[-1]
-    ordered = sorted(shifts, key=lambda shift: shift.position)
-    return History(
-        case=newest.case, target=newest.target, points=tuple(points), anchors=tuple(anchors), shifts=tuple(ordered)
-    )
+    return History(newest.case, newest.target, points=tuple(points), anchors=tuple(anchors), shifts=tuple(shifts))
 
 
 def _take_time(reading: Reading) -> float:
@@ -236,14 +213,12 @@ def _find_borders(readings: Sequence[Reading], segments: dict[Metric, dict[Condi
     for (previous, position), metrics in starts.items():
         differences = find_differences(readings[previous], readings[position], metrics)
         redefined = any(one.what == "definition" for one in differences)
-        standing = ShiftStanding.REDEFINED if redefined else ShiftStanding.ENVIRONMENT
-        ground = Ground.DEFINITION if redefined else Ground.MACHINE
         yield Shift(
             metrics=tuple(metrics),
             position=position,
             previous=previous,
-            standing=standing,
-            ground=ground,
+            standing=ShiftStanding.REDEFINED if redefined else ShiftStanding.ENVIRONMENT,
+            ground=Ground.DEFINITION if redefined else Ground.MACHINE,
             differences=differences,
         )
 
@@ -258,24 +233,24 @@ def _find_count_changes(readings: Sequence[Reading], segments: dict[Conditions, 
             if not contrast_instructions(before, after):
                 continue
             differences = find_differences(readings[previous], readings[position], [Metric.COUNT])
-            shift = Shift(
+            explained = has_other_settings(differences)
+            yield Shift(
                 metrics=(Metric.COUNT,),
                 position=position,
                 previous=previous,
-                standing=ShiftStanding.CONFIRMED,
-                ground=Ground.EXACT,
+                standing=ShiftStanding.ENVIRONMENT if explained else ShiftStanding.CONFIRMED,
+                ground=Ground.SETTINGS if explained else Ground.EXACT,
                 before=before.value,
                 after=after.value,
+                differences=differences,
             )
-            if has_other_settings(differences):
-                shift = dataclasses.replace(shift, standing=ShiftStanding.ENVIRONMENT, ground=Ground.SETTINGS)
-            yield dataclasses.replace(shift, differences=differences)
 
 
 def _find_time_changes(readings: Sequence[Reading], members: Sequence[int], ratios: Sequence[float]) -> Iterator[Shift]:
     """Changes of times within a segment, none of them confirmed."""
     for change in find_changes(ratios):
         previous, position = members[change.position - 1], members[change.position]
+        before, after = (readings[i].environments[Metric.WALL] for i in (previous, position))
         yield Shift(
             metrics=(Metric.WALL,),
             position=position,
@@ -286,14 +261,8 @@ def _find_time_changes(readings: Sequence[Reading], members: Sequence[int], rati
             after=change.after,
             p_value=change.p_value,
             differences=find_differences(readings[previous], readings[position], [Metric.WALL]),
-            pythons=_find_pythons(readings[previous], readings[position]),
+            pythons=None if before is None or after is None else (before.python, after.python),
         )
-
-
-def _find_pythons(before: Reading, after: Reading) -> tuple[str, str] | None:
-    if before.timed_in is None or after.timed_in is None:
-        return None
-    return before.timed_in.python, after.timed_in.python
 
 
 def has_other_settings(differences: Iterable[Difference]) -> bool:
@@ -384,8 +353,7 @@ def _distance(one: Shift, other: Shift) -> int:
 
 def _follow(history: History, shift: Shift, counted: Shift) -> Shift:
     """What is exact tells what it is, and where, if there is a time at both places."""
-    confirmed = counted.standing is ShiftStanding.CONFIRMED
-    ground = Ground.INSTRUCTIONS if confirmed else Ground.SETTINGS
+    ground = Ground.INSTRUCTIONS if counted.standing is ShiftStanding.CONFIRMED else Ground.SETTINGS
     followed = dataclasses.replace(shift, standing=counted.standing, ground=ground)
     segment = history.points[shift.position].segment
     if any(history.points[i].segment != segment for i in (counted.previous, counted.position)):
@@ -403,9 +371,7 @@ def _find_neighbours(history: History, shift: Shift) -> tuple[Sequence[RunInfo],
 
 def _split_members(history: History, shift: Shift) -> tuple[list[int], list[int]]:
     """The points on both sides of a change in times that have the levels before and after it."""
-    places = [
-        other.position for other in history.shifts if other.metrics == (Metric.WALL,) and other.before is not None
-    ]
+    places = [one.position for one in history.shifts if one.metrics == (Metric.WALL,) and one.before is not None]
     start = max((place for place in places if place < shift.position), default=0)
     end = min((place for place in places if place > shift.position), default=len(history.points))
     segment = history.points[shift.position].segment
@@ -417,8 +383,7 @@ def _shift_others(history: History, shift: Shift, by_id: Mapping[str, Mapping[Su
     """By how much the times of other cases of the same target shifted, if their instructions did not change."""
     own = (history.case.suite, history.case.key, history.target.name)
     sides = [[by_id.get(info.id, {}) for info in side] for side in _find_neighbours(history, shift)]
-    subjects = dict.fromkeys(subject for run in sides[0] for subject in run)
-    for subject in subjects:
+    for subject in dict.fromkeys(subject for run in sides[0] for subject in run):
         if subject == own or subject[2] != history.target.name:
             continue
         before, after = ([run[subject] for run in side if subject in run] for side in sides)
@@ -432,8 +397,7 @@ def _shows_machine(before: Sequence[Reading], after: Sequence[Reading], *, other
 
     Without counts that is not known where torch, Python or the code became another.
     """
-    timed = [one.conditions(Metric.WALL) for one in (*before, *after) if one.has(Metric.WALL)]
-    if len(set(timed)) > 1:
+    if len({one.conditions(Metric.WALL) for one in (*before, *after) if one.has(Metric.WALL)}) > 1:
         return False
     counts = [[one.instructions for one in side if one.instructions is not None] for side in (before, after)]
     if not all(counts):

@@ -13,11 +13,6 @@ from torchmark.stats.intervals import PairedRatio, compare_paired
 
 # What is not worth speaking of, and may be an accident of where things lie in memory.
 NOTABLE = math.log(1.03)
-
-
-NANOSECOND = 1e-9
-
-
 # Where there are too few rounds for an interval, the effect is taken to be this uncertain.
 UNKNOWN_NOISE = 0.1
 
@@ -72,15 +67,12 @@ def compare_on_inputs(
     measured = [(one, [side.per_run for side in times]) for one, times in results]
     if len(stmts) == 1:
         entries = [
-            _compare(one, (one.elements * NANOSECOND,) * len(times), times)
-            for one, (times,) in measured
-            if one.elements
+            _compare(one, (one.elements * 1e-9,) * len(times), times) for one, (times,) in measured if one.elements
         ]
         return [InputComparison(stmts[0], None, _sort(entries))]
     return [
         InputComparison(stmt, stmts[0], _sort([_compare(one, times[0], times[position]) for one, times in measured]))
-        for position, stmt in enumerate(stmts)
-        if position
+        for position, stmt in enumerate(stmts[1:], 1)
     ]
 
 

@@ -43,21 +43,17 @@ class OverrideRow:
 
     @property
     def case(self) -> Case:
-        """Which."""
         return self.summary.case
 
     @property
     def call(self) -> str:
-        """What the call is labelled with."""
         return self.case.label[0]
 
     @property
     def operands(self) -> str:
-        """What the types are labelled with."""
         return " / ".join(self.case.label[1:])
 
     def has(self, tag: str) -> bool:
-        """Whether its case has a tag."""
         return tag in self.case.tags
 
 
@@ -162,7 +158,6 @@ class OverrideFinding:
 
     @property
     def is_met(self) -> bool:
-        """In all of them."""
         return self.met == self.of
 
 
@@ -173,7 +168,8 @@ def hold_to_expectations(rows: Sequence[OverrideRow]) -> tuple[OverrideFinding, 
         for row in rows
         if row.overhead is not None
         and row.overhead.instructions is not None
-        and not _is_plain_within(row)
+        # Operands may be plain Tensors after all, with something around the call.
+        and row.case.label[1:] != row.overhead.plain.label[1:]
         and not row.has(GIVEN)
     ]
     for_nothing = [Extreme(row, row.stages[OVERRIDES]) for row in rows if row.has(PLAIN) and row.stages]
@@ -185,12 +181,6 @@ def hold_to_expectations(rows: Sequence[OverrideRow]) -> tuple[OverrideFinding, 
         _hold_order([row for row in rows if row.has(CLASSIC)]),
     ]
     return tuple(finding for finding in found if finding is not None)
-
-
-def _is_plain_within(row: OverrideRow) -> bool:
-    """Whether operands are plain Tensors after all, with something around the call."""
-    assert row.overhead is not None, "the caller has seen to that"
-    return row.case.label[1:] == row.overhead.plain.label[1:]
 
 
 def _list_times(rows: Sequence[OverrideRow], tag: str) -> list[Extreme]:
@@ -208,9 +198,7 @@ def _hold(
         return None
     met = sum(one.value >= limit if above else one.value < limit for one in numbers)
     ordered = sorted(numbers, key=lambda one: one.value)
-    return OverrideFinding(
-        expectation=expectation, met=met, of=len(numbers), least=ordered[0], most=ordered[-1], limit=limit
-    )
+    return OverrideFinding(expectation, met, len(numbers), least=ordered[0], most=ordered[-1], limit=limit)
 
 
 def _hold_order(rows: Sequence[OverrideRow]) -> OverrideFinding | None:
@@ -220,13 +208,6 @@ def _hold_order(rows: Sequence[OverrideRow]) -> OverrideFinding | None:
     if len(expected) < 2:
         return None
     met = sum(one.value <= other.value for one, other in itertools.pairwise(expected))
-    ordered = sorted(expected, key=lambda one: one.value)
-    return OverrideFinding(
-        expectation=Expectation.ORDER,
-        met=met,
-        of=len(expected) - 1,
-        least=ordered[0],
-        most=ordered[-1],
-        limit=0.0,
-        order=tuple(ordered),
-    )
+    ordered = tuple(sorted(expected, key=lambda one: one.value))
+    least, most, pairs = ordered[0], ordered[-1], len(expected) - 1
+    return OverrideFinding(Expectation.ORDER, met, pairs, least=least, most=most, limit=0.0, order=ordered)

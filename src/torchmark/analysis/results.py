@@ -6,12 +6,12 @@ import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from torchmark.analysis.summarise import doubt_count, find_caveats_of_rounds, find_median_interval, spread, summarise
-from torchmark.model.caveats import Caveat, OtherPlaces
+from torchmark.analysis.summarise import doubt_count, find_caveats, find_median_interval, spread, summarise
+from torchmark.model.caveats import OtherPlaces
 from torchmark.model.costs import Tally
 from torchmark.model.environment import Environment
 from torchmark.model.outcome import CompileCosts, Failure, Outcome
-from torchmark.model.plan import Case, Metric, Node, NodeKind, Order, Plan, Target
+from torchmark.model.plan import Case, Metric, Node, NodeKind, Order, Plan, Sampling, Target
 from torchmark.model.run import CaseSummary, CountSummary, Host, Run, WallSummary
 from torchmark.model.task import Interval, Times
 from torchmark.stats.distribution import middle, quantile
@@ -47,11 +47,6 @@ class Chosen:
     outcomes: tuple[Outcome, ...]
     """In the order in which they were given; failures are not among them."""
     caveats: tuple[OtherPlaces, ...] = ()
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """Those that they are of; none where all are of the run's own machine."""
-        return tuple(dict.fromkeys(one.node for one in self.outcomes if one.node is not None))
 
 
 def find_cpu(outcome: Outcome, host: Host | None) -> str | None:
@@ -142,8 +137,8 @@ def list_kinds(outcomes: Iterable[Outcome], metric: Metric, host: Host | None = 
     found = []
     for kind, nodes in sorted(groups.items(), key=lambda item: -len(item[1])):
         known = dict(kind) | {"torch_build": str(1 + builds.index(dict(kind)["torch_build"]))}
-        ordered = sorted(nodes, key=lambda node: node.name)
-        found.append(NodeKind(tuple((one, known[one]) for one in what), tuple(ordered)))
+        ordered = tuple(sorted(nodes, key=lambda node: node.name))
+        found.append(NodeKind(tuple((one, known[one]) for one in what), ordered))
     return tuple(found)
 
 
@@ -152,33 +147,28 @@ CONFIDENCE = 0.95
 
 def summarise_run(run: Run) -> tuple[CaseSummary, ...]:
     """A summary for each case in each target, in the order of the plan."""
-    return summarise_outcomes(run.plan, run.outcomes, run.info.host)
-
-
-def summarise_outcomes(plan: Plan, outcomes: Iterable[Outcome], host: Host | None = None) -> tuple[CaseSummary, ...]:
-    """The same for outcomes that belong to no run; `host` is where those were measured that name no node."""
-    by_order = {outcome.order: outcome for outcome in outcomes}
+    plan, by_order = run.plan, {outcome.order: outcome for outcome in run.outcomes}
     return tuple(
-        _summarise(case, target, _choose_orders(plan, case, target), by_order, host)
+        _summarise(case, target, plan.sampling, by_order, run.info.host)
         for case in plan.cases
         for target in plan.targets
     )
 
 
-def _choose_orders(plan: Plan, case: Case, target: Target) -> list[Order]:
-    sampling = plan.sampling
-    return [Order(case, target, metric, n) for metric in sampling.metrics for n in range(sampling.repeat)]
-
-
 def _summarise(
-    case: Case, target: Target, orders: Sequence[Order], by_order: Mapping[Order, Outcome], host: Host | None
+    case: Case, target: Target, sampling: Sampling, by_order: Mapping[Order, Outcome], host: Host
 ) -> CaseSummary:
+    orders = [Order(case, target, metric, n) for metric in sampling.metrics for n in range(sampling.repeat)]
     there = [by_order[order] for order in orders if order in by_order]
     chosen = choose_rounds(there, host)
     results = [outcome.result for outcome in chosen.outcomes]
     tallies = [result for result in results if isinstance(result, Tally)]
     timed = [result for result in results if isinstance(result, (Times, CompileCosts))]
-    caveats = [*_doubt_times(timed), *(caveat for outcome in chosen.outcomes for caveat in _doubt_count(outcome))]
+    caveats = list(find_caveats(*map(steady_times, timed)) if timed else ())
+    for one in chosen.outcomes:
+        if isinstance(one.result, Tally):
+            away = one.result.optimised_away
+            caveats += doubt_count(one.result.totals, case.args.num_threads, one.environment, optimised_away=away)
     failures = [(outcome.order.metric, outcome.result) for outcome in there if isinstance(outcome.result, Failure)]
     return CaseSummary(
         case,
@@ -189,7 +179,7 @@ def _summarise(
         caveats=(*chosen.caveats, *tuple({caveat.kind: caveat for caveat in reversed(caveats)}.values())[::-1]),
         unchecked=next((outcome.unchecked for outcome in there if outcome.unchecked), None),
         missing=tuple(dict.fromkeys(order.metric for order in orders if order not in by_order)),
-        nodes=chosen.nodes,
+        nodes=tuple(dict.fromkeys(one.node for one in chosen.outcomes if one.node is not None)),
     )
 
 
@@ -241,18 +231,6 @@ def summarise_counts(tallies: Sequence[Tally]) -> CountSummary:
     )
 
 
-def _doubt_times(results: Sequence[Times | CompileCosts]) -> tuple[Caveat, ...]:
-    return find_caveats_of_rounds([steady_times(result) for result in results]) if results else ()
-
-
-def _doubt_count(outcome: Outcome) -> tuple[Caveat, ...]:
-    result = outcome.result
-    if not isinstance(result, Tally):
-        return ()
-    threads = outcome.order.case.args.num_threads
-    return doubt_count(result.totals, threads, outcome.environment, optimised_away=result.optimised_away)
-
-
 def narrow_run(
     run: Run,
     *,
@@ -261,7 +239,13 @@ def narrow_run(
     metrics: Collection[Metric] | None = None,
 ) -> Run:
     """The same run with nothing but what is given, in its old order; None is all. Its numbers tell of what is left."""
-    plan = _narrow_plan(run.plan, cases, targets, metrics)
+    plan, sampling = run.plan, run.plan.sampling
+    left = sampling.metrics if metrics is None else tuple(one for one in sampling.metrics if one in metrics)
+    plan = Plan(
+        cases=plan.cases if cases is None else tuple(case for case in plan.cases if case in cases),
+        targets=plan.targets if targets is None else tuple(target for target in plan.targets if target in targets),
+        sampling=dataclasses.replace(sampling, metrics=left),
+    )
     kept = set(plan.orders)
     outcomes = tuple(outcome for outcome in run.outcomes if outcome.order in kept)
     info = dataclasses.replace(
@@ -270,20 +254,4 @@ def narrow_run(
         outcomes=len(outcomes),
         failures=sum(isinstance(outcome.result, Failure) for outcome in outcomes),
     )
-    activities = tuple(activity for activity in run.activities if activity.target in plan.targets)
-    return Run(info, plan, outcomes, activities)
-
-
-def _narrow_plan(
-    plan: Plan,
-    cases: Collection[Case] | None,
-    targets: Collection[Target] | None,
-    metrics: Collection[Metric] | None,
-) -> Plan:
-    sampling = plan.sampling
-    left = sampling.metrics if metrics is None else tuple(m for m in sampling.metrics if m in metrics)
-    return Plan(
-        cases=plan.cases if cases is None else tuple(case for case in plan.cases if case in cases),
-        targets=plan.targets if targets is None else tuple(target for target in plan.targets if target in targets),
-        sampling=dataclasses.replace(sampling, metrics=left),
-    )
+    return Run(info, plan, outcomes, tuple(one for one in run.activities if one.target in plan.targets))

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from torchmark.analysis.verdict.explain import NAMELESS, is_nameless, library, plain_name
 from torchmark.model.costs import (
@@ -46,19 +45,14 @@ LONGEST_ROUND = 24
 _INSTALLED = re.compile(r"\A.*/(?:(?:site|dist)-packages/|lib/python3\.\d+/(?=\w))")
 
 
-class Read(NamedTuple):
-    """The stacks of a trace, and what the instrument that made Python visible cost, which is not in them."""
+def read_stacks(trace: Trace) -> tuple[Stacks, int]:
+    """All of a trace by stack, and what the instrument that made Python visible cost, which is not in them.
 
-    stacks: Stacks
-    instrument: int
-
-
-def read_stacks(trace: Trace) -> Read:
-    """All of a trace by stack. What is in the stacks and what the instrument cost add up to the profile's total."""
+    Together they add up to the profile's total.
+    """
     event = trace.profile.events.index(INSTRUCTIONS)
     binaries = {function.name.partition("'")[0]: function.binary for function in trace.profile.exclusive}
-    python = [_describe(function) for function in trace.functions]
-    namer = _Namer(binaries, python)
+    namer = _Namer(binaries, [_describe(function) for function in trace.functions])
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     instrument = 0
     for function, costs in trace.profile.exclusive.items():
@@ -68,7 +62,7 @@ def read_stacks(trace: Trace) -> Read:
             instrument += costs[event]
         elif costs[event]:
             values[frames] += costs[event]
-    return Read(Stacks(_sort(values), FlameUnit.INSTRUCTIONS, Method.CALLERS, trace.number), instrument)
+    return Stacks(_sort(values), FlameUnit.INSTRUCTIONS, Method.CALLERS, trace.number), instrument
 
 
 def leave_out_native(stacks: Stacks) -> Stacks:
@@ -99,8 +93,7 @@ class _Namer:
         parts = iter(chain[start:])
         for part in parts:
             if part == _FINDER:
-                trampoline = next(parts, None)
-                frame = self._find_python(trampoline)
+                frame = self._find_python(next(parts, None))
                 # The evaluation of a function is the function: what it costs is the function's own.
                 evaluation = next(parts, None)
                 if frame is None or evaluation is None:
@@ -132,18 +125,16 @@ class _Namer:
 
     def _find_native(self, part: str) -> Frame:
         if part not in self._native:
-            binary = self._binaries.get(part)
-            origin = "" if binary is None else library(binary)
+            origin = library(self._binaries[part]) if part in self._binaries else ""
             self._native[part] = Frame(NAMELESS if is_nameless(part) else part, FrameKind.NATIVE, origin)
         return self._native[part]
 
 
 def _describe(function: PythonFunction) -> Frame:
-    name = function.name
-    if name == _PYTHON_LOOP:
+    if function.name == _PYTHON_LOOP:
         return STATEMENT
     # What a setup defines is local to the function around it.
-    name = name.removeprefix(f"{_PYTHON_LOOP}.<locals>.")
+    name = function.name.removeprefix(f"{_PYTHON_LOOP}.<locals>.")
     return Frame(name, FrameKind.PYTHON, f"{_INSTALLED.sub('', function.file)}:{function.line}")
 
 
@@ -171,8 +162,8 @@ def _sort(values: Mapping[tuple[Frame, ...], int]) -> tuple[Stack, ...]:
 
 _COUNT = re.compile(r"[0-9]{1,18}$", re.ASCII)
 _LINE = re.compile(r":\d+$")
-# What runs the loop, and what the loop is; a setup runs in the latter alone.
-_MEASURE, _LOOP = "_torchmark_measure", "_torchmark_loop"
+# What runs the loop. A setup runs in the loop alone.
+_MEASURE = "_torchmark_measure"
 _SCRIPT = "torchmark_statement.py:"
 
 
@@ -181,23 +172,17 @@ def read_samples(text: str) -> Stacks:
     values: collections.Counter[tuple[Frame, ...]] = collections.Counter()
     for line in text.splitlines():
         stack, _, number = line.rpartition(" ")
-        frames = _read_frames(stack)
-        if frames is not None and _COUNT.match(number):
-            values[frames] += int(number)
+        frames = [_read_frame(part) for part in stack.split(";")]
+        names = [frame.name for frame in frames]
+        if _MEASURE in names and _PYTHON_LOOP in names and _COUNT.match(number):
+            inside = (STATEMENT, *map(_name_setup, frames[names.index(_PYTHON_LOOP) + 1 :]))
+            values[inside] += int(number)
     return Stacks(_sort(values), FlameUnit.SAMPLES, Method.SAMPLING)
 
 
-def _read_frames(stack: str) -> tuple[Frame, ...] | None:
-    frames = [_read_frame(part) for part in stack.split(";")]
-    names = [frame.name for frame in frames]
-    if _MEASURE not in names or _LOOP not in names:
-        return None
-    return (STATEMENT, *(_within(frame) for frame in frames[names.index(_LOOP) + 1 :]))
-
-
-def _within(frame: Frame) -> Frame:
+def _name_setup(frame: Frame) -> Frame:
     origin = "<setup>" if frame.origin.startswith(_SCRIPT) else frame.origin
-    return frame._replace(name=frame.name.removeprefix(f"{_LOOP}.<locals>."), origin=origin)
+    return frame._replace(name=frame.name.removeprefix(f"{_PYTHON_LOOP}.<locals>."), origin=origin)
 
 
 def _read_frame(part: str) -> Frame:
@@ -212,8 +197,7 @@ def _read_frame(part: str) -> Frame:
     is_name = not origin.endswith(")") and ("(" in origin or ")" in origin)
     if not opening or origin == rest or is_name:
         return Frame(part, FrameKind.NATIVE)
-    kind = FrameKind.PYTHON if _LINE.search(origin) else FrameKind.NATIVE
-    return Frame(name, kind, origin)
+    return Frame(name, FrameKind.PYTHON if _LINE.search(origin) else FrameKind.NATIVE, origin)
 
 
 # A library has been stripped of its symbols if more of what it spends is in functions without a name. Some have a few
@@ -224,23 +208,18 @@ SPENDING_SHARE = 0.01
 INTERPRETER = Frame("interpreter", FrameKind.NATIVE, "python")
 
 
-class Aligned(NamedTuple):
-    """Both sides, and the libraries of which one of them has no names."""
+def align(base: Stacks, head: Stacks) -> tuple[Stacks, Stacks, tuple[str, ...]]:
+    """Names without parameters and lines; with the libraries of which one side has no names.
 
-    base: Stacks
-    head: Stacks
-    stripped: tuple[str, ...]
-
-
-def align(base: Stacks, head: Stacks) -> Aligned:
-    """Names without parameters and lines. Where a build was stripped, what it has no names for is part of its callers,
-    in the other build too: else everything below such a function would differ."""
+    What one build has no names for is part of its callers, in the other build too: else everything below such a
+    function would differ.
+    """
     base, head = (_convert(side, lambda frames: map(_shorten, frames)) for side in (base, head))
     stripped = _find_stripped(base) | _find_stripped(head)
-    shared = _list_frames(base) & _list_frames(head)
     if stripped:
+        shared = _list_frames(base) & _list_frames(head)
         base, head = (_convert(side, lambda frames: _leave_out(frames, stripped, shared)) for side in (base, head))
-    return Aligned(base, head, tuple(sorted(stripped)))
+    return base, head, tuple(sorted(stripped))
 
 
 @functools.lru_cache(maxsize=50_000)
@@ -267,16 +246,11 @@ def _list_frames(stacks: Stacks) -> set[Frame]:
 
 
 def _leave_out(frames: Iterable[Frame], stripped: set[str], shared: set[Frame]) -> Iterator[Frame]:
-    # What Python's interpreter calls on its way to the next function is one thing without names.
-    known = (INTERPRETER if _is_interpreter(frame, stripped) else frame for frame in frames)
-    return (frame for frame in known if _is_known(frame, stripped, shared))
-
-
-def _is_interpreter(frame: Frame, stripped: set[str]) -> bool:
-    return frame.kind is FrameKind.NATIVE and frame.origin == INTERPRETER.origin and INTERPRETER.origin in stripped
-
-
-def _is_known(frame: Frame, stripped: set[str], shared: set[Frame]) -> bool:
-    if frame == INTERPRETER or frame.kind is not FrameKind.NATIVE or frame.origin not in stripped:
-        return True
-    return frame.name != NAMELESS and frame in shared
+    for frame in frames:
+        if frame.kind is not FrameKind.NATIVE or frame.origin not in stripped:
+            yield frame
+        elif frame.origin == INTERPRETER.origin:
+            # What Python's interpreter calls on its way to the next function is one thing without names.
+            yield INTERPRETER
+        elif frame.name != NAMELESS and frame in shared:
+            yield frame

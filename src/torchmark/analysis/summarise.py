@@ -96,13 +96,8 @@ def is_suspect(summary: Summary) -> bool:
     return summary.iqr_share >= SUSPECT_IQR
 
 
-def find_caveats(times: Times) -> tuple[Caveat, ...]:
-    """Every reason to doubt these times, the most basic first."""
-    return tuple(_caveats(times))
-
-
-def find_caveats_of_rounds(rounds: Sequence[Times]) -> tuple[Caveat, ...]:
-    """The same for several measurements of one thing whose samples are taken together.
+def find_caveats(*rounds: Times) -> tuple[Caveat, ...]:
+    """Every reason to doubt these times of one thing, whose samples are taken together; the most basic first.
 
     How many there are and how they scatter is asked of all samples, so that rounds that differ from each other show.
     What is in the order of samples, or in the size of blocks, is asked of each round.
@@ -129,15 +124,10 @@ def _caveats(*rounds: Times) -> Iterator[Caveat]:
     if modes := distribution.find_modes(samples):
         yield TwoModes(modes.fast, modes.slow, modes.slow_share)
     for times in rounds:
-        yield from _doubt_blocks(times)
-
-
-def _doubt_blocks(times: Times) -> Iterator[Caveat]:
-    if times.overhead_s is None or not times.raw_times:
-        return
-    block = distribution.quantile(sorted(times.raw_times), 0.5)
-    if block > 0 and times.overhead_s / block >= VISIBLE_OVERHEAD:
-        yield HighOverhead(min(times.overhead_s / block, 1.0))
+        if times.overhead_s is not None and times.raw_times:
+            block = distribution.quantile(sorted(times.raw_times), 0.5)
+            if block > 0 and times.overhead_s / block >= VISIBLE_OVERHEAD:
+                yield HighOverhead(min(times.overhead_s / block, 1.0))
 
 
 # Layouts of a well-behaved statement lie within 0.6 % of each other. Above this, the statement itself is in doubt.
@@ -145,17 +135,7 @@ UNSTABLE_SPREAD = 0.01
 
 # What KCachegrind's cycle estimation weighs events with: a mispredicted branch or a miss of the first cache costs about
 # ten instructions, a miss of the last one about a hundred.
-_CYCLES = {
-    "Ir": 1,
-    "Bcm": 10,
-    "Bim": 10,
-    "I1mr": 10,
-    "D1mr": 10,
-    "D1mw": 10,
-    "ILmr": 100,
-    "DLmr": 100,
-    "DLmw": 100,
-}
+_WEIGHTS = {1: ("Ir",), 10: ("Bcm", "Bim", "I1mr", "D1mr", "D1mw"), 100: ("ILmr", "DLmr", "DLmw")}
 
 
 def spread(totals: Sequence[int]) -> float:
@@ -176,13 +156,12 @@ def estimate_cycles(events: Mapping[str, int]) -> int | None:
     """
     if set(events) <= {"Ir"}:
         return None
-    return sum(_CYCLES.get(name, 0) * count for name, count in events.items())
+    return sum(cycles * events.get(name, 0) for cycles, names in _WEIGHTS.items() for name in names)
 
 
 def doubt_count(
     totals: Sequence[int], threads: int, environment: Environment | None, *, optimised_away: bool = False
 ) -> tuple[Caveat, ...]:
-    """Every reason to doubt a count."""
     caveats: list[Caveat] = [OptimisedAway()] if optimised_away else []
     if len(totals) > 1 and spread(totals) > UNSTABLE_SPREAD:
         caveats.append(UnstableCount(spread(totals)))
@@ -213,11 +192,12 @@ class Standings:
     @property
     def rivals(self) -> tuple[int, ...]:
         """Those that these times cannot tell from the fastest."""
-        return tuple(i for i, ratio in enumerate(self.ratios) if i != self.fastest and not _is_slower(ratio))
+        least = math.log1p(SMALLEST_DIFFERENCE)
+        close = (i for i, ratio in enumerate(self.ratios) if ratio.low is None or ratio.low <= least)
+        return tuple(i for i in close if i != self.fastest)
 
     @property
     def runner_up(self) -> int:
-        """The second fastest."""
         others = [i for i in range(len(self.ratios)) if i != self.fastest]
         return min(others, key=lambda i: self.ratios[i].log_ratio)
 
@@ -240,13 +220,8 @@ def rank(series: Sequence[Sequence[float]], *, in_turns: bool = True) -> Standin
         return Standings(fastest, tuple(PairedRatio(log, None, None, 0.0) for log in logs))
     logs = [compare_paired(series[0], times).log_ratio for times in series]
     fastest = logs.index(min(logs))
-    pairs = len(series) * (len(series) - 1) // 2
-    confidence = 1 - ERROR_RATE / pairs
+    confidence = 1 - ERROR_RATE / math.comb(len(series), 2)
     return Standings(fastest, tuple(compare_paired(series[fastest], times, confidence) for times in series))
-
-
-def _is_slower(ratio: PairedRatio) -> bool:
-    return ratio.low is not None and ratio.low > math.log1p(SMALLEST_DIFFERENCE)
 
 
 class TimedStatement(NamedTuple):
@@ -257,7 +232,6 @@ class TimedStatement(NamedTuple):
 
     @property
     def summary(self) -> Summary:
-        """The statistics of its times."""
         return summarise(self.times.per_run)
 
     @property
@@ -282,6 +256,5 @@ class StatementGroup:
         """Which is the fastest, of one result or more."""
         if len(self.results) == 1:
             return Standings(0, (PairedRatio(0.0, 0.0, 0.0, 0.0),))
-        if self.rounds is None:
-            return rank([result.times.per_run for result in self.results], in_turns=False)
-        return rank(self.rounds)
+        series = [result.times.per_run for result in self.results] if self.rounds is None else self.rounds
+        return rank(series, in_turns=self.rounds is not None)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from torchmark.analysis.grid import Grid, GridEntry, arrange, ordered_unique
+from torchmark.analysis.grid import Grid, arrange, ordered_unique
 from torchmark.api.measurement import Measurement
 from torchmark.errors import UsageError
 from torchmark.model.task import name_value
@@ -102,7 +102,7 @@ class Compare:
 
     def _grids(self) -> tuple[Grid, ...]:
         merged = Measurement.merge(self._results)
-        return arrange([GridEntry(m.task_spec, m.summary if m.raw_times else None) for m in merged])
+        return arrange([(m.task_spec, m.summary if m.raw_times else None) for m in merged])
 
 
 def _colours_allowed() -> bool:

@@ -148,7 +148,7 @@ class Tracer:
     def _trace(self, part: PairedSide, number: int) -> Stacks | Failure:
         job = make_count_job(part, number)
         found = retry_if_killed(lambda: trace(self.worker, job))
-        return found if isinstance(found, Failure) else read_stacks(found).stacks
+        return found if isinstance(found, Failure) else read_stacks(found)[0]
 
     def close(self) -> None:
         self._lab.abandon()

@@ -26,7 +26,7 @@ from torchmark.model.outcome import Begun, Event, Failure, Outcome
 from torchmark.model.plan import SUITE_LAYOUTS, Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import SHARD, Run, RunInfo, Shard
 from torchmark.processes import StopRequest, Terminated, interrupts_stop
-from torchmark.report.progress import Advance, NoProgress, PairedAdvance, Progress, make_progress
+from torchmark.report.progress import Advance, PairedAdvance, Progress, make_progress
 from torchmark.runner.backend import Backend
 from torchmark.runner.machine import describe_host, describe_sources
 from torchmark.runner.spec import FIXED, choose_layouts
@@ -180,7 +180,7 @@ class RunTask:
         return pick_orders(orders, self.plan, self.request.shard)
 
     def run(
-        self, backend: Backend, stop: StopRequest, display: Display = lambda _: NoProgress()
+        self, backend: Backend, stop: StopRequest, display: Display = lambda _: Progress()
     ) -> Generator[Event, None, None]:
         """Carry out the orders that are missing. Each outcome is saved before it is handed on.
 

@@ -15,7 +15,7 @@ from torchmark.model.caveats import ComparisonCaveat, Incomparable
 from torchmark.model.environment import Environment, Finding, Machine
 from torchmark.model.gate import GateResult, Regression
 from torchmark.model.history import History, Point, Shift
-from torchmark.model.judgement import CaseJudgement, CountEvidence, Spread, TimeEvidence
+from torchmark.model.judgement import CaseJudgement, CountEvidence, TimeEvidence
 from torchmark.model.outcome import CompileCosts, Failure
 from torchmark.model.plain import to_plain
 from torchmark.model.plan import Case, Fault, Metric, Target
@@ -113,9 +113,7 @@ def to_json_judgement(judgement: CaseJudgement) -> dict[str, Any]:
     """
     case, counted = judgement.case, judgement.count
     plain = {
-        "case": name_case(case),
-        "key": case.key,
-        "suite": case.suite,
+        **to_json_identity(case),
         **_name_variant(case),
         "verdict": judgement.verdict.value,
         "cause": judgement.cause.value,
@@ -179,13 +177,9 @@ def _to_json_instructions(counted: CountEvidence) -> dict[str, Any]:
         "head": counted.head.value,
         "delta": counted.delta,
         "change": counted.ratio,
-        "base_range": _to_json_range(counted.base),
-        "head_range": _to_json_range(counted.head),
+        "base_range": [counted.base.low, counted.base.high],
+        "head_range": [counted.head.low, counted.head.high],
     }
-
-
-def _to_json_range(spread: Spread) -> list[float]:
-    return [spread.low, spread.high]
 
 
 def _to_json_allocations(counted: CountEvidence) -> dict[str, Any]:
@@ -242,8 +236,7 @@ def _to_json_point(point: Point, metrics: Sequence[Metric]) -> dict[str, Any]:
     if Metric.WALL in metrics:
         plain |= {"log_ratio": point.log_ratio, "segment": point.segment}
     if Metric.COUNT in metrics:
-        spread = point.instructions
-        plain["instructions_per_run"] = None if spread is None else dataclasses.asdict(spread)
+        plain["instructions_per_run"] = point.instructions and dataclasses.asdict(point.instructions)
     return plain
 
 
@@ -278,9 +271,7 @@ def to_json_gate(result: GateResult) -> dict[str, Any]:
         "stale": [
             {
                 **to_json_identity(one.case),
-                "differences": [
-                    {"what": what, "accepted": accepted, "now": now} for what, accepted, now in one.differences
-                ],
+                "differences": [{"what": what, "accepted": was, "now": now} for what, was, now in one.differences],
             }
             for one in result.stale
         ],
@@ -291,7 +282,6 @@ def to_json_gate(result: GateResult) -> dict[str, Any]:
 
 
 def to_json_identity(case: Case) -> dict[str, Any]:
-    """What a case is known by."""
     return {"case": name_case(case), "key": case.key, "suite": case.suite}
 
 
@@ -324,7 +314,7 @@ def to_json_contrast(contrast: Contrast, *, forced: bool) -> dict[str, Any]:
 
 
 def _to_json_obstacle(obstacle: Incomparable) -> dict[str, str]:
-    return {"what": obstacle.what, "base": obstacle.base, "head": obstacle.head, "text": describe_caveat(obstacle)}
+    return {**dataclasses.asdict(obstacle), "text": describe_caveat(obstacle)}
 
 
 def to_json_compared(
@@ -372,7 +362,6 @@ def to_json_comparison(
 def to_json_histories(
     histories: Sequence[History], metrics: Sequence[Metric], interpreters: Collection[str]
 ) -> dict[str, Any]:
-    """All series, with their changes."""
     return {
         **begin_document("history"),
         "histories": [to_json_history(history, metrics, interpreters) for history in histories],
@@ -406,7 +395,6 @@ _COUNTED = (Expectation.PLAIN_IS_CHEAPEST, Expectation.NOTHING_FOR_PLAIN)
 
 
 def to_json_overrides(run: Run, rows: Sequence[OverrideRow], findings: Sequence[OverrideFinding]) -> dict[str, Any]:
-    """All of it."""
     sampling = run.plan.sampling
     environments = dict.fromkeys(outcome.environment for outcome in run.outcomes if outcome.environment is not None)
     return {
@@ -483,13 +471,8 @@ def to_json_times(
         ],
         "comparisons": [_to_json_standings(group) for group in groups if len(group.results) > 1],
         "failures": [
-            {
-                "stmt": stmt,
-                "traceback": f"{describe_failure(failure)}\n",
-                "kind": failure.kind.value,
-                "message": failure.message,
-            }
-            for stmt, failure in failures.items()
+            {"stmt": stmt, "traceback": f"{describe_failure(one)}\n", "kind": one.kind.value, "message": one.message}
+            for stmt, one in failures.items()
         ],
     }
 
@@ -538,7 +521,6 @@ def to_json_counts(
 
 
 def to_json_list(cases: Sequence[Case], faults: Sequence[Fault]) -> dict[str, Any]:
-    """The cases that are meant, with their texts, and what is wrong with others."""
     return {
         **begin_document("list"),
         "cases": [_to_json_definition(case) for case in cases],
@@ -561,7 +543,6 @@ def _to_json_definition(case: Case) -> dict[str, Any]:
 
 
 def to_json_runs(entries: Sequence[RunEntry]) -> dict[str, Any]:
-    """All that is known of the runs without their results."""
     return {
         **begin_document("runs"),
         "runs": [
@@ -579,7 +560,6 @@ def to_json_runs(entries: Sequence[RunEntry]) -> dict[str, Any]:
 
 
 def to_json_findings(machine: Machine, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Findings and the facts behind them."""
     return {
         **begin_document("doctor"),
         "findings": [{**dataclasses.asdict(f), "status": f.status.value} for f in findings],

@@ -1,4 +1,4 @@
-"""The catalogue of caveats, for single results and comparisons: rule, fact, advice, mark and severity of each kind."""
+"""The catalogue of caveats, for single results and comparisons: fact, advice, mark and severity of each kind."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ LONGEST_QUOTE = 60
 MOST_LIBRARIES = 3
 METRIC_WORDS = {"wall": "times", "count": "counts"}
 _LAYOUTS_OPTION = {"shell": "--layouts", "python": "layouts="}
+_ADAPTIVE_OPTION = {"shell": "--adaptive", "python": "adaptive_autorange()"}
 _OTHERS = {
     "cpu": "another processor",
     "torch": "another torch",
@@ -77,23 +78,6 @@ _DIFFERENT = {
     "valgrind": ("The sides were counted by different versions of Valgrind", "Count both with the same Valgrind."),
     "variables": ("Environment variables differ", "Measure both with the same variables."),
 }
-
-
-def _describe_variation(caveat: Variation) -> str:
-    degree = "unreliable" if caveat.iqr_share >= UNRELIABLE_IQR else "unsteady"
-    return f"The result is {degree}: the middle half of the samples spans {caveat.iqr_share:.0%} of the median."
-
-
-def _advise_on_variation(face: Face, used: Collection[str]) -> str:
-    if "adaptive" in used:
-        return "Something else is using the machine; `torchmark doctor` may tell what."
-    how = "--adaptive" if face == "shell" else "adaptive_autorange()"
-    return f"Measure until it is steady with {how}, on a quieter machine."
-
-
-def _describe_modes(caveat: TwoModes) -> str:
-    fast, slow = format_time(caveat.fast_s), format_time(caveat.slow_s)
-    return f"The samples fall into two groups, around {fast} and {slow} ({caveat.slow_share:.0%} in the slow one)."
 
 
 def _advise_on_modes(caveat: TwoModes) -> str:
@@ -126,17 +110,10 @@ def _describe_unmatched(caveat: Unmatched) -> str:
     return f"{why}, so they cannot be laid out alike in memory: the interval is wider."
 
 
-def _advise_on_unmatched(caveat: Unmatched, face: Face) -> str:
-    allow = " A container may allow it with another seccomp profile." if caveat.reason == "personality" else ""
-    return f"More layouts ({_LAYOUTS_OPTION[face]}) make it narrower.{allow}"
-
-
 @dataclasses.dataclass(frozen=True)
 class CaveatEntry:
     """What is known of one kind of caveat."""
 
-    rule: str
-    """The module that decides whether it applies, where its threshold is derived."""
     fact: str | Callable[[Any], str]
     """What was seen."""
     advice: str | Callable[[Any, Face, Collection[str]], str]
@@ -150,13 +127,11 @@ class CaveatEntry:
 # In the order in which marks stand.
 CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
     OptimisedAway: CaveatEntry(
-        rule="analysis/summarise.py",
         fact="The compiler removed the statement, which has no effect: the loop was empty.",
         advice="Use what it computes, or keep it with torchmark::keep(...).",
         mark="x",
     ),
     FewSamples: CaveatEntry(
-        rule="analysis/summarise.py",
         fact=lambda c: f"{count(c.samples, 'sample')}; an interval of the median takes {c.wanted}.",
         advice=lambda _, face, used: (
             f"Take more with {'a larger --min-run-time' if face == 'shell' else 'repeat() or a larger min_run_time='}."
@@ -165,14 +140,19 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: -c.samples,
     ),
     Variation: CaveatEntry(
-        rule="analysis/summarise.py",
-        fact=_describe_variation,
-        advice=lambda _, face, used: _advise_on_variation(face, used),
+        fact=lambda c: (
+            f"The result is {'unreliable' if c.iqr_share >= UNRELIABLE_IQR else 'unsteady'}: "
+            f"the middle half of the samples spans {c.iqr_share:.0%} of the median."
+        ),
+        advice=lambda _, face, used: (
+            "Something else is using the machine; `torchmark doctor` may tell what."
+            if "adaptive" in used
+            else f"Measure until it is steady with {_ADAPTIVE_OPTION[face]}, on a quieter machine."
+        ),
         mark="v",
         severity=lambda c: c.iqr_share,
     ),
     Drift: CaveatEntry(
-        rule="analysis/summarise.py",
         fact=lambda c: (
             f"The statement became {abs(c.change):.0%} {'slower' if c.change > 0 else 'faster'} while it was measured."
         ),
@@ -181,14 +161,15 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: abs(c.change),
     ),
     TwoModes: CaveatEntry(
-        rule="analysis/summarise.py",
-        fact=_describe_modes,
+        fact=lambda c: (
+            f"The samples fall into two groups, around {format_time(c.fast_s)} and {format_time(c.slow_s)} "
+            f"({c.slow_share:.0%} in the slow one)."
+        ),
         advice=lambda c, face, used: _advise_on_modes(c),
         mark="m",
         severity=lambda c: c.slow_s - c.fast_s,
     ),
     HighOverhead: CaveatEntry(
-        rule="analysis/summarise.py",
         fact=lambda c: f"Starting the loop and reading the clock takes {c.share:.1%} of each block.",
         advice=lambda _, face, used: (
             "Give --number a larger value, or leave it out to let the block size be chosen."
@@ -199,7 +180,6 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.share,
     ),
     UnstableCount: CaveatEntry(
-        rule="analysis/summarise.py",
         fact=lambda c: f"The count moves by {c.spread:.1%} with the layout of memory.",
         advice=lambda _, face, used: (
             "Does it depend on addresses or on what earlier runs left behind? "
@@ -209,14 +189,12 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.spread,
     ),
     SeveralThreads: CaveatEntry(
-        rule="analysis/summarise.py",
         fact=lambda c: f"The count is of {c.threads} threads together, and does not repeat exactly.",
         advice="Count with one thread to see small changes.",
         mark="t",
         severity=lambda c: c.threads,
     ),
     OtherPlaces: CaveatEntry(
-        rule="analysis/results.py",
         fact=_describe_places,
         advice=lambda c, face, used: (
             f"Run it {'on nodes of one kind' if c.nodes else 'anew, without --resume,'} to have all rounds in one "
@@ -226,24 +204,23 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.rounds / c.of,
     ),
     OtherInstructionSet: CaveatEntry(
-        rule="analysis/summarise.py",
         fact=lambda c: f"torch uses {c.native} on this machine, but {c.counted} under Valgrind.",
         advice="Counts describe other kernels than those that run outside; compare counts with counts only.",
     ),
     Incomparable: CaveatEntry(
-        rule="analysis/verdict/comparable.py",
         fact=_describe_difference,
         advice=lambda c, face, used: _DIFFERENT.get(c.what, ("", "Measure both alike."))[1],
         mark="i",
     ),
     Unmatched: CaveatEntry(
-        rule="compare/experiment.py",
         fact=_describe_unmatched,
-        advice=lambda c, face, used: _advise_on_unmatched(c, face),
+        advice=lambda c, face, used: (
+            f"More layouts ({_LAYOUTS_OPTION[face]}) make it narrower."
+            + (" A container may allow it with another seccomp profile." if c.reason == "personality" else "")
+        ),
         mark="n",
     ),
     FewLayouts: CaveatEntry(
-        rule="compare/experiment.py",
         fact=lambda c: (
             f"It ran in {count(c.layouts, 'layout')} of memory; an interval that can be relied on takes {c.wanted}."
         ),
@@ -252,26 +229,22 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: -c.layouts,
     ),
     LayoutSensitive: CaveatEntry(
-        rule="compare/experiment.py",
         fact=lambda c: f"Its time moves by {format_share(c.layout_sd)} with the layout of memory.",
         advice=lambda _, face, used: f"More layouts ({_LAYOUTS_OPTION[face]}) make it firmer.",
         mark="l",
         severity=lambda c: c.layout_sd,
     ),
     NotInTurns: CaveatEntry(
-        rule="analysis/verdict/stored.py",
         fact="Both sides were timed one after the other, whatever the machine did meanwhile.",
         advice="Let them take turns with `torchmark ab` to be sure of a small change.",
         mark="a",
     ),
     NotTimed: CaveatEntry(
-        rule="compare/session.py",
         fact="It was only counted, and not timed: every process would have to compile it anew.",
         advice="Time both with `torchmark run`, and hold the runs against each other with `torchmark compare`.",
         mark="c",
     ),
     FewRounds: CaveatEntry(
-        rule="analysis/verdict/stored.py",
         fact=lambda c: (
             f"One side was timed in {count(c.rounds, 'round')}; to know how far processes are apart takes {c.wanted}."
         ),
@@ -280,7 +253,6 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: -c.rounds,
     ),
     LeftOut: CaveatEntry(
-        rule="analysis/verdict/stored.py",
         fact=lambda c: (
             f"Another kind of machine measured {count(c.rounds, 'round')} of {c.of} of the "
             f"{METRIC_WORDS.get(c.metric, c.metric)} of {printable(c.side)}; that is left out."
@@ -290,21 +262,18 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.rounds / c.of,
     ),
     ManyThreads: CaveatEntry(
-        rule="analysis/verdict/visits.py",
         fact=lambda c: f"It uses {count(c.threads, 'thread')}: neither times nor counts repeat as those of one do.",
         advice="Compare with one thread to see small changes.",
         mark="t",
         severity=lambda c: c.threads,
     ),
     TooShort: CaveatEntry(
-        rule="analysis/verdict/visits.py",
         fact=lambda c: f"A run takes {format_time(c.seconds)}: the loop around it is a large part of what was timed.",
         advice="Let the statement do its work several times.",
         mark="s",
         severity=lambda c: -c.seconds,
     ),
     TooLong: CaveatEntry(
-        rule="analysis/verdict/visits.py",
         fact=lambda c: (
             f"A run takes {format_time(c.seconds)}, too long for taking turns to cancel what disturbs the machine."
         ),
@@ -313,7 +282,6 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.seconds,
     ),
     SlowSpells: CaveatEntry(
-        rule="analysis/verdict/visits.py",
         fact=lambda c: (
             f"The machine was {c.factor:.3g} times slower for {format_share(c.share)} of the time; the ratio holds, "
             "times do not."
@@ -323,21 +291,18 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.share,
     ),
     WildPairs: CaveatEntry(
-        rule="analysis/verdict/visits.py",
         fact=lambda c: f"{format_share(c.share)} of the pairs of blocks differ by more than 10 %.",
         advice="Is the machine busy, or does the statement depend on chance?",
         mark="w",
         severity=lambda c: c.share,
     ),
     PageFaults: CaveatEntry(
-        rule="analysis/verdict/visits.py",
         fact=lambda c: f"{format_share(c.share)} of the blocks used pages of memory for the first time.",
         advice="Allocate what it needs in the setup, where that is not what is compared.",
         mark="p",
         severity=lambda c: c.share,
     ),
     Interrupted: CaveatEntry(
-        rule="analysis/verdict/visits.py",
         fact=lambda c: f"Other programs interrupted {format_share(c.share)} of the blocks.",
         advice="Compare on a quieter machine; `torchmark doctor` may tell what else runs.",
         mark="b",
@@ -388,16 +353,12 @@ def _join_marks(caveats: Iterable[AnyCaveat]) -> str:
 
 
 def find_marks(summary: CaseSummary) -> str:
-    """The marks of a row of results."""
-    failed = {metric for metric, _ in summary.failures}
-    values = ((Metric.WALL, summary.wall), (Metric.COUNT, summary.count))
-    measured = {metric for metric, value in values if value is not None}
-    marks = _join_marks(summary.caveats)
-    return marks + (UNCHECKED if summary.unchecked else "") + (SOMETIMES if failed & measured else "")
+    measured = {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
+    sometimes = any(measured[metric] is not None for metric, _ in summary.failures)
+    return _join_marks(summary.caveats) + (UNCHECKED if summary.unchecked else "") + (SOMETIMES if sometimes else "")
 
 
 def find_comparison_marks(judgement: CaseJudgement, shared: Collection[ComparisonCaveat]) -> str:
-    """The marks of a row of judgements."""
     marks = _join_marks(caveat for caveat in judgement.caveats if caveat not in shared)
     return marks + (SOMETIMES if judgement.failures and judgement.verdict is not Verdict.FAILED else "")
 
@@ -450,7 +411,7 @@ def explain_environments(summaries: Sequence[CaseSummary], width: int) -> list[s
             if isinstance(caveat, OtherInstructionSet):
                 found.setdefault(caveat, {})[summary.target] = None
     everywhere = {summary.target for summary in summaries if summary.count}
-    lines: list[str] = []
+    lines = []
     for caveat, targets in found.items():
         where = f"({', '.join(map(name_target, targets))}) " if set(targets) != everywhere else ""
         lines += wrap(f"Note: {where}{describe_caveat(caveat)}", width, 2)

@@ -7,8 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import IO, Any, Generic, Protocol, TypeVar
+from typing import IO, Generic, TypeVar
 
 from torchmark.analysis.estimate import Estimator
 from torchmark.model.inputs import FuzzedInput
@@ -29,7 +28,6 @@ DOING = {
     ActivityKind.CHECK: "comparing variants",
     ActivityKind.WAIT: "waiting for another run of torchmark here",
 }
-
 
 E = TypeVar("E")
 Told = TypeVar("Told", contravariant=True)
@@ -97,23 +95,18 @@ class Advance(Advancing[Event]):
         # Of what has never begun, nothing is under way.
         self._current += Counter()
 
+    def _list_left(self) -> list[str]:
+        return [f"about {format_duration(self._estimator.remaining_s())} left"] if self.done < self.total else []
+
     def describe(self) -> str:
-        text = f"{self.done} of {self.total} done, {self.failed} failed"
-        if self.done < self.total:
-            text += f", about {format_duration(self._estimator.remaining_s())} left"
-        return text
+        return ", ".join([f"{self.done} of {self.total} done", f"{self.failed} failed", *self._list_left()])
 
     def conclude(self) -> str:
         return f"{self.done} of {self.total} done, {self.failed} failed, in {format_duration(self.elapsed_s)}"
 
     def draw(self, width: int, *, fancy: bool) -> str:
-        parts = [
-            f"{self.done}/{self.total}",
-            f"{self.failed} failed",
-            format_rate(self.done - self._before, self.elapsed_s),
-        ]
-        if self.done < self.total:
-            parts.append(f"about {format_duration(self._estimator.remaining_s())} left")
+        rate = format_rate(self.done - self._before, self.elapsed_s)
+        parts = [f"{self.done}/{self.total}", f"{self.failed} failed", rate, *self._list_left()]
         return draw_bar(self.done, self.total, width, fancy=fancy) + "  ".join(filter(None, parts))
 
     def describe_current(self, width: int) -> str:
@@ -199,7 +192,6 @@ class PairedAdvance(Advancing[PairProgress]):
 
 Tried = tuple[FuzzedInput, "Failure | None"]
 
-
 LEAST_WIDTH = 20
 # In a log: at most a line in so many seconds, and one at each of so many steps or after so many seconds.
 LOG_EVERY_S = 10.0
@@ -211,17 +203,17 @@ LOG_WIDTH = 300
 ERASE_BELOW = "\033[J"
 
 
-class Progress(Protocol[Told]):
-    """Something that is told all that happens, between what is measured."""
+class Progress(Generic[Told]):
+    """Is told all that happens, between what is measured; by itself it says nothing of it."""
 
     def take(self, event: Told) -> None:
         """Something has begun, or has come to its end."""
 
-    def __enter__(self) -> Progress[Told]: ...
+    def __enter__(self) -> Progress[Told]:
+        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def make_progress(
@@ -230,26 +222,13 @@ def make_progress(
     """The display that fits the stream."""
     # A program may be started without standard error.
     if quiet or stream is None:
-        return NoProgress()
+        return Progress()
     if not stream.isatty() or variables.get("TERM", "dumb") == "dumb":
         return LogProgress(stream, advance)
     return LiveProgress(stream, advance, colour=not variables.get("NO_COLOR"))
 
 
-class NoProgress:
-    """Says nothing."""
-
-    def take(self, event: object) -> None:
-        """Nothing happens."""
-
-    def __enter__(self) -> NoProgress:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
-
-class LogProgress(Generic[E]):
+class LogProgress(Progress[E]):
     """Plain lines for logs: few, and every failure at once."""
 
     def __init__(self, stream: IO[str], advance: Advancing[E]) -> None:
@@ -272,9 +251,7 @@ class LogProgress(Generic[E]):
         if waited >= LOG_AT_LEAST_EVERY_S or (waited >= LOG_EVERY_S and far):
             self._tell()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._write(self._advance.conclude())
 
     def _tell(self) -> None:
@@ -285,7 +262,7 @@ class LogProgress(Generic[E]):
         _write(self._stream, printable_lines(cut(printable(line), LOG_WIDTH)) + "\n")
 
 
-class LiveProgress(Generic[E]):
+class LiveProgress(Progress[E]):
     """Two lines at the bottom of a terminal, drawn anew with each event; failures scroll by above them."""
 
     def __init__(self, stream: IO[str], advance: Advancing[E], *, colour: bool = False) -> None:
@@ -299,17 +276,10 @@ class LiveProgress(Generic[E]):
         return self
 
     def take(self, event: E) -> None:
-        """Draw how things are now."""
         failure = self._advance.add(event)
-        if failure is None:
-            self._draw()
-            return
-        line = cut(printable(failure), self._width)
-        self._draw(paint(line, RED, self._colour))
+        self._draw(None if failure is None else paint(cut(printable(failure), self._width), RED, self._colour))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _write(self._stream, self._erase())
         self._drawn = []
 
@@ -323,13 +293,11 @@ class LiveProgress(Generic[E]):
 
     def _draw(self, above: str | None = None) -> None:
         erase, width = self._erase(), self._width
-        lines = [self._advance.draw(width, fancy=self._is_fancy), self._advance.describe_current(width)]
+        encoding = getattr(self._stream, "encoding", None) or ""
+        is_fancy = encoding.lower().replace("-", "") == "utf8"
+        lines = [self._advance.draw(width, fancy=is_fancy), self._advance.describe_current(width)]
         self._drawn = [cut(printable(line), width) for line in lines if line]
         _write(self._stream, erase + (f"{above}\n" if above is not None else "") + "\n".join(self._drawn))
-
-    @property
-    def _is_fancy(self) -> bool:
-        return (getattr(self._stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
 
     def _erase(self) -> str:
         if not self._drawn:

@@ -62,7 +62,6 @@ def extend(schema: Schema, **properties: Schema) -> Schema:
 
 
 def leave_out(schema: Schema, *names: str) -> Schema:
-    """An object without these fields."""
     return fields(**{name: kind for name, kind in schema["properties"].items() if name not in names})
 
 
@@ -102,11 +101,14 @@ def _describe_caveats(family: Any, **more: Schema) -> Schema:
     return {"anyOf": [extend(describe(one), kind={"const": one.kind}, **more) for one in get_args(family)]}
 
 
+def versioned(kind: str, **properties: Schema) -> Schema:
+    """An object that tells its kind and the version of that."""
+    head: dict[str, Schema] = {"schema": {"const": f"torchmark.{kind}"}, "schema_version": {"const": VERSIONS[kind]}}
+    return fields(**head, **properties)
+
+
 def document(kind: str, **properties: Schema) -> Schema:
-    """A whole document of that kind."""
-    name = f"torchmark.{kind}"
-    head: dict[str, Schema] = {"schema": {"const": name}, "schema_version": {"const": VERSIONS[kind]}}
-    return {"$schema": DRAFT, "title": name, **fields(**head, **properties)}
+    return {"$schema": DRAFT, "title": f"torchmark.{kind}", **versioned(kind, **properties)}
 
 
 CAVEATS = each(_describe_caveats(Caveat))
@@ -114,7 +116,6 @@ DOUBTS = each(_describe_caveats(ComparisonCaveat, text=TEXT))
 LANGUAGE = choice(["python", "cpp"])
 ENVIRONMENT = describe(Environment)
 FAILURE = describe(Failure)
-MOMENT = NUMBER
 SUMMARY = fields(
     samples=WHOLE,
     **same(NUMBER, "median_s", "mean_s", "p25_s", "p75_s", "min_s", "max_s"),
@@ -122,8 +123,9 @@ SUMMARY = fields(
     significant_figures=WHOLE,
 )
 AUTOLABELS = fields(runtime=TEXT, autograd=TEXT, language=choice(["Python", "C++"]))
+_VARIANT = {"label": each(TEXT), "autolabels": AUTOLABELS, "num_threads": WHOLE}
 RUN = leave_out(extend(describe(RunInfo), options=mapping(each(TEXT))), "seal")
-RUN_NAME = fields(id=TEXT, name=TEXT, created=MOMENT)
+RUN_NAME = fields(id=TEXT, name=TEXT, created=NUMBER)
 IDENTITY = fields(case=TEXT, key=TEXT, suite=TEXT)
 
 _WALL = extend(
@@ -131,12 +133,10 @@ _WALL = extend(
     interval=optional(fields(**same(NUMBER, "low_s", "high_s", "confidence"))),
     compiling=optional(
         fields(
-            cold_s=NUMBER,
-            warm_s=NUMBER,
+            **same(NUMBER, "cold_s", "warm_s"),
             from_cache=FLAG,
             call_s=each(NUMBER),
-            graphs=WHOLE,
-            graph_breaks=WHOLE,
+            **same(WHOLE, "graphs", "graph_breaks"),
             breaks=each(TEXT),
             abandoned=WHOLE,
         )
@@ -145,17 +145,14 @@ _WALL = extend(
 _COUNT = fields(
     instructions_per_run=NUMBER,
     spread=optional(NUMBER),
-    allocations_per_run=NUMBER,
-    tensor_allocations_per_run=NUMBER,
+    **same(NUMBER, "allocations_per_run", "tensor_allocations_per_run"),
     baseline_per_run=optional(NUMBER),
     number_per_run=WHOLE,
     totals=each(WHOLE),
 )
 CASE_SUMMARY = fields(
     key=TEXT,
-    label=each(TEXT),
-    autolabels=AUTOLABELS,
-    num_threads=WHOLE,
+    **_VARIANT,
     suite=TEXT,
     tags=each(TEXT),
     target=TEXT,
@@ -183,10 +180,8 @@ _TIME = fields(
     p_value=optional(NUMBER),
     **same(NUMBER, "base_s", "head_s", "delta_s", "floor", "equivalence"),
     smallest_visible=optional(NUMBER),
-    layouts=WHOLE,
-    visits=WHOLE,
-    layout_sd=optional(NUMBER),
-    visit_sd=optional(NUMBER),
+    **same(WHOLE, "layouts", "visits"),
+    **same(optional(NUMBER), "layout_sd", "visit_sd"),
     confirmed=optional(FLAG),
     measured_s=NUMBER,
     needed_s=optional(NUMBER),
@@ -195,9 +190,7 @@ _TIME = fields(
 _ALLOCATIONS = fields(**same(NUMBER, "base", "head", "delta", "base_tensors", "head_tensors", "delta_tensors"))
 JUDGEMENT = extend(
     IDENTITY,
-    label=each(TEXT),
-    autolabels=AUTOLABELS,
-    num_threads=WHOLE,
+    **_VARIANT,
     verdict=choice(Verdict),
     cause=choice(Cause),
     time=optional(_TIME),
@@ -213,8 +206,7 @@ _REGRESSION = extend(
     IDENTITY,
     reason=choice(FailOn),
     witness=optional(choice(Quantity)),
-    base=optional(NUMBER),
-    head=optional(NUMBER),
+    **same(optional(NUMBER), "base", "head"),
     limit=optional(TEXT),
     accepted=FLAG,
     functions=each(describe(Growth)),
@@ -232,8 +224,7 @@ GATE = fields(
 _OBSTACLES = each(fields(what=TEXT, base=TEXT, head=TEXT, text=TEXT))
 
 _SHIFT = fields(
-    run=RUN_NAME,
-    previous=RUN_NAME,
+    **same(RUN_NAME, "run", "previous"),
     position=WHOLE,
     metrics=each(choice(Metric)),
     standing=choice(ShiftStanding),
@@ -256,11 +247,8 @@ _POINT = {
 }
 _HISTORY = fields(
     key=TEXT,
-    label=each(TEXT),
-    autolabels=AUTOLABELS,
-    num_threads=WHOLE,
-    suite=TEXT,
-    target=TEXT,
+    **_VARIANT,
+    **same(TEXT, "suite", "target"),
     anchors=each(RUN_NAME),
     points=each(_POINT),
     changes=each(_SHIFT),
@@ -275,12 +263,10 @@ _OVERHEAD = fields(
 _FINDING = fields(
     expectation=choice(Expectation),
     is_met=FLAG,
-    met=WHOLE,
-    of=WHOLE,
+    **same(WHOLE, "met", "of"),
     unit=choice(["instructions", "s"]),
     limit=optional(NUMBER),
-    least=_EXTREME,
-    most=_EXTREME,
+    **same(_EXTREME, "least", "most"),
     order=each(_EXTREME),
     text=TEXT,
 )
@@ -288,9 +274,8 @@ _OVERRIDE = extend(
     CASE_SUMMARY, call=TEXT, operands=TEXT, stmt=TEXT, stages=mapping(NUMBER), overhead=optional(_OVERHEAD)
 )
 
-MEASUREMENT = fields(
-    schema={"const": "torchmark.measurement"},
-    schema_version={"const": VERSIONS["measurement"]},
+MEASUREMENT = versioned(
+    "measurement",
     number_per_run=WHOLE,
     raw_times=each(NUMBER),
     task_spec=describe(TaskSpec),
@@ -305,9 +290,8 @@ _STANDINGS = fields(
     ratios=each(extend(_STATEMENT, ratio=NUMBER, **same(optional(NUMBER), "low", "high"), confidence=optional(NUMBER))),
 )
 _FUNCTIONS = fields(inclusive=FLAG, noisy=optional(each(TEXT)), functions=each(describe(tuple[int, str])))
-CALLGRIND = fields(
-    schema={"const": "torchmark.callgrind"},
-    schema_version={"const": VERSIONS["callgrind"]},
+CALLGRIND = versioned(
+    "callgrind",
     task_spec=describe(TaskSpec),
     number_per_run=WHOLE,
     built_with_debug_symbols=FLAG,
@@ -315,22 +299,18 @@ CALLGRIND = fields(
     stmt_callgrind_out=optional(TEXT),
     layouts=each(WHOLE),
     events=mapping(WHOLE),
-    allocations=optional(WHOLE),
-    tensor_allocations=optional(WHOLE),
+    **same(optional(WHOLE), "allocations", "tensor_allocations"),
     environment=optional(extend(ENVIRONMENT, variables=mapping(TEXT))),
     optimised_away=FLAG,
 )
 
-_RATIO = fields(index=WHOLE, ratio=NUMBER, **same(optional(NUMBER), "low", "high"))
 _CONTEST = fields(
     stmt=TEXT,
     base=optional(TEXT),
     median_ratio=optional(NUMBER),
-    faster=WHOLE,
-    slower=WHOLE,
-    ratios=each(_RATIO),
-    searched=WHOLE,
-    held_back=WHOLE,
+    **same(WHOLE, "faster", "slower"),
+    ratios=each(fields(index=WHOLE, ratio=NUMBER, **same(optional(NUMBER), "low", "high"))),
+    **same(WHOLE, "searched", "held_back"),
     rules=each(
         fields(
             conditions=each(fields(feature=TEXT, relation=choice(Relation), value={})),
@@ -365,8 +345,7 @@ _OVERRIDES = document(
     "overrides",
     run=RUN,
     environments=each(ENVIRONMENT),
-    nreps=optional(WHOLE),
-    nrepreps=optional(WHOLE),
+    **same(optional(WHOLE), "nreps", "nrepreps"),
     cases=each(_OVERRIDE),
     findings=each(_FINDING),
     lines=each(TEXT),
@@ -412,14 +391,12 @@ SCHEMAS: dict[str, Schema] = {
     "show": SHOW,
     "compare": document(
         "compare",
-        base=_STORED_SIDE,
-        head=_STORED_SIDE,
+        **same(_STORED_SIDE, "base", "head"),
         forced=FLAG,
         obstacles=_OBSTACLES,
         case_obstacles=each(extend(IDENTITY, obstacles=_OBSTACLES)),
         judgements=each(JUDGEMENT),
-        missing=each(IDENTITY),
-        new=each(IDENTITY),
+        **same(each(IDENTITY), "missing", "new"),
         gate=GATE,
         exit_code=WHOLE,
     ),
@@ -439,9 +416,7 @@ SCHEMAS: dict[str, Schema] = {
         cases=each(
             fields(
                 key=TEXT,
-                label=each(TEXT),
-                autolabels=AUTOLABELS,
-                num_threads=WHOLE,
+                **_VARIANT,
                 tags=each(TEXT),
                 suite=TEXT,
                 language=choice(["Python", "C++"]),

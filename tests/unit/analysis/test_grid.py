@@ -5,13 +5,13 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchmark.analysis.grid import Grid, GridEntry, arrange, ordered_unique
+from torchmark.analysis.grid import Grid, arrange, ordered_unique
 from torchmark.analysis.summarise import summarise
 from torchmark.model.task import TaskSpec
 
 
 def grid_of(*specs: TaskSpec) -> Grid:
-    (grid,) = arrange([GridEntry(spec, summarise([float(i + 1)])) for i, spec in enumerate(specs)])
+    (grid,) = arrange([(spec, summarise([float(i + 1)])) for i, spec in enumerate(specs)])
     return grid
 
 
@@ -24,7 +24,7 @@ def test_nothing_gives_no_grid() -> None:
 
 
 def test_labels_are_grids_in_the_order_given() -> None:
-    entries = [GridEntry(TaskSpec("x", "", label=label), None) for label in ("b", None, "a", "b")]
+    entries = [(TaskSpec("x", "", label=label), None) for label in ("b", None, "a", "b")]
     assert [grid.label for grid in arrange(entries)] == ["b", None, "a"]
 
 
@@ -101,7 +101,7 @@ SPECS = st.builds(
 
 @given(st.lists(SPECS, unique=True, max_size=25))
 def test_no_result_is_ever_lost(specs: list[TaskSpec]) -> None:
-    grids = arrange([GridEntry(spec, summarise([float(i)])) for i, spec in enumerate(specs)])
+    grids = arrange([(spec, summarise([float(i)])) for i, spec in enumerate(specs)])
     cells = itertools.chain.from_iterable(row.cells for grid in grids for row in grid.rows)
     assert sorted(cell.median for cell in cells if cell is not None) == [float(i) for i in range(len(specs))]
 

@@ -386,4 +386,4 @@ def test_a_reading_is_of_the_rounds_that_are_alike() -> None:
     spread_over = dataclasses.replace(run, outcomes=tuple(dataclasses.replace(one, node=node) for one, node in pairs))
     (reading,) = read_run(spread_over).values()
     assert reading.log_time == pytest.approx(math.log(2))
-    assert reading.timed_on == "EPYC"
+    assert reading.cpus[WALL] == "EPYC"

@@ -51,7 +51,7 @@ def test_a_python_function_is_one_frame_and_its_evaluation_is_its_own_cost() -> 
 
 def test_frames_of_python_tell_their_file_without_its_folders() -> None:
     inner = f"_PyEval_EvalFrameDefault'torchmark_python_0001'torchmark_eval'{ENTRY}"
-    ((frames, _),) = read_stacks(make_trace({inner: 1}, HOOK)).stacks.stacks
+    ((frames, _),) = read_stacks(make_trace({inner: 1}, HOOK))[0].stacks
     assert frames[-1] == Frame("Tensor.__torch_function__", FrameKind.PYTHON, "torch/_tensor.py:1508")
 
 
@@ -68,7 +68,7 @@ def test_frames_of_python_tell_their_file_without_its_folders() -> None:
 )
 def test_folders_that_are_left_out(file: str, short: str) -> None:
     inner = f"_PyEval_EvalFrameDefault'torchmark_python_0001'torchmark_eval'{ENTRY}"
-    ((frames, _),) = read_stacks(make_trace({inner: 1}, PythonFunction("f", file, 1))).stacks.stacks
+    ((frames, _),) = read_stacks(make_trace({inner: 1}, PythonFunction("f", file, 1)))[0].stacks
     assert frames[-1].origin == f"{short}:1"
 
 
@@ -135,7 +135,7 @@ def test_the_loop_of_a_compiled_snippet_is_its_statement() -> None:
 
 
 def test_a_function_without_a_symbol_is_told_by_its_library() -> None:
-    ((frames, _),) = read_stacks(make_trace({f"0x00000000049'{ENTRY}": 4})).stacks.stacks
+    ((frames, _),) = read_stacks(make_trace({f"0x00000000049'{ENTRY}": 4}))[0].stacks
     assert frames[-1] == Frame("(no name)", FrameKind.NATIVE, "libx.so")
 
 

@@ -54,8 +54,8 @@ class RunTarget:
     target: Target
 
     @property
-    def outcomes(self) -> Iterator[Outcome]:
-        return (outcome for outcome in self.run.outcomes if outcome.order.target == self.target)
+    def outcomes(self) -> list[Outcome]:
+        return [outcome for outcome in self.run.outcomes if outcome.order.target == self.target]
 
 
 _Traits = Mapping[tuple[str, Metric], frozenset[Any]]
@@ -100,29 +100,20 @@ def find_case_obstacles(
     return tuple(found)
 
 
-def _known(*values: str | None) -> frozenset[str]:
-    return frozenset(value for value in values if value is not None)
-
-
-def _describe(outcomes: Iterable[Outcome], host: Host) -> _Traits:
-    there = list(outcomes)
+def _describe(outcomes: Sequence[Outcome], host: Host) -> _Traits:
     traits: dict[tuple[str, Metric], frozenset[Any]] = {}
     for metric in Metric:
-        measured = [outcome for outcome in there if outcome.order.metric is metric]
+        measured = [outcome for outcome in outcomes if outcome.order.metric is metric]
         environments = dict.fromkeys(one.environment for one in measured if one.environment is not None)
-        traits["cpu", metric] = _known(*(_find_cpu(outcome, host) for outcome in measured))
+        # A case is counted on whichever node is free. Counts depend on its instruction set, and not on its processor.
+        placed = [one for one in measured if one.node is None or metric is not Metric.COUNT]
+        traits["cpu", metric] = frozenset(find_cpu(one, host) for one in placed) - {None}
         for what, name in _FIELDS.items():
-            traits[what, metric] = _known(*(getattr(one, name) for one in environments))
+            traits[what, metric] = frozenset(getattr(one, name) for one in environments) - {None}
         traits[_VARIABLES, metric] = frozenset(
             tuple(sorted(one for one in where.variables if one[0] not in _NO_MATTER)) for where in environments
         )
     return traits
-
-
-def _find_cpu(outcome: Outcome, host: Host) -> str | None:
-    # A case is counted on whichever node is free. Counts depend on its instruction set, and not on its processor.
-    elsewhere = outcome.node is not None and outcome.order.metric is Metric.COUNT
-    return None if elsewhere else find_cpu(outcome, host)
 
 
 def _contrast(base: _Traits, head: _Traits, *, wholly: bool) -> Iterator[Incomparable]:
@@ -142,13 +133,8 @@ def _contrast_variables(base: Iterable[_Variables], head: Iterable[_Variables]) 
         sides = [dict(one) for one in pair]
         names = [name for name in sorted({*sides[0], *sides[1]}) if sides[0].get(name) != sides[1].get(name)]
         if names:
-            yield Incomparable(
-                _VARIABLES, *(", ".join(_format_variable(side, name) for name in names) for side in sides)
-            )
-
-
-def _format_variable(variables: Mapping[str, str], name: str) -> str:
-    return f"{name}={variables[name]}" if name in variables else f"no {name}"
+            values = ([f"{one}={side[one]}" if one in side else f"no {one}" for one in names] for side in sides)
+            yield Incomparable(_VARIABLES, *map(", ".join, values))
 
 
 def _contrast_fields(base: object, head: object, name: str) -> tuple[str, str] | None:

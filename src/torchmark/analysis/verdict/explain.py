@@ -78,8 +78,7 @@ def split_name(name: str) -> list[str]:
 NAMELESS = "(no name)"
 _ADDRESS = re.compile(r"(?:0x[0-9a-f]+|\?\?\?)?(?:'\d+)?$")
 _PYTHON = re.compile(r"(?:lib)?python(?:[\d.]*\.)?\w*(?:\.so)?$")
-# As Callgrind writes it. Code that is in no file was made while the program ran, by oneDNN or XNNPACK say.
-_NO_BINARY = ("", "???")
+# Code that is in no file was made while the program ran, by oneDNN or XNNPACK say.
 GENERATED = "generated code"
 
 
@@ -98,7 +97,7 @@ def library(binary: str) -> str:
     >>> library("/usr/lib/libtorch_cpu.so.1.13.0"), library("/usr/bin/python3.11"), library("???")
     ('libtorch_cpu.so', 'python', 'generated code')
     """
-    if binary in _NO_BINARY:
+    if binary in ("", "???"):
         return GENERATED
     name = re.sub(r"\.so\.[\d.]+$", ".so", binary.rpartition("/")[2])
     return "python" if _PYTHON.match(name) else name
@@ -198,7 +197,6 @@ def stage_of(function: Function) -> str:
 
 @functools.lru_cache(maxsize=50_000)
 def deciding_rule(function: Function) -> StageRule | None:
-    """The rule that places a function."""
     name = NAMELESS if is_nameless(function.name) else plain_name(function.name)
     where = library(function.binary)
     return next((rule for rule, names, libraries in _COMPILED if names.match(name) and libraries.match(where)), None)
@@ -221,7 +219,9 @@ def explain(base: Tally, head: Tally, standardise: Callable[[str], str]) -> Expl
     stages = tuple(
         StageChange(stage, before_stages[stage] / base.number, after_stages[stage] / head.number) for stage in STAGES
     )
-    return Explanation(tuple(sorted(functions, key=_by_size)), stages)
+    # Those that differ most first, then those that cost most, on whichever side.
+    functions.sort(key=lambda one: (-abs(one.delta), -max(one.base, one.head), one.function, one.stage))
+    return Explanation(tuple(functions), stages)
 
 
 _Costs = Counter[tuple[str, str]]
@@ -252,8 +252,3 @@ def _add_stages(costs: _Costs) -> Counter[str]:
     for (_, stage), cost in costs.items():
         stages[stage] += cost
     return stages
-
-
-def _by_size(change: FunctionChange) -> tuple[float, float, str, str]:
-    """Those that differ most first, then those that cost most, on whichever side."""
-    return -abs(change.delta), -max(change.base, change.head), change.function, change.stage

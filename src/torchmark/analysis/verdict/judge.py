@@ -63,10 +63,13 @@ def contrast_instructions(base: Spread, head: Spread) -> int:
 
 def find_code_change(count: CountEvidence) -> int:
     """The same for all that is counted: allocations tell where instructions do not."""
-    more = count.head_allocations - count.base_allocations
     # Nearly each tensor's memory is an allocation of the malloc family too, so these are asked last.
-    more_tensors = count.head_tensor_allocations - count.base_tensor_allocations
-    return is_instruction_change(count) or _sign_of_allocations(more) or _sign_of_allocations(more_tensors)
+    more = (
+        count.head_allocations - count.base_allocations,
+        count.head_tensor_allocations - count.base_tensor_allocations,
+    )
+    by_allocations = next((_sign(one) for one in more if abs(one) >= ONE_ALLOCATION), 0)
+    return is_instruction_change(count) or by_allocations
 
 
 def find_steady_change(count: CountEvidence, least: float) -> int | None:
@@ -157,10 +160,6 @@ def _decide(code: int, clock: Verdict, *, large: bool, confirmed: bool) -> tuple
     if clock_sign == 0:
         return VERDICTS[code] if large else clock, Cause.BELOW_RESOLUTION
     return clock, Cause.CONFIRMED if clock_sign == code else Cause.TRADE_OFF
-
-
-def _sign_of_allocations(more: float) -> int:
-    return _sign(more) if abs(more) >= ONE_ALLOCATION else 0
 
 
 def _sign(value: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -86,9 +87,7 @@ def look(visits: Visits, rule: StoppingRule) -> Look:
     <Verdict.SLOWER: 'slower'>
     """
     found = combine_layouts(visits, rule.confidence)
-    if found is None:
-        return Look(Verdict.UNDECIDED)
-    if found.layouts < fewest_layouts(rule.alpha):
+    if found is None or found.layouts < fewest_layouts(rule.alpha):
         return Look(Verdict.UNDECIDED, found)
     return Look(_weigh(found, rule, rule.floor), found)
 
@@ -133,8 +132,11 @@ def predict_visits(look: Look, rule: StoppingRule) -> int | None:
     if look.verdict is not Verdict.UNDECIDED:
         return found.visits
     critical = intervals.quantile((1 + rule.confidence) / 2, found.layouts - 1)
+    # Half of the widest interval that decides for a change or for the same, whichever takes less; 0 for never.
+    size = abs(found.estimate)
+    half_width = max(size if size >= rule.floor else 0.0, rule.equivalence - size, 0.0)
     # Variances of a layout's centre: the largest that decides, and what visits and layouts make of it now.
-    enough = found.layouts * (_deciding_half_width(found.estimate, rule) / critical) ** 2
+    enough = found.layouts * (half_width / critical) ** 2
     of_layouts = (found.layout_sd or 0.0) ** 2
     of_visits = found.layouts * found.se**2 - of_layouts
     # One visit's, as seen through the centres: the variance of visits by itself is overrated where tails are heavy.
@@ -157,12 +159,6 @@ def floor_for(base_s: float, self_test_sd: float | None) -> float:
 
 def _weigh(found: Layered, rule: StoppingRule, floor: float) -> Verdict:
     return weigh_interval(found.estimate, found.low, found.high, floor=floor, equivalence=rule.equivalence)
-
-
-def _deciding_half_width(estimate: float, rule: StoppingRule) -> float:
-    """How wide half of the interval may be for a change or for the same, whichever takes less; 0 for never."""
-    size = abs(estimate)
-    return max(size if size >= rule.floor else 0.0, rule.equivalence - size, 0.0)
 
 
 CONFIDENCE = 0.95
@@ -194,7 +190,7 @@ class Power:
 
 @dataclasses.dataclass(frozen=True)
 class Trust:
-    """All of it."""
+    """What all trials show."""
 
     trials: int
     """Of a build against itself."""
@@ -210,12 +206,8 @@ class Trust:
     @property
     def smallest_seen_s(self) -> float | None:
         """The smallest slowdown from which on every larger one was found often enough; None if there is none."""
-        smallest = None
-        for power in reversed(self.powers):
-            if power.share < SEEN:
-                break
-            smallest = power.injected_s
-        return smallest
+        seen = list(itertools.takewhile(lambda power: power.share >= SEEN, reversed(self.powers)))
+        return seen[-1].injected_s if seen else None
 
 
 def summarise_trials(trials: Sequence[Trial]) -> Trust:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
@@ -50,14 +51,14 @@ def weigh_times(base: Rounds, head: Rounds) -> TimeEvidence | None:
     base, head = _usable(base), _usable(head)
     if not base or not head:
         return None
+    base_s, head_s = _typical(base), _typical(head)
+    tell = functools.partial(TimeEvidence, base_s=base_s, head_s=head_s, floor=FLOOR, equivalence=EQUIVALENCE)
     if min(len(base), len(head)) < FEWEST_ROUNDS:
-        return _bound(base, head)
+        bounds = _bound(base, head)
+        return tell(Verdict.UNDECIDED, math.log(head_s / base_s), bounds.low, bounds.high, bounds.confidence)
     found = contrast_means(_log_medians(base), _log_medians(head), CONFIDENCE)
     verdict = weigh_interval(found.estimate, found.low, found.high, floor=FLOOR, equivalence=EQUIVALENCE)
-    return TimeEvidence(
-        verdict=verdict, log_ratio=found.estimate, low=found.low, high=found.high, confidence=CONFIDENCE,
-        base_s=_typical(base), head_s=_typical(head), floor=FLOOR, equivalence=EQUIVALENCE, p_value=found.p_value,
-    )  # fmt: skip
+    return tell(verdict, found.estimate, found.low, found.high, CONFIDENCE, p_value=found.p_value)
 
 
 def _usable(rounds: Rounds) -> list[list[float]]:
@@ -74,28 +75,18 @@ def _typical(rounds: Rounds) -> float:
     return math.exp(sum(_log_medians(rounds)) / len(rounds))
 
 
-def _bound(base: Rounds, head: Rounds) -> TimeEvidence:
-    """All ratios that the intervals of both sides allow.
+def _bound(base: Rounds, head: Rounds) -> Interval:
+    """All log-ratios that the intervals of both sides allow.
 
     How far processes are apart is not in them, so nothing is decided.
     """
     ours, theirs = _enclose(base), _enclose(head)
-    base_s, head_s = _typical(base), _typical(head)
     # Both have to hold.
-    confidence = max(0.0, ours.confidence + theirs.confidence - 1)
-    low, high = math.log(theirs.low / ours.high), math.log(theirs.high / ours.low)
-    return TimeEvidence(
-        verdict=Verdict.UNDECIDED,
-        log_ratio=math.log(head_s / base_s),
+    confidence = ours.confidence + theirs.confidence - 1
+    if confidence <= 0:
         # One or two samples of each side exclude nothing.
-        low=low if confidence > 0 else -math.inf,
-        high=high if confidence > 0 else math.inf,
-        confidence=confidence,
-        base_s=base_s,
-        head_s=head_s,
-        floor=FLOOR,
-        equivalence=EQUIVALENCE,
-    )
+        return Interval(-math.inf, math.inf, 0.0)
+    return Interval(math.log(theirs.low / ours.high), math.log(theirs.high / ours.low), confidence)
 
 
 def _enclose(rounds: Rounds) -> Interval:
@@ -205,21 +196,15 @@ def _find_all_obstacles(
     common = find_obstacles(base, head)
     told = {obstacle.what for obstacle in common}
     hosts = base.run.info.host, head.run.info.host
-    places = [
-        [
-            found
-            for found in find_place_obstacles(one.outcomes, hosts[0], other.outcomes, hosts[1])
-            if found.what not in told
-        ]
-        for one, other in both
-    ]
-    shared = [found for found in places[0] if all(found in others for others in places)] if len(places) > 1 else []
+    found = (find_place_obstacles(one.outcomes, hosts[0], other.outcomes, hosts[1]) for one, other in both)
+    places = [[obstacle for obstacle in obstacles if obstacle.what not in told] for obstacles in found]
+    shared = [one for one in places[0] if all(one in others for others in places)] if len(places) > 1 else []
     own = [
         (
-            *(obstacle for obstacle in found if obstacle not in shared),
+            *(obstacle for obstacle in obstacles if obstacle not in shared),
             *find_case_obstacles(one.case, other.case, one.tally, other.tally),
         )
-        for (one, other), found in zip(both, places, strict=True)
+        for (one, other), obstacles in zip(both, places, strict=True)
     ]
     return (*common, *shared), own
 
@@ -236,14 +221,11 @@ def find_unmeasured(base_run: Run, base_target: Target, head_run: Run, head_targ
     A case that head's run does not have at all is not among them: that is what `missing` is for.
     """
     planned = {identify(case) for case in head_run.plan.cases}
-    done = {
-        (identify(one.order.case), one.order.metric) for one in head_run.outcomes if one.order.target == head_target
-    }
+    done = {(identify(one.order.case), one.order.metric) for one in RunTarget(head_run, head_target).outcomes}
     found = {
         identify(one.order.case): one.order.case
-        for one in base_run.outcomes
-        if one.order.target == base_target
-        and not isinstance(one.result, Failure)
+        for one in RunTarget(base_run, base_target).outcomes
+        if not isinstance(one.result, Failure)
         and one.order.metric in head_run.plan.sampling.metrics
         and identify(one.order.case) in planned
         and (identify(one.order.case), one.order.metric) not in done
@@ -269,7 +251,7 @@ def explain_changes(
 def leave_out_incomparable(contrast: Contrast) -> Contrast:
     """The same without judgements on what is not comparable; an obstacle to everything leaves none."""
     refused = {identify(case) for case, _ in contrast.case_obstacles}
-    left = [one for one in contrast.judgements if not contrast.obstacles and identify(one.case) not in refused]
+    left = (one for one in contrast.judgements if not contrast.obstacles and identify(one.case) not in refused)
     return dataclasses.replace(contrast, judgements=tuple(left))
 
 
@@ -295,10 +277,9 @@ def _choose_count(outcomes: Sequence[Outcome]) -> CountedCase | None:
 def _collect(part: RunTarget) -> dict[CaseId, _Results]:
     """What there is of each case; of one that has neither results nor failures, nothing."""
     speaking = _choose_outcomes(part)
-    summaries = summarise_run(narrow_run(part.run, targets=[part.target]))
     return {
         key: _Results(summary, speaking[key], _choose_count(speaking[key]))
-        for summary in summaries
+        for summary in summarise_run(narrow_run(part.run, targets=[part.target]))
         if (key := identify(summary.case)) in speaking
     }
 
@@ -311,20 +292,17 @@ def _judge(base: _Results, head: _Results, obstacles: tuple[Incomparable, ...], 
         caveats += [] if in_turns else [NotInTurns()]
         rounds = min(len(base.rounds), len(head.rounds))
         caveats += [FewRounds(rounds, FEWEST_ROUNDS)] if rounds < FEWEST_ROUNDS else []
-    caveats += [*_list_left_out(Side.BASE, base), *_list_left_out(Side.HEAD, head)]
+    sides = ((Side.BASE, base), (Side.HEAD, head))
+    caveats += [
+        LeftOut(side.value, one.metric, one.rounds, one.of)
+        for side, results in sides
+        for one in results.summary.caveats
+        if isinstance(one, OtherPlaces)
+    ]
     threads = head.case.args.num_threads
     caveats += [ManyThreads(threads)] if threads > 1 else []
-    failures = tuple(
-        SideFailure(side, failure)
-        for side, results in ((Side.BASE, base), (Side.HEAD, head))
-        for _, failure in results.summary.failures
-    )
+    failures = (SideFailure(side, failure) for side, results in sides for _, failure in results.summary.failures)
     return judge(head.case, time, count, caveats=tuple(caveats), failures=tuple(dict.fromkeys(failures)))
-
-
-def _list_left_out(side: Side, results: _Results) -> list[LeftOut]:
-    found = (caveat for caveat in results.summary.caveats if isinstance(caveat, OtherPlaces))
-    return [LeftOut(side.value, one.metric, one.rounds, one.of) for one in found]
 
 
 def contrast_counts(base: CountSummary | None, head: CountSummary | None) -> CountEvidence | None:

@@ -101,14 +101,14 @@ def reduce_visit(visit: Visit) -> Reduced:
     used = undisturbed if len(undisturbed) >= min(ENOUGH_PAIRS, len(pairs)) else [(b, h) for b, h, *_ in pairs]
     ratios = sorted(math.log(_sane(h)) - math.log(_sane(b)) for b, h in used)
     middle = quantile(ratios, 0.5)
-    slow_share, slow_factor = _find_slow([base.times, head.times])
+    slow = sorted([*_find_slow(base.times), *_find_slow(head.times)])
     blocks = 2 * len(pairs)
     return Reduced(
         log_ratio=middle,
         base_s=quantile(sorted(b for b, _ in used), 0.25) / visit.number,
         head_s=quantile(sorted(h for _, h in used), 0.25) / visit.number,
-        slow_share=slow_share,
-        slow_factor=slow_factor,
+        slow_share=len(slow) / blocks,
+        slow_factor=quantile(slow, 0.5) if slow else 1.0,
         wild_share=sum(abs(ratio - middle) > WILD_LOG_RATIO for ratio in ratios) / len(ratios),
         fault_share=sum(faults > 0 for faults in (*base.faults, *head.faults)) / blocks,
         switch_share=sum(switches > 0 for switches in (*base.switches, *head.switches)) / blocks,
@@ -120,15 +120,10 @@ def _sane(seconds: float) -> float:
     return max(seconds, 1e-9)
 
 
-def _find_slow(sides: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """The share of slow blocks, and how many times as long they take, each held against its own side."""
-    slow: list[float] = []
-    blocks = 0
-    for times in sides:
-        fast = _sane(quantile(sorted(times), FAST_SHARE))
-        slow += [t / fast for t in times if t > SLOW_FACTOR * fast]
-        blocks += len(times)
-    return len(slow) / blocks, quantile(sorted(slow), 0.5) if slow else 1.0
+def _find_slow(times: Sequence[float]) -> list[float]:
+    """How many times as long as fast ones the slow blocks of a side take."""
+    fast = _sane(quantile(sorted(times), FAST_SHARE))
+    return [t / fast for t in times if t > SLOW_FACTOR * fast]
 
 
 def find_far_off(log_ratios: Mapping[int, float]) -> list[int]:
@@ -146,7 +141,6 @@ def find_far_off(log_ratios: Mapping[int, float]) -> list[int]:
 
 
 def doubt_visits(visits: Sequence[Reduced], threads: int = 1) -> tuple[ComparisonCaveat, ...]:
-    """What is the matter with the visits of a comparison."""
     if not visits:
         return ()
     base_s = quantile(sorted(visit.base_s for visit in visits), 0.5)
