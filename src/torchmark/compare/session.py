@@ -42,9 +42,9 @@ def runs_together(comparison: Comparison) -> bool:
 
     Two statements of Python can do so.
     """
-    here = comparison.base == comparison.head
-    python = all(entry.head.args.language == Language.PYTHON for entry in comparison.entries)
-    return here and python and all(entry.is_of_two for entry in comparison.entries)
+    return comparison.base == comparison.head and all(
+        entry.is_of_two and entry.head.args.language == Language.PYTHON for entry in comparison.entries
+    )
 
 
 def prepare_entries(entries: Sequence[ComparedPair], timer: PairTimer) -> dict[ComparedPair, PairedCase | Timing]:
@@ -92,14 +92,13 @@ class ComparisonPlace:
         workers = PairedWorkers(comparison.base, comparison.head, cores, together=together, timeout_s=timeout_s)
         with contextlib.ExitStack() as stack:
             stack.callback(workers.close)
-            prepared = prepare_entries(comparison.entries, workers)
-            for entry, one in prepared.items():
+            pairs: dict[Hashable, PairedCase] = {}
+            for entry, one in prepare_entries(comparison.entries, workers).items():
                 if isinstance(one, Timing):
                     evidence.timed[entry] = one
                     yield entry
-            pairs: dict[Hashable, PairedCase] = {
-                entry: one for entry, one in prepared.items() if isinstance(one, PairedCase)
-            }
+                else:
+                    pairs[entry] = one
             if not pairs:
                 return
             claim_machine(stack, stop, note)
@@ -153,8 +152,6 @@ def catching_interrupts(found: Stoppable) -> Iterator[StopRequest]:
 
 @dataclasses.dataclass
 class ComparisonResult:
-    """What came of a comparison so far."""
-
     evidence: Evidence = dataclasses.field(default_factory=Evidence)
     judgements: tuple[CaseJudgement, ...] = ()
     run: str | None = None

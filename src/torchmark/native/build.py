@@ -7,6 +7,7 @@ whose fault it is. Then halves are tried.
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import shlex
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,11 +66,9 @@ def build(
     results: dict[Snippet, Result] = {}
     missing: list[KeyedSnippet] = []
     for snippet, entry in entries.items():
-        found = cache.find(entry.key)
-        problem = None if found else find_problem(snippet)
-        if found:
+        if found := cache.find(entry.key):
             results[snippet] = Compiled(str(found), entry.key)
-        elif problem:
+        elif problem := find_problem(snippet):
             results[snippet] = problem
         else:
             missing.append(entry)
@@ -124,17 +123,12 @@ def _group_name(entry: KeyedSnippet) -> str:
     if any(one.unbalanced for one in (around, setup, stmt)) or setup.far_reaching or stmt.far_reaching:
         return entry.key
     only_includes = not around.has_code and len(around.includes) == around.directives
-    return "" if only_includes and all(_is_harmless(name) for name in around.includes) else snippet.global_setup
-
-
-def _is_harmless(header: str) -> bool:
-    """Whether all may see it: torch's own, and those of C++, which define hardly any macros."""
-    return header.startswith(("<torch/", "<ATen/", "<c10/")) or (header.startswith("<") and "." not in header)
+    # All may see torch's own headers, and those of C++, which define hardly any macros.
+    is_harmless = only_includes and all(re.match(r"<(torch/|ATen/|c10/|[^.]*$)", name) for name in around.includes)
+    return "" if is_harmless else snippet.global_setup
 
 
 class _Works:
-    """Compiles units."""
-
     def __init__(self, compiler: Compiler, cache: Cache) -> None:
         self._compiler = compiler
         self._cache = cache
@@ -156,10 +150,9 @@ class _Works:
     def build(self, unit: CompileUnit) -> dict[Snippet, Result]:
         """Compile one unit; if another process is doing the same, wait for it and take what it made."""
         with self._cache.turn(digest(*(entry.key for entry in unit.entries)), lambda: self._compiler.is_stopped):
-            results: dict[Snippet, Result] = {}
-            for snippet, key in unit.entries:
-                if found := self._cache.find(key):
-                    results[snippet] = Compiled(str(found), key)
+            results: dict[Snippet, Result] = {
+                snippet: Compiled(str(found), key) for snippet, key in unit.entries if (found := self._cache.find(key))
+            }
             rest = tuple(entry for entry in unit.entries if entry.snippet not in results)
             return {**results, **self._build_new(CompileUnit(rest, unit.headers))}
 
@@ -243,5 +236,4 @@ class _Works:
 
 
 def _is_there(workshop: Path) -> bool:
-    """Whether nobody has removed what is being made."""
     return (workshop / "owner").exists() and (workshop / "unit.cpp").exists()

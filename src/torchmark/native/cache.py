@@ -88,7 +88,6 @@ class Cache:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._holds = holds or (lambda path: _holds(path.read_bytes()))
-        # Of files that were looked at by this object, whether they can be used. One library serves many snippets.
         self._verdicts: dict[tuple[int, int, int], bool] = {}
 
     def find(self, key: str) -> Path | None:
@@ -96,10 +95,7 @@ class Cache:
         path = self.path(key)
         try:
             status = path.lstat()
-            identity = (status.st_ino, status.st_size, status.st_ctime_ns)
-            if identity not in self._verdicts:
-                self._verdicts[identity] = is_ours_by(status) and self._holds(path)
-            if not self._verdicts[identity]:
+            if not self._judge(status, lambda: is_ours_by(status) and self._holds(path)):
                 return None
             if time.time() - status.st_mtime > TOUCH_INTERVAL_S:
                 with contextlib.suppress(OSError):
@@ -107,6 +103,13 @@ class Cache:
         except OSError:
             return None
         return path
+
+    def _judge(self, status: os.stat_result, holds: Callable[[], bool]) -> bool:
+        """Whether a file can be used. Each is looked at once: one library serves many snippets."""
+        identity = (status.st_ino, status.st_size, status.st_ctime_ns)
+        if identity not in self._verdicts:
+            self._verdicts[identity] = holds()
+        return self._verdicts[identity]
 
     def publish(self, library: Path, headers: Headers, keys: Sequence[str]) -> None:
         """Put a library in place for all of its snippets."""
@@ -195,13 +198,10 @@ class Cache:
             if not all(is_ours(one) for one in (folder, *(folder / name for name in _PRELUDE_FILES))):
                 return None
             content = (folder / "headers").read_bytes()
-            identity = (folder.stat().st_ino, len(content), (folder / "headers").stat().st_ctime_ns)
-            if identity not in self._verdicts:
-                self._verdicts[identity] = _holds(content)
-            if not self._verdicts[identity]:
+            if not self._judge((folder / "headers").stat(), lambda: _holds(content)):
                 return None
             os.utime(folder)
-            return Prelude(folder / PRELUDE, _read_headers(content))
+            return Prelude(folder / PRELUDE, dict(_each_header(content)))
         except OSError:
             return None
 
@@ -245,7 +245,6 @@ class Cache:
         return list(libraries.values())
 
     def _list(self, names: re.Pattern[str]) -> list[Path]:
-        """What has a name of this kind."""
         try:
             return [path for path in self.folder.iterdir() if names.fullmatch(path.name)]
         except OSError:
@@ -337,9 +336,9 @@ def _holds(content: bytes) -> bool:
     if magic != _MAGIC or hashlib.sha256(body).digest() != checksum:
         return False
     try:
-        for path, size, changed in _each_header(content):
+        for path, state in _each_header(content):
             status = os.stat(path)
-            if status.st_size != size or status.st_mtime_ns != changed:
+            if (status.st_size, status.st_mtime_ns) != state:
                 return False
     except (OSError, ValueError, OverflowError, zlib.error):
         # A header is gone; or the list was not written by this version.
@@ -347,11 +346,7 @@ def _holds(content: bytes) -> bool:
     return True
 
 
-def _read_headers(content: bytes) -> dict[str, tuple[int, int]]:
-    return {path: (size, changed) for path, size, changed in _each_header(content)}
-
-
-def _each_header(content: bytes) -> Iterator[tuple[str, int, int]]:
+def _each_header(content: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
     """One after the other.
 
     To keep thousands of them would set off Python's garbage collector, which with torch in memory takes longer than all
@@ -362,7 +357,7 @@ def _each_header(content: bytes) -> Iterator[tuple[str, int, int]]:
     listed = zlib.decompress(body[len(body) - length :]).decode(errors="surrogateescape")
     for line in listed.split("\0") if listed else ():
         size, changed, path = line.split(" ", 2)
-        yield path, int(size), int(changed)
+        yield path, (int(size), int(changed))
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ import enum
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 from torchmark.callgrind.profiles import tally
 from torchmark.model.costs import Tally
@@ -17,7 +17,7 @@ from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Outcome,
 from torchmark.model.plan import Case, Metric, Order, Sampling
 from torchmark.model.task import Compiled, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
-from torchmark.runner.worker import TargetWorkers, Worker, retry_if_killed
+from torchmark.runner.worker import TargetWorkers, Worker, expect, retry_if_killed
 from torchmark.worker.protocol import Checked
 
 
@@ -51,6 +51,11 @@ class _FailedVariant(enum.Enum):
     FIRST = enum.auto()
 
 
+def find_group(case: Case) -> Hashable:
+    """What is the same for cases that are held to compute the same: those with a backward pass apart."""
+    return case.suite, case.label, case.autolabels.autograd
+
+
 class VariantChecker:
     """What the variants of each group are held to: the first of it that runs, with the smallest number of threads."""
 
@@ -61,10 +66,10 @@ class VariantChecker:
 
     def compare(self, prepared: Mapping[Case, Prepared | Failure]) -> Iterator[tuple[Case, Failure]]:
         """Those that do not compute what the first of their group does, which may be one that came earlier."""
-        for group, cases in _group(prepared).items():
-            by_variant: dict[object, list[Case]] = {}
-            for case in cases:
-                by_variant.setdefault(case.autolabels, []).append(case)
+        groups: dict[Hashable, dict[object, list[Case]]] = {}
+        for case in prepared:
+            groups.setdefault(find_group(case), {}).setdefault(case.autolabels, []).append(case)
+        for group, by_variant in groups.items():
             for labels, problem in self._compare_group(group, by_variant, prepared):
                 yield from ((case, problem) for case in by_variant[labels])
 
@@ -101,14 +106,6 @@ def _excuse(verdict: Failure | _FailedVariant | None, *prepared: Prepared) -> Fa
     return verdict if excused is known else excused
 
 
-def _group(prepared: Mapping[Case, Prepared | Failure]) -> dict[object, list[Case]]:
-    """Cases that must agree: of the same label, with or without a backward pass."""
-    groups: dict[object, list[Case]] = {}
-    for case in prepared:
-        groups.setdefault((case.suite, case.label, case.autolabels.autograd), []).append(case)
-    return groups
-
-
 def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float) -> Failure | _FailedVariant | None:
     """What is wrong with the second one, or that the first does not even run."""
     assert first.check is not None
@@ -117,17 +114,15 @@ def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float)
     is_compiled = case.parts is not None
     job = CheckJob(first.check, second.check, lab.place(case), case.args.num_threads, uses_compiler=is_compiled)
     # What uses `torch.compile` has a worker of its own, which takes long to start.
-    reply = retry_if_killed(
-        lambda: (lab.compile_timer.worker if is_compiled else lab.timer).run(job, timeout_s=timeout_s)
+    checked = retry_if_killed(
+        lambda: expect((lab.compile_timer.worker if is_compiled else lab.timer).run(job, timeout_s=timeout_s), Checked)
     )
-    if isinstance(reply, Failure):
+    if isinstance(checked, Failure):
         itself = dataclasses.replace(job, second=first.check)
         alone = retry_if_killed(lambda: lab.timer.run(itself, timeout_s=timeout_s))
         # One that does not come to an end with itself does so with nobody; unless it is the machine that fails.
         is_guilty = isinstance(alone, Failure) and alone.kind is not FailureKind.MISSING
-        return _FailedVariant.FIRST if is_guilty else _explain_difference(first.case, reply.message, reply)
-    checked = reply.message
-    assert isinstance(checked, Checked)
+        return _FailedVariant.FIRST if is_guilty else _explain_difference(first.case, checked.message, checked)
     if checked.failed is not None:
         failed = Failure(FailureKind.RAISED, "It fails when it is run once.", checked.problem)
         return failed if checked.failed else _FailedVariant.FIRST
@@ -137,10 +132,10 @@ def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float)
 def _explain_difference(first: Case, problem: str, failure: Failure | None = None) -> Failure:
     labels = first.autolabels.as_dict
     other = f"{labels['language']} ({labels['runtime']})"
-    if failure is not None:
-        message = f"Its results could not be compared with those of {other}: {problem}"
-        return dataclasses.replace(failure, message=message)
-    return Failure(FailureKind.DIFFERENT, f"It does not compute what {other} does. {problem}")
+    if failure is None:
+        return Failure(FailureKind.DIFFERENT, f"It does not compute what {other} does. {problem}")
+    message = f"Its results could not be compared with those of {other}: {problem}"
+    return dataclasses.replace(failure, message=message)
 
 
 def measure(attempt: Callable[[], tuple[Result, Environment | None]]) -> tuple[Result, Environment | None]:
@@ -186,15 +181,7 @@ def carry_out(
             result = refuse_threads(threads, len(cores))
         else:
             result, environment = measure(lambda: lab.time(prepared, sampling, used))
-    return Outcome(
-        order=order,
-        result=result,
-        began=began,
-        ended=time.time(),
-        environment=environment,
-        cores=used,
-        unchecked=prepared.unchecked,
-    )
+    return Outcome(order, result, began, time.time(), environment, cores=used, unchecked=prepared.unchecked)
 
 
 class Lab(TargetWorkers):
@@ -202,8 +189,7 @@ class Lab(TargetWorkers):
 
     @functools.cached_property
     def compile_timer(self) -> CompileTimer:
-        spec = dataclasses.replace(self._spec, checking=True)
-        timer = CompileTimer(spec, self._environ)
+        timer = CompileTimer(dataclasses.replace(self._spec, checking=True), self._environ)
         self._keep(timer.abandon)
         return timer
 

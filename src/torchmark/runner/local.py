@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import queue
 import threading
@@ -16,7 +17,7 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failur
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.native.toolchain import Stopped
 from torchmark.processes import StopRequest
-from torchmark.runner.lab import Lab, Prepared, carry_out
+from torchmark.runner.lab import Lab, Prepared, carry_out, find_group
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import Made, Models, Preparation, Stage
 from torchmark.runner.worker import Worker, retry_if_killed
@@ -62,12 +63,10 @@ class Site:
 
     @property
     def has_more(self) -> bool:
-        """Whether anything that shares the machine is still to begin."""
         return bool(self.stages or self.waiting or self.countable or self.compiled)
 
     @property
     def is_prepared(self) -> bool:
-        """Whether all cases are ready, or never will be."""
         return not self.stages and not self.is_preparing
 
 
@@ -128,7 +127,8 @@ class Execution:
     def run(self) -> Iterator[Event]:
         """Until all orders have outcomes; once stopping was requested, until those that have begun do."""
         while True:
-            is_to_share = self._has_more_to_share() and not self._stop.requested and not self._is_time_to_time()
+            has_more = any(site.has_more for site in self._sites.values())
+            is_to_share = has_more and not self._stop.requested and not self._is_time_to_time()
             if is_to_share and self._begin_sharing():
                 yield from self._stop_waiting()
                 yield from self._launch()
@@ -165,11 +165,7 @@ class Execution:
 
     # --- other runs ----------------------------------------------------------------------------------
 
-    def _has_more_to_share(self) -> bool:
-        return any(site.has_more for site in self._sites.values())
-
     def _begin_sharing(self) -> bool:
-        """Whether something may begin that shares the machine."""
         with self._turns_lock:
             shares = self._turns.share()
             self._sharing += shares
@@ -225,10 +221,8 @@ class Execution:
                 made = stage.run(len(cores))
             except Stopped:
                 made = {}
-            ended = time.time()
-            return lambda: self._finish_stage(
-                site, Activity(kind=stage.kind, target=site.target, began=began, ended=ended, size=stage.size), made
-            )
+            activity = Activity(stage.kind, site.target, began, time.time(), stage.size)
+            return lambda: self._finish_stage(site, activity, made)
 
         self._fly(work, cores, is_order=False)
         return Begun(stage.kind, site.target)
@@ -332,7 +326,7 @@ class Execution:
             try:
                 finish = work()
             except BaseException as error:
-                finish = _raise_later(error)
+                finish = functools.partial(_raise, error)
             self._end_sharing()
             self._done.put((flight, finish))
 
@@ -371,12 +365,8 @@ class Execution:
         self._turns.leave()
 
 
-def _raise_later(error: BaseException) -> Callable[[], Iterator[Event]]:
-    def finish() -> Iterator[Event]:
-        raise error
-        yield
-
-    return finish
+def _raise(error: BaseException) -> Iterator[Event]:
+    raise error
 
 
 class LocalBackend:
@@ -415,11 +405,9 @@ class LocalBackend:
             self._labs[target].start()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
-        """Carry out orders; see `Backend`."""
         sites = []
         for target in plan.targets:
-            own = [order for order in orders if order.target == target]
-            if own:
+            if own := [order for order in orders if order.target == target]:
                 cases = list_cases_with_variants(plan, own)
                 sites.append(Site(self._labs[target], plan.sampling, own, cases, self._models, self._environ))
         execution = Execution(sites, orders, plan.sampling, self._cores, stop, gives_way=self._for_program)
@@ -429,7 +417,6 @@ class LocalBackend:
             execution.give_up()
 
     def close(self) -> None:
-        """End all workers, at once."""
         labs, self._labs = self._labs, {}
         for lab in labs.values():
             lab.abandon()
@@ -439,10 +426,10 @@ class LocalBackend:
 def list_cases_with_variants(plan: Plan, orders: Sequence[Order]) -> list[Case]:
     """The cases of these orders, and those that others of their group are held to, in the order of the plan."""
     wanted = {order.case for order in orders}
-    groups = {(case.suite, case.label, case.autolabels.autograd) for case in wanted if case.check is not None}
+    groups = {find_group(case) for case in wanted if case.check is not None}
     needed: list[Case] = []
     for case in plan.cases:
-        group = (case.suite, case.label, case.autolabels.autograd)
+        group = find_group(case)
         is_variant = group in groups and case.check is not None
         if is_variant:
             groups.discard(group)

@@ -13,10 +13,9 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import NamedTuple
 
 from torchmark.errors import UsageError, WorkerError
-from torchmark.model.job import BlockPlan, GaugeJob, PairedCase, PairedSide, PairJob, RunTime, SideBlocks, Visit
+from torchmark.model.job import BlockPlan, GaugeJob, PairedCase, PairedSide, PairJob, RunTime, Visit
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind, was_killed
 from torchmark.model.plan import Case, Target
@@ -35,7 +34,7 @@ from torchmark.runner.spec import (
     own_worker,
     read_map,
 )
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, retry, retry_if_killed
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, expect, retry, retry_if_killed
 from torchmark.worker.protocol import Gauged, PairTimed
 
 # Of one length.
@@ -105,25 +104,19 @@ def _find_equal_libraries(base: Path, head: Path) -> Iterator[tuple[Path, Path]]
                 continue
             ours = Path(folder) / name
             place = ours.relative_to(head)
+            theirs = base / place
             with contextlib.suppress(OSError):
-                if _are_copies(base / place, ours):
-                    yield place, base / place
-
-
-def _are_copies(base: Path, head: Path) -> bool:
-    if base.is_symlink() or head.is_symlink() or not base.is_file() or os.path.samefile(base, head):
-        return False
-    return filecmp.cmp(base, head, shallow=False)
+                if theirs.is_symlink() or ours.is_symlink() or not theirs.is_file() or os.path.samefile(theirs, ours):
+                    continue
+                if filecmp.cmp(theirs, ours, shallow=False):
+                    yield place, theirs
 
 
 Failures = tuple[SideFailure, ...]
 
 
-class WorkerPair(NamedTuple):
-    """The workers of one layout. Where both statements run in one process, they are the same."""
-
-    base: Worker
-    head: Worker
+WorkerPair = tuple[Worker, Worker]
+"""The workers of one layout. Where both statements run in one process, they are the same."""
 
 
 class PairedWorkers:
@@ -183,8 +176,7 @@ class PairedWorkers:
 
     @property
     def match(self) -> Match:
-        unlike = [match for match in self._matches.values() if not match.alike]
-        return unlike[0] if unlike else Match(alike=True)
+        return next((match for match in self._matches.values() if not match.alike), Match(alike=True))
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         """Start pairs in these layouts, as many at a time as there are cores. `note` hears of each that is up.
@@ -202,7 +194,7 @@ class PairedWorkers:
             raise
         self._pairs |= pairs
         for number, pair in pairs.items():
-            self._matches[number] = match_maps(read_map(pair.base.pid), read_map(pair.head.pid))
+            self._matches[number] = match_maps(*(read_map(worker.pid) for worker in pair))
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side, in the first layout; or how the sides fail that fail."""
@@ -210,9 +202,8 @@ class PairedWorkers:
         results = []
         for worker, part in zip(self._pairs[min(self._pairs)], (paired_case.base, paired_case.head), strict=True):
             job = GaugeJob(part.stmt, part.setup, part.place, part.threads, compiled=part.compiled, cores=cores)
-            results.append(retry_if_killed(functools.partial(_run, worker, job, self._timeout_s)))
-        messages = [result.message for result in results if isinstance(result, Reply)]
-        return _list_failures(results) or RunTime(*(one.run_s for one in messages if isinstance(one, Gauged)))
+            results.append(expect(retry_if_killed(functools.partial(_run, worker, job, self._timeout_s)), Gauged))
+        return _list_failures(results) or RunTime(*(one.run_s for one in results if isinstance(one, Gauged)))
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Have both sides run in turns in one layout; what was killed from outside is tried once more."""
@@ -251,12 +242,13 @@ class PairedWorkers:
             )
             for side, part in enumerate((paired_case.base, paired_case.head))
         ]
-        results = [_run(pair.base, jobs[0], self._timeout_s)] if self._together else self._run_both(pair, jobs)
+        replies = [_run(pair[0], jobs[0], self._timeout_s)] if self._together else self._run_both(pair, jobs)
+        results = [expect(reply, PairTimed) for reply in replies]
         # Where both run in one process, it cannot be told whose fault a failure is.
         failures = _list_failures(results * 2 if self._together else results)
         if failures:
             return failures
-        base, head = (blocks for result in results for blocks in _read_blocks(result))
+        base, head = (blocks for timed in results if isinstance(timed, PairTimed) for blocks in timed.sides)
         return Visit(pace.number, base, head)
 
     def _run_both(self, pair: WorkerPair, jobs: Sequence[PairJob]) -> list[Reply | Failure]:
@@ -283,7 +275,7 @@ class PairedWorkers:
             Worker(_lay_out(spec, Layout(number, padding)), self._environ)
             for spec, padding in zip(self._specs, paddings, strict=True)
         )
-        return WorkerPair(base, base if self._together else head)
+        return base, base if self._together else head
 
     @functools.cached_property
     def _specs(self) -> list[WorkerSpec]:
@@ -304,8 +296,11 @@ class PairedWorkers:
 def _pair_up(base: PairedSide | Failure, head: PairedSide | Failure) -> PairedCase | Failures:
     if isinstance(base, PairedSide) and isinstance(head, PairedSide):
         return PairedCase(base, head)
-    sides = zip(Side, (base, head), strict=True)
-    return tuple(SideFailure(side, one) for side, one in sides if isinstance(one, Failure))
+    return _find_failures((base, head))
+
+
+def _find_failures(results: Sequence[object]) -> Failures:
+    return tuple(SideFailure(side, one) for side, one in zip(Side, results, strict=True) if isinstance(one, Failure))
 
 
 def _lay_out(spec: WorkerSpec, layout: Layout) -> WorkerSpec:
@@ -323,20 +318,10 @@ def _run(worker: Worker, job: PairJob | GaugeJob, timeout_s: float, partner: int
         return Failure(FailureKind.MISSING, str(error))
 
 
-def _read_blocks(reply: Reply | Failure) -> list[SideBlocks]:
-    assert isinstance(reply, Reply)
-    message = reply.message
-    assert isinstance(message, PairTimed)
-    return list(message.sides)
-
-
-def _list_failures(results: Sequence[Reply | Failure]) -> Failures:
+def _list_failures(results: Sequence[object]) -> Failures:
     """Those that failed; where one only waited for the other in vain, that one alone."""
-    found = [
-        SideFailure(side, result) for side, result in zip(Side, results, strict=True) if isinstance(result, Failure)
-    ]
-    telling = [one for one in found if one.failure.kind is not FailureKind.NO_RESULT]
-    return tuple(telling or found)
+    found = _find_failures(results)
+    return tuple(one for one in found if one.failure.kind is not FailureKind.NO_RESULT) or found
 
 
 def run_side_by_side(jobs: Sequence[Callable[[], None]], at_once: int, note: Callable[[int], None]) -> None:

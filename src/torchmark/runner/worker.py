@@ -113,7 +113,6 @@ def _fits(job: Job, answer: Message) -> bool:
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
 Answer: TypeAlias = Counted | Separate | Times | Raced | Gauged | PairTimed | FirstCall | Scripted | Checked
-ANSWERS = (Counted, Separate, Times, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -181,7 +180,6 @@ class Worker:
 
     @property
     def is_up(self) -> bool:
-        """Whether the zygote has been started and not been lost since."""
         return self._link is not None
 
     @property
@@ -250,8 +248,7 @@ class Worker:
                 raise
             finally:
                 files = self._collect()
-            ending = ending._replace(answer=check_answer(job, ending.answer))
-            outcome = _judge(ending, timeout_s)
+            outcome = _judge(ending._replace(answer=check_answer(job, ending.answer)), timeout_s)
             return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
 
     @property
@@ -272,10 +269,9 @@ class Worker:
     def abandon(self) -> None:
         """End the zygote at once, whatever it does and whoever waits for it, and start no other."""
         self._abandoned = True
-        process = self._process
-        if process is not None:
+        if self._process is not None:
             # Whoever waits for it hears that it is gone.
-            process.kill()
+            self._process.kill()
         if self._lock.acquire(timeout=PARTING_S):
             try:
                 self.close()
@@ -364,7 +360,7 @@ class Worker:
             probe = functools.partial(_probe_once, python, tuple(outside.items()), self.spec.sys_path)
             native = _find_out_later(probe) if self.spec.probed else None
             link = self._greet(command, hello)
-            build, _ = native.result() if native is not None else (None, None)
+            build = native.result()[0] if native is not None else None
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
@@ -426,7 +422,7 @@ def _find_out_later(find_out: Callable[[], T]) -> Future[T]:
 def _judge(ending: Ending, timeout_s: float) -> Answer | Failure:
     """What a job came to: its answer, or the most telling reason for having none."""
     answer = ending.answer
-    if isinstance(answer, ANSWERS):
+    if isinstance(answer, Answer):
         return answer
     if isinstance(answer, Failed):
         kind, message, trace = FailureKind(answer.failure), answer.message, answer.traceback
@@ -470,24 +466,24 @@ def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
     return WorkerError(f"The worker of {python} refuses to work: {refused.message}", kind=refused.reason)
 
 
-def measure_time(worker: Worker, job: TimeJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Times | Failure:
-    """Have one job timed."""
-    reply = worker.run(job, timeout_s=timeout_s)
+def expect(reply: Reply | Failure, kind: type[T]) -> T | Failure:
+    """The answer to a job whose answers are all of one kind."""
     if isinstance(reply, Failure):
         return reply
-    assert isinstance(reply.message, Times)
+    assert isinstance(reply.message, kind)
     return reply.message
+
+
+def measure_time(worker: Worker, job: TimeJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Times | Failure:
+    return expect(worker.run(job, timeout_s=timeout_s), Times)
 
 
 def race(
     worker: Worker, job: RaceJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S
 ) -> tuple[Times, ...] | Failure:
     """Have the statements of one job timed. Blocks at the same position in two of the results ran in one round."""
-    reply = worker.run(job, payload, timeout_s)
-    if isinstance(reply, Failure):
-        return reply
-    assert isinstance(reply.message, Raced)
-    return reply.message.results
+    raced = expect(worker.run(job, payload, timeout_s), Raced)
+    return raced if isinstance(raced, Failure) else raced.results
 
 
 def count(
@@ -524,19 +520,16 @@ def trace(worker: Worker, job: CountJob, timeout_s: float = DEFAULT_TIMEOUT_S) -
 
 def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile | Failure:
     """In a process of its own, which no setup has touched: so it depends on nothing but the number of runs."""
-    known = worker.baselines.get(number)
-    if known is not None:
-        return known
-    job = CountJob("pass", "pass", Place("/"), number=number, layouts=(BARE_LAYOUT,))
-    counts = count(worker, job, timeout_s=timeout_s, baseline=False)
-    if isinstance(counts, Failure):
-        return counts
-    worker.baselines[number] = counts.layouts[0]
-    return counts.layouts[0]
+    if number not in worker.baselines:
+        job = CountJob("pass", "pass", Place("/"), number=number, layouts=(BARE_LAYOUT,))
+        counts = count(worker, job, timeout_s=timeout_s, baseline=False)
+        if isinstance(counts, Failure):
+            return counts
+        worker.baselines[number] = counts.layouts[0]
+    return worker.baselines[number]
 
 
 def _split_layouts(job: CountJob) -> list[CountJob]:
-    """One layout at a time."""
     return [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
 
 
@@ -623,7 +616,6 @@ class TargetWorkers:
         self._abandoning: list[Callable[[], None]] = [self.timer.abandon]
 
     def start(self) -> None:
-        """Start the worker without which nothing can be done at all. SetupError says what is missing."""
         self.timer.start()
 
     def make_counter(self, *, stacks: bool = False) -> Worker:
@@ -687,7 +679,6 @@ class TargetWorkers:
         return counts if isinstance(counts, Failure) else tally(counts, layouts)
 
     def abandon(self) -> None:
-        """End all workers at once, whatever they do and whoever waits for them."""
         with self._lock:
             self._closed = True
             abandoning = list(self._abandoning)

@@ -12,6 +12,7 @@ from torchmark.model.plan import Case, Metric, Order, Plan
 from torchmark.model.task import Language
 from torchmark.native.build import SNIPPETS_PER_UNIT
 from torchmark.runner.cluster.protocol import Build, Loss, MachineKind, Measure, NodeReply, Request
+from torchmark.runner.lab import find_group
 from torchmark.runner.prepare import list_snippets
 
 # What ends its actor so often is to blame for it. Nodes die of other things, and answers are lost by themselves: more
@@ -23,11 +24,6 @@ LOST = {
     Loss.OBJECT: "its answer was lost {times}",
     Loss.REFUSAL: "nodes cannot do it: {nodes}",
 }
-
-
-def find_group(case: Case) -> Hashable:
-    """What is the same for cases that are held to compute the same."""
-    return case.suite, case.label, case.autolabels.autograd
 
 
 @dataclasses.dataclass(eq=False)
@@ -43,11 +39,6 @@ class KindGroup:
     """Those that wait until it is compiled."""
     undone: int = 0
     """How many results of it are still to come."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether nothing is left to compile."""
-        return not self.sources or self.library_set is not None
 
 
 @dataclasses.dataclass(eq=False)
@@ -98,25 +89,19 @@ class Batch:
     def write(self) -> Request:
         if self.request is not None:
             return self.request
-        return Measure(
-            self.orders, self.cases, () if self.kind_group.library_set is None else (self.kind_group.library_set,)
-        )
+        library_set = self.kind_group.library_set
+        return Measure(self.orders, self.cases, () if library_set is None else (library_set,))
 
     def split(self) -> list[Batch]:
         """One for each case, so that what ends its actor does not take others with it again."""
         by_case = _group_by_case(self.orders)
         if self.is_bound or len(by_case) < 2:
             return [self]
+        references = _find_references(self.cases)
         return [
-            dataclasses.replace(self, orders=tuple(orders), cases=self._find_cases(case))
+            dataclasses.replace(self, orders=tuple(orders), cases=_add_references([case], references))
             for case, orders in by_case.items()
         ]
-
-    def _find_cases(self, case: Case) -> tuple[Case, ...]:
-        """A case, and what it is held to before it: the first of its group that can be checked."""
-        group = find_group(case) if case.check is not None else None
-        references = [one for one in self.cases if one.check is not None and find_group(one) == group]
-        return tuple(dict.fromkeys((*references[:1], case)))
 
 
 class BatchQueue:
@@ -209,7 +194,6 @@ class BatchQueue:
                 self._queue(batch)
 
     def finish(self, batch: Batch) -> None:
-        """Its results are there."""
         batch.kind_group.undone -= batch.size
         if batch.kind_group.undone == 0:
             self._to_build.pop(batch.kind_group, None)
@@ -235,7 +219,7 @@ class BatchQueue:
     def _queue(self, batch: Batch, *, first: bool = False) -> None:
         kind_group = batch.kind_group
         waiting = self._queues.setdefault((kind_group.kind, batch.alone), deque())
-        if not kind_group.is_ready:
+        if kind_group.sources and kind_group.library_set is None:
             kind_group.batches.append(batch)
         elif first:
             waiting.appendleft(batch)
@@ -267,9 +251,9 @@ ORDERS_PER_BATCH = 16
 
 def pack(plan: Plan, orders: Sequence[Order], *, together: bool = False) -> list[Batch]:
     """Batches for all of these orders, in their order; a single one with `together`."""
-    references = _find_references(plan)
+    references = _find_references(plan.cases)
     if together:
-        cases = _add_references((order.case for order in orders), references)
+        cases = _add_references([order.case for order in orders], references)
         whole = _make_batch(KindGroup(_list_sources(cases)), orders, cases)
         return [dataclasses.replace(whole, is_bound=True)] if orders else []
     groups: dict[Hashable, list[Order]] = {}
@@ -278,7 +262,7 @@ def pack(plan: Plan, orders: Sequence[Order], *, together: bool = False) -> list
     kind_groups = _make_kind_groups(orders, references)
     return [
         _make_batch(
-            kind_groups[find_group(some[0].case)], some, _add_references((order.case for order in some), references)
+            kind_groups[find_group(some[0].case)], some, _add_references([order.case for order in some], references)
         )
         for group in groups.values()
         for some in _cut(group)
@@ -309,18 +293,13 @@ def _group_by_case(orders: Iterable[Order]) -> dict[Case, list[Order]]:
     return by_case
 
 
-def _find_references(plan: Plan) -> dict[Hashable, Case]:
+def _find_references(cases: Sequence[Case]) -> dict[Hashable, Case]:
     """What the others of a group are held to: the first that can be checked."""
-    found: dict[Hashable, Case] = {}
-    for case in plan.cases:
-        if case.check is not None:
-            found.setdefault(find_group(case), case)
-    return found
+    return {find_group(case): case for case in reversed(cases) if case.check is not None}
 
 
-def _add_references(cases: Iterable[Case], references: Mapping[Hashable, Case]) -> tuple[Case, ...]:
+def _add_references(cases: Sequence[Case], references: Mapping[Hashable, Case]) -> tuple[Case, ...]:
     """Cases, each once, and what they are held to before them."""
-    cases = tuple(cases)
     needed = (references[find_group(case)] for case in cases if case.check is not None)
     return tuple(dict.fromkeys((*needed, *cases)))
 
@@ -334,7 +313,7 @@ def _make_kind_groups(orders: Sequence[Order], references: Mapping[Hashable, Cas
     pending_groups: list[Hashable] = []
     sources: list[Case] = []
     for group, cases in groups.items():
-        own = _list_sources(_add_references(cases, references))
+        own = _list_sources(_add_references(list(cases), references))
         if not own:
             kind_groups[group] = KindGroup()
             continue

@@ -47,7 +47,6 @@ class Dispatcher:
         self._batch_queue = BatchQueue(())
         self._stop = StopRequest()
         self._attention: dict[str, None] = {}
-        """Nodes for which something may have to be decided."""
         self._deadlines = Deadlines(run_setup.sampling.timeout_s)
         self._watched = fleet.now()
         self._without_nodes_since: float | None = None
@@ -64,7 +63,6 @@ class Dispatcher:
             raise _refuse_all(self.nodes.set_aside, len(self.nodes.members))
 
     def clear(self) -> None:
-        """End all actors. The nodes stay known."""
         for member in self.nodes.members.values():
             for actor in list(member.actors):
                 self.nodes.close(actor)

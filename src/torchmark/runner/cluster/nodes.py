@@ -67,7 +67,6 @@ class Deadlines:
         return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * expected_s * batch.size)
 
     def is_overdue(self, doing: Batch | Survey | Canary, seconds: float) -> bool:
-        """Whether there will be no answer."""
         results = doing.size if isinstance(doing, Batch) else 1
         return seconds > max(SILENCE_S, self._timeout_s * (results + MORE_PROCESSES))
 
@@ -106,7 +105,6 @@ class Member:
     surveyed: Surveyed | None = None
     canary: CanaryCounted | None = None
     kind: MachineKind | None = None
-    """Once it may measure."""
     is_refused: bool = False
     is_full: bool = False
     """Whether another process could not be started beside those that were there."""
@@ -139,9 +137,7 @@ class Nodes:
         self._looked: float | None = None
         self.members: dict[str, Member] = {}
         self.set_aside: list[SetAside] = []
-        """Those that are not used."""
         self.actor_count = 0
-        """How many there are."""
 
     @property
     def is_being_surveyed(self) -> bool:

@@ -133,7 +133,6 @@ class RayFleet:
         return actor
 
     def close_actor(self, actor: int) -> None:
-        """Its workers end with it."""
         handle, _ = self._actors.pop(actor)
         for reference in [one for one, (_, whose) in self._requests.items() if whose == actor]:
             del self._requests[reference]
@@ -183,7 +182,9 @@ class RayFleet:
         try:
             reply: NodeReply = ray.get(reference, timeout=timeout_s)
         except RayActorError as error:
-            return Lost(request_id, self._find_loss(actor), _first_line(error))
+            _, node = self._actors.get(actor, (None, None))
+            alive = any(one["NodeID"] == node and one["Alive"] for one in _list_nodes())
+            return Lost(request_id, Loss.ACTOR if alive else Loss.NODE, _first_line(error))
         except (ObjectLostError, OwnerDiedError, GetTimeoutError) as error:
             return Lost(request_id, Loss.OBJECT, _first_line(error))
         except RayTaskError as error:
@@ -192,11 +193,6 @@ class RayFleet:
         except RayError as error:
             return Lost(request_id, Loss.ACTOR, _first_line(error))
         return reply
-
-    def _find_loss(self, actor: int) -> Loss:
-        _, node = self._actors.get(actor, (None, None))
-        alive = any(one["NodeID"] == node and one["Alive"] for one in _list_nodes())
-        return Loss.ACTOR if alive else Loss.NODE
 
 
 def _make_actor_class(node_server: Callable[..., Any]) -> type:
