@@ -73,6 +73,8 @@ class Comparison:
 
 @dataclasses.dataclass
 class Evidence:
+    """What was found out so far."""
+
     counted: dict[Order, Tally | Failure] = dataclasses.field(default_factory=dict)
     environments: dict[Order, Environment] = dataclasses.field(default_factory=dict)
     timed: dict[ComparedPair, Timing] = dataclasses.field(default_factory=dict)

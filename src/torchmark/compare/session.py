@@ -152,6 +152,8 @@ def catching_interrupts(found: Stoppable) -> Iterator[StopRequest]:
 
 @dataclasses.dataclass
 class ComparisonResult:
+    """What came of a comparison so far."""
+
     evidence: Evidence = dataclasses.field(default_factory=Evidence)
     judgements: tuple[CaseJudgement, ...] = ()
     run: str | None = None
