@@ -270,7 +270,6 @@ class SequentialComparison:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is more to pursue."""
         return bool(self._sought or self._limited)
 
     @property

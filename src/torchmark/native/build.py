@@ -143,13 +143,13 @@ class _Works:
             try:
                 yield from (future.result() for future in concurrent.futures.as_completed(futures))
             except BaseException:
-                self._compiler.stop()
+                self._compiler.stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
     def build(self, unit: CompileUnit) -> dict[Snippet, Result]:
         """Compile one unit; if another process is doing the same, wait for it and take what it made."""
-        with self._cache.turn(digest(*(entry.key for entry in unit.entries)), lambda: self._compiler.is_stopped):
+        with self._cache.turn(digest(*(entry.key for entry in unit.entries)), self._compiler.stop.is_set):
             results: dict[Snippet, Result] = {
                 snippet: Compiled(str(found), key) for snippet, key in unit.entries if (found := self._cache.find(key))
             }

@@ -112,7 +112,6 @@ class Cache:
         return self._verdicts[identity]
 
     def publish(self, library: Path, headers: Headers, keys: Sequence[str]) -> None:
-        """Put a library in place for all of its snippets."""
         with self.workshop() as folder:
             sealed = folder / "library.so"
             sealed.write_bytes(_seal(library.read_bytes(), headers))
@@ -226,7 +225,6 @@ class Cache:
         return self.folder / f"{name}.prelude"
 
     def path(self, key: str) -> Path:
-        """Where the library with this snippet is, if it is there."""
         return self.folder / f"{key}.so"
 
     def _libraries(self) -> list[_Library]:

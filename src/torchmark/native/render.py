@@ -57,7 +57,6 @@ class Scan(NamedTuple):
     far_reaching: bool
     """Whether the preprocessor is told something that would hold for the code behind, too."""
     words: frozenset[str]
-    """The identifiers it uses."""
     has_code: bool
     """Whether there is more than comments and lines for the preprocessor."""
 

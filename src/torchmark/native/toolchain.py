@@ -71,7 +71,6 @@ class Toolchain:
 
 
 def digest(*parts: str) -> str:
-    """One short name for several texts."""
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
@@ -228,17 +227,10 @@ class Compiler:
 
     def __init__(self, toolchain: Toolchain, environ: Mapping[str, str], stop: threading.Event) -> None:
         self.toolchain = toolchain
-        self._stop = stop
+        self.stop = stop
+        """Once it is set, what runs is ended, and nothing more is started."""
         # Messages in English, which we read.
         self._environ = {**environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._stop.is_set()
-
-    def stop(self) -> None:
-        """End what runs, and start nothing more."""
-        self._stop.set()
 
     def compile(
         self, rendered: Rendered, folder: Path, prelude: Prelude | None = None, own_headers: bool = False
@@ -280,7 +272,7 @@ class Compiler:
         return self._run(command, folder)
 
     def _run(self, command: Sequence[str], folder: Path) -> ProgramResult:
-        if self.is_stopped:
+        if self.stop.is_set():
             raise Stopped
         end = time.monotonic() + TIMEOUT_S
         # A file, not a pipe that could fill up.
@@ -306,7 +298,7 @@ class Compiler:
                 process.wait(LOOKING_INTERVAL_S)
                 return True
             except subprocess.TimeoutExpired:
-                if self._stop.is_set():
+                if self.stop.is_set():
                     raise Stopped from None
         return False
 

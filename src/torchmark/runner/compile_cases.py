@@ -155,14 +155,7 @@ class CompileTimer:
         parts = case.parts
         assert parts is not None
         mode, args = parts.mode, case.args
-        first = CompileJob(
-            stmt=args.stmt,
-            setup=parts.setup,
-            place=place,
-            backend=mode.backend,
-            mode=mode.mode,
-            threads=args.num_threads,
-        )
+        first = CompileJob(args.stmt, parts.setup, place, mode.backend, mode.mode, args.num_threads)
         steady = TimeJob(args.stmt, args.setup, place, args.num_threads, min_run_time_s=run_time_s, watch_compiler=True)
         replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
         call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)

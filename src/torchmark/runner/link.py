@@ -247,10 +247,7 @@ class Link:
             self._busy = True
             logged = self._log_size()
             more = () if partner is None else (partner,)
-            try:
-                protocol.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder, *more))
-            except OSError as error:
-                raise LinkLost(str(error)) from error
+            _send(self._control, Go(), *(end.fileno() for end in (*theirs, file)), folder, *more)
             writers.close()
             talk = _Talk(self._control, self._process.pid, *ours)
             ending = talk.listen(timeout_s, until_answer=partner is not None)
@@ -287,9 +284,9 @@ class Link:
             return True
         self._leaving = False
         try:
-            protocol.send(self._control, encode(Stop()))
+            _send(self._control, Stop())
             await_end(self._control)
-        except (OSError, LinkLost):
+        except LinkLost:
             return False
         self._busy = False
         return True
@@ -308,6 +305,13 @@ def _open_folder(path: str) -> int:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise UsageError(f"The working folder {path} cannot be used: {error.strerror}.") from error
+
+
+def _send(control: socket.socket, message: Message, *descriptors: int) -> None:
+    try:
+        protocol.send(control, encode(message), descriptors)
+    except OSError as error:
+        raise LinkLost(str(error)) from error
 
 
 def receive(control: socket.socket) -> Message:
@@ -364,7 +368,12 @@ class _Talk:
             stopped = self._listen(timeout_s)
         except LinkLost as lost:
             raise LinkLost(str(lost), self._started) from None
-        self._drain()
+        # What was written before the end but has not been read. Everybody who could write is gone, or not ours.
+        for source in (self._answer_pipe, *self._streams):
+            os.set_blocking(source.fileno(), False)
+            with contextlib.suppress(BlockingIOError):
+                while self._take(source):
+                    pass
         if not self._unpacker.is_empty and self._answer is not None:
             self._refuse("More than one answer arrived.")
         status = self.ended.status if self.ended else 0
@@ -391,7 +400,7 @@ class _Talk:
                 if stopped:
                     raise LinkLost(f"did not answer within {ANSWER_TIMEOUT_S:.0f} s")
                 stopped, end = True, time.monotonic() + ANSWER_TIMEOUT_S
-                self._send_stop()
+                _send(self._control, Stop())
         return stopped
 
     def _is_done(self) -> bool:
@@ -439,17 +448,3 @@ class _Talk:
         """Believe nothing of what has arrived and will arrive."""
         self._answer = Failed(FailureKind.NO_RESULT.value, f"The result cannot be read: {problem}", None)
         self._is_garbled = True
-
-    def _send_stop(self) -> None:
-        try:
-            protocol.send(self._control, encode(Stop()))
-        except OSError as error:
-            raise LinkLost(str(error)) from error
-
-    def _drain(self) -> None:
-        """What was written before the end but has not been read. Everybody who could write is gone, or not ours."""
-        for source in (self._answer_pipe, *self._streams):
-            os.set_blocking(source.fileno(), False)
-            with contextlib.suppress(BlockingIOError):
-                while self._take(source):
-                    pass

@@ -57,17 +57,8 @@ class Site:
         """Why there is nobody to count, now or later."""
 
     @property
-    def has_plain_counts(self) -> bool:
-        """Whether there is, or will be, something for a worker that counts."""
-        return bool(self.countable) or any(order.case.parts is None for order in self.waiting)
-
-    @property
     def has_more(self) -> bool:
         return bool(self.stages or self.waiting or self.countable or self.compiled)
-
-    @property
-    def is_prepared(self) -> bool:
-        return not self.stages and not self.is_preparing
 
 
 # What starting a worker that counts takes. Another one is started only where that is a tenth of what it takes over, or
@@ -212,8 +203,8 @@ class Execution:
     def _start_stage(self, site: Site, stage: Stage) -> Event:
         site.is_preparing = True
         # Compiling takes all that nobody else is going to take soon.
-        spared = 1 if stage.kind is not ActivityKind.COMPILE or self._needs_counter(site) else 0
-        cores = self._take(max(1, len(self._free) - spared) if stage.kind is ActivityKind.COMPILE else 1)
+        most = len(self._free) - self._needs_counter(site) if stage.kind is ActivityKind.COMPILE else 1
+        cores = self._take(max(1, most))
         began = time.time()
 
         def work() -> Callable[[], Iterator[Event]]:
@@ -230,8 +221,7 @@ class Execution:
     def _finish_stage(self, site: Site, activity: Activity, made: Made) -> Iterator[Event]:
         site.is_preparing = False
         yield activity
-        failures = {case: outcome for case, outcome in made.items() if isinstance(outcome, Failure)}
-        if failures:
+        if failures := {case: outcome for case, outcome in made.items() if isinstance(outcome, Failure)}:
             yield from self._fail(failures, site, activity)
         site.ready |= {case: outcome for case, outcome in made.items() if not isinstance(outcome, Failure)}
         for order in [order for order in site.waiting if order.case in site.ready]:
@@ -240,16 +230,16 @@ class Execution:
         yield from self._refuse_counts(site, activity)
 
     def _fail(self, failures: Mapping[Case, Failure], site: Site, activity: Activity) -> Iterator[Event]:
-        failed = [order for order in self._orders if order.target == site.target and order.case in failures]
-        gone = set(failed)
-        self._to_time = deque(order for order in self._to_time if order not in gone)
+        failed = dict.fromkeys(one for one in self._orders if one.target == site.target and one.case in failures)
+        self._to_time = deque(order for order in self._to_time if order not in failed)
         for order in failed:
             site.waiting.pop(order, None)
             yield Outcome(order, failures[order.case], activity.began, activity.ended)
 
     def _needs_counter(self, site: Site) -> bool:
         """The first is started early, since it takes long; others if those that are there have long to go."""
-        if not site.has_plain_counts or site.idle or site.no_counter is not None:
+        is_wanted = site.countable or any(order.case.parts is None for order in site.waiting)
+        if not is_wanted or site.idle or site.no_counter is not None:
             return False
         if site.counters == 0:
             return True
@@ -340,8 +330,8 @@ class Execution:
 
     def _is_time_to_time(self) -> bool:
         """As soon as everything that is to be timed is ready: people want times first."""
-        prepared = all(site.is_prepared for site in self._sites.values())
-        return bool(self._to_time) and prepared and not self._stop.requested
+        is_preparing = any(site.stages or site.is_preparing for site in self._sites.values())
+        return bool(self._to_time) and not is_preparing and not self._stop.requested
 
     def _time_in_turn(self) -> Iterator[Event]:
         """All that is to be timed, as soon as no other run is at work; the next alone, for one that gives way.

@@ -22,7 +22,7 @@ from torchmark.model.plain import PlainError, from_plain
 from torchmark.model.run import Host, Source
 from torchmark.processes import run_guarded
 
-# A tool that does not tell its version within this time is as good as none. Importing torch from a cold disk
+# A tool that does not answer within this time is as good as none. Importing torch from a cold disk
 # can take most of a minute.
 TOOL_TIMEOUT_S = 10
 TORCH_TIMEOUT_S = 120
@@ -58,11 +58,6 @@ print(json.dumps({
     "commit": torch.version.git_version,
     "build": torch.__config__.show(),
 }))
-"""
-
-_PERSONALITY_PROGRAM = f"""
-import ctypes, sys
-sys.exit(ctypes.CDLL(None).personality({PERSONALITY_NO_RANDOMIZE}) == -1)
 """
 
 
@@ -140,7 +135,7 @@ def read_cpu_quota(root: Path) -> float | None:
 def _quota(text: str | None) -> float | None:
     """Parse "<quota> <period>"; "max" or a negative quota stand for no limit."""
     try:
-        quota, period = (float(part) for part in (text or "").split())
+        quota, period = map(float, (text or "").split())
     except ValueError:
         return None
     return quota / period if quota > 0 and period > 0 else None
@@ -169,8 +164,8 @@ def read_turbo(root: Path) -> bool | None:
 
 def read_steal_share(root: Path) -> float | None:
     """Stolen time as a share of all time, from the totals since boot."""
-    first = (_read(root / "proc/stat") or "").splitlines()[:1]
-    ticks = [int(t) for t in first[0].split()[1:9]] if first else []
+    first, _, _ = (_read(root / "proc/stat") or "").partition("\n")
+    ticks = [int(t) for t in first.split()[1:9]]
     # user, nice, system, idle, iowait, irq, softirq, steal
     total = sum(ticks)
     return ticks[7] / total if len(ticks) == 8 and total else None
@@ -179,7 +174,8 @@ def read_steal_share(root: Path) -> float | None:
 def _can_disable_aslr() -> bool | None:
     if sys.platform != "linux":
         return None
-    done = _run([sys.executable, "-I", "-S", "-c", _PERSONALITY_PROGRAM], TOOL_TIMEOUT_S)
+    program = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).personality({PERSONALITY_NO_RANDOMIZE}) == -1)"
+    done = _run([sys.executable, "-I", "-S", "-c", program], TOOL_TIMEOUT_S)
     return None if done is None else done.returncode == 0
 
 
@@ -335,9 +331,6 @@ def describe_cores(cores: Sequence[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
-GIT_TIMEOUT_S = 10
-
-
 def describe_host(environ: Mapping[str, str], root: Path = Path("/")) -> Host:
     compiler = _find_compiler(environ)
     return Host(**_describe_hardware(root), compiler=compiler.version if compiler else None)
@@ -361,11 +354,5 @@ def _describe_source(suite: str) -> Source:
 
 def _ask_git(folder: str, *arguments: str) -> str | None:
     """What git answers; None where there is no git, or no repository."""
-    command = ["git", "-C", folder, "--no-optional-locks", *arguments]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=GIT_TIMEOUT_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    done = _run(["git", "-C", folder, "--no-optional-locks", *arguments], TOOL_TIMEOUT_S)
+    return done.stdout.strip() if done is not None and done.returncode == 0 else None

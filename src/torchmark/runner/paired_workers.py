@@ -39,7 +39,6 @@ from torchmark.worker.protocol import Gauged, PairTimed
 
 # Of one length.
 BASE, HEAD = "base", "head"
-VENV_MARK = "pyvenv.cfg"
 
 
 class Aliases:
@@ -51,7 +50,7 @@ class Aliases:
     def give(self, pythons: Sequence[str]) -> list[str]:
         """The interpreters by other names, if both are of virtual environments: only these do not mind."""
         base, head = (Path(python).parent.parent for python in pythons)
-        if not all((home / VENV_MARK).is_file() for home in (base, head)):
+        if not all((home / "pyvenv.cfg").is_file() for home in (base, head)):
             return list(pythons)
         try:
             self._folder = self._folder or make_scratch()
@@ -147,7 +146,7 @@ class PairedWorkers:
         self._models = Models(self._environ)
         self._chance = random.Random(0)
         self._pairs: dict[int, WorkerPair] = {}
-        self._matches: dict[int, Match] = {}
+        self._matches: list[Match] = []
         self._aliases = Aliases()
 
     def prepare(
@@ -176,15 +175,14 @@ class PairedWorkers:
 
     @property
     def match(self) -> Match:
-        return next((match for match in self._matches.values() if not match.alike), Match(alike=True))
+        return next((match for match in self._matches if not match.alike), Match(alike=True))
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         """Start pairs in these layouts, as many at a time as there are cores. `note` hears of each that is up.
 
         SetupError says what is missing; nothing is left of those that could not be started.
         """
-        wanted = [number for number in layouts if number not in self._pairs]
-        pairs = {number: self._make_pair(number) for number in wanted}
+        pairs = {number: self._make_pair(number) for number in layouts if number not in self._pairs}
         workers = list(dict.fromkeys(worker for pair in pairs.values() for worker in pair))
         try:
             run_side_by_side([worker.start for worker in workers], len(self._cores), note)
@@ -193,15 +191,14 @@ class PairedWorkers:
                 worker.abandon()
             raise
         self._pairs |= pairs
-        for number, pair in pairs.items():
-            self._matches[number] = match_maps(*(read_map(worker.pid) for worker in pair))
+        self._matches += [match_maps(*(read_map(worker.pid) for worker in pair)) for pair in pairs.values()]
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side, in the first layout; or how the sides fail that fail."""
         cores = choose_idlest(self._cores, paired_case.base.threads)
         results = []
         for worker, part in zip(self._pairs[min(self._pairs)], (paired_case.base, paired_case.head), strict=True):
-            job = GaugeJob(part.stmt, part.setup, part.place, part.threads, compiled=part.compiled, cores=cores)
+            job = GaugeJob(**vars(part), cores=cores)
             results.append(expect(retry_if_killed(functools.partial(_run, worker, job, self._timeout_s)), Gauged))
         return _list_failures(results) or RunTime(*(one.run_s for one in results if isinstance(one, Gauged)))
 
@@ -228,16 +225,12 @@ class PairedWorkers:
         cores = choose_idlest(self._cores, paired_case.base.threads)
         jobs = [
             PairJob(
-                stmt=part.stmt,
-                setup=part.setup,
-                place=part.place,
+                **vars(part),
                 number=pace.number,
                 warm=pace.warm,
                 firsts=firsts,
                 side=side,
                 partner=paired_case.head.stmt if self._together else None,
-                threads=part.threads,
-                compiled=part.compiled,
                 cores=cores,
             )
             for side, part in enumerate((paired_case.base, paired_case.head))

@@ -18,10 +18,9 @@ from typing import NamedTuple
 from torchmark.errors import InterpreterError, SetupError, UsageError
 from torchmark.model.job import BARE_LAYOUT
 
-MIB = 1 << 20
 # The system puts libraries below the room that it leaves to the stack, which is as large as the stack may grow. The
 # first is above the 128 MiB that it leaves at the least; a step is no multiple of the size of a large page.
-FIRST_STACK_BYTES = 256 * MIB
+FIRST_STACK_BYTES = 256 << 20
 STEP_BYTES = 921 * 4096
 # What `personality` takes to lay every process out alike, and what the file in /proc shows then.
 ADDR_NO_RANDOMIZE = 0x0040000

@@ -639,9 +639,7 @@ class TargetWorkers:
     def make_side(self, case: Case, compiled: Compiled | None = None) -> PairedSide:
         """A case as a worker runs it, once its texts are complete."""
         args = case.args
-        return PairedSide(
-            stmt=args.stmt, setup=args.setup, place=self.place(case), threads=args.num_threads, compiled=compiled
-        )
+        return PairedSide(args.stmt, args.setup, self.place(case), args.num_threads, compiled=compiled)
 
     def time_side(
         self,
@@ -656,15 +654,11 @@ class TargetWorkers:
     ) -> Times | Failure:
         """Time a statement; see `TimeJob`."""
         job = TimeJob(
-            stmt=side.stmt,
-            setup=side.setup,
-            place=side.place,
-            threads=side.threads,
+            **vars(side),
             min_run_time_s=run_time_s,
             max_run_time_s=limit_s,
             threshold=threshold,
             number=number,
-            compiled=side.compiled,
             blocks=blocks,
         )
         return measure_time(self.timer, job, timeout_s=timeout_s)
@@ -672,7 +666,6 @@ class TargetWorkers:
     def count_side(
         self, side: PairedSide, counter: Worker, layouts: tuple[int, ...], timeout_s: float, *, number: int = 100
     ) -> Tally | Failure:
-        """Count a statement with one of the workers that count."""
         # A loop of compiled code costs next to nothing.
         baseline = side.compiled is None
         counts = count(counter, make_count_job(side, number, layouts), timeout_s=timeout_s, baseline=baseline)
@@ -694,12 +687,4 @@ class TargetWorkers:
 
 
 def make_count_job(side: PairedSide, number: int, layouts: tuple[int, ...] = (BARE_LAYOUT,)) -> CountJob:
-    return CountJob(
-        stmt=side.stmt,
-        setup=side.setup,
-        place=side.place,
-        number=number,
-        threads=side.threads,
-        layouts=layouts,
-        compiled=side.compiled,
-    )
+    return CountJob(**vars(side), number=number, layouts=layouts)

@@ -83,7 +83,6 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """How many results it has."""
         return len(self.orders) or 1
 
     def write(self) -> Request:

@@ -141,12 +141,10 @@ class Nodes:
 
     @property
     def is_being_surveyed(self) -> bool:
-        """Whether some have not said yet what they are like."""
         return any(one.surveyed is None and not one.is_refused for one in self.members.values())
 
     @property
     def usable(self) -> list[Member]:
-        """Those that can measure, as far as is known."""
         return [one for one in self.members.values() if one.surveyed is not None and not one.is_refused]
 
     @property
@@ -184,7 +182,6 @@ class Nodes:
         self._looked = None
 
     def refuse(self, member: Member, reason: str) -> None:
-        """Use it no more."""
         member.is_refused = True
         self._admission.drop(member.listed.id)
         self.set_aside.append(SetAside(member.name, reason))

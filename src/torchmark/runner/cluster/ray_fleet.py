@@ -38,7 +38,6 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR,
 
 
 def connect(address: str) -> None:
-    """Join the cluster at this address."""
     if address.startswith("ray://"):
         raise SetupError(
             "Ray's client protocol cannot keep track of nodes.",
@@ -218,5 +217,4 @@ def _name(node: dict[str, Any]) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """What went wrong, as a sentence."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".") + "."
