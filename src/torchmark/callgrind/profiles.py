@@ -178,8 +178,8 @@ class _Reader:
         inclusive = add_calls(self._exclusive, calls)
         return Profile(
             events=self.events,
-            exclusive=_by_function(functions, self._exclusive),
-            inclusive=_by_function(functions, inclusive),
+            exclusive=dict(zip(functions, map(tuple, self._exclusive), strict=True)),
+            inclusive=dict(zip(functions, map(tuple, inclusive), strict=True)),
             calls={
                 (functions[caller], functions[callee]): Call(count, tuple(costs))
                 for (caller, callee), (count, *costs) in self._edges.items()
@@ -205,10 +205,6 @@ def _expand(known: dict[str, str], text: str) -> str:
     if name:
         known[number] = name.lstrip()
     return known[number]
-
-
-def _by_function(functions: list[Function], costs: list[list[int]]) -> dict[Function, Costs]:
-    return {function: tuple(cost) for function, cost in zip(functions, costs, strict=True)}
 
 
 # What a program calls to get memory from the C library. Symbols may carry a version behind an @.

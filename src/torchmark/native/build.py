@@ -88,8 +88,8 @@ def precompile(toolchain: Toolchain, cache: Cache, environ: Mapping[str, str]) -
         if cache.find_prelude(name) is not None:
             return
         with cache.workshop() as folder:
-            works = Compiler(toolchain, environ, threading.Event())
-            run, states = works.precompile(cache.begin_prelude(name, render_prelude(LIGHT_HEADERS)), folder)
+            prelude = cache.begin_prelude(name, render_prelude(LIGHT_HEADERS))
+            run, states = Compiler(toolchain, environ, threading.Event()).precompile(prelude, folder)
             if run.code != 0:
                 raise SetupError(
                     f"torch's headers cannot be compiled: {for_the_user(run.output).strip()}.",
@@ -174,8 +174,8 @@ class _Works:
             failure = Failure(FailureKind.NOT_COMPILED, "It does not compile.", attempt.problem)
             return {unit.entries[0].snippet: failure}
         half = len(unit.entries) // 2
-        halves = (CompileUnit(unit.entries[:half], unit.headers), CompileUnit(unit.entries[half:], unit.headers))
-        return {snippet: result for one in halves for snippet, result in self._build_new(one).items()}
+        first, second = (unit._replace(entries=part) for part in (unit.entries[:half], unit.entries[half:]))
+        return {**self._build_new(first), **self._build_new(second)}
 
     def _build_without(self, unit: CompileUnit, attempt: Attempt) -> dict[Snippet, Result]:
         """Those that are not to blame, and those that may not be."""

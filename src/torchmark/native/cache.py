@@ -229,17 +229,13 @@ class Cache:
 
     def _libraries(self) -> list[_Library]:
         libraries: dict[int, _Library] = {}
-        for path in self._list(_ENTRY):
+        for path in (*self._list(_ENTRY), *self._list(_PRELUDE)):
             # Another process may remove it meanwhile.
             with contextlib.suppress(OSError):
                 status = path.lstat()
-                new = _Library(status.st_ino, status.st_size, status.st_mtime, [])
+                files = path.iterdir() if path.suffix == ".prelude" else [path]
+                new = _Library(status.st_ino, sum(file.lstat().st_size for file in files), status.st_mtime, [])
                 libraries.setdefault(status.st_ino, new).paths.append(path)
-        for path in self._list(_PRELUDE):
-            with contextlib.suppress(OSError):
-                status = path.lstat()
-                size = sum(file.lstat().st_size for file in path.iterdir())
-                libraries[status.st_ino] = _Library(status.st_ino, size, status.st_mtime, [path])
         return list(libraries.values())
 
     def _list(self, names: re.Pattern[str]) -> list[Path]:

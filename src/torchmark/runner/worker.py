@@ -497,10 +497,10 @@ def count(
 ) -> Counts | Failure:
     """Count in each layout of the job, and the empty loop. The time limit is for each process that is started."""
     # A process with several threads cannot be forked.
-    together = job.threads == 1 or len(job.layouts) == 1
-    replies = _run_all(worker, [job] if together else _split_layouts(job), payload, timeout_s)
+    apart = [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
+    replies = _run_all(worker, [job] if job.threads == 1 else apart, payload, timeout_s)
     if replies is None:
-        replies = _run_all(worker, _split_layouts(job), payload, timeout_s)
+        replies = _run_all(worker, apart, payload, timeout_s)
     if isinstance(replies, Failure):
         return replies
     assert replies is not None
@@ -529,10 +529,6 @@ def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile 
     return worker.baselines[number]
 
 
-def _split_layouts(job: CountJob) -> list[CountJob]:
-    return [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
-
-
 def _run_all(
     worker: Worker, jobs: Iterable[CountJob], payload: bytes, timeout_s: float
 ) -> list[Reply] | Failure | None:
@@ -554,19 +550,19 @@ def _read_counts(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -
     if missing := [name for name in names if name not in files]:
         text = f"Callgrind wrote no profile of {', '.join(missing)}. Is the disk for temporary files full?"
         return Failure(FailureKind.NO_RESULT, text)
-    profiles: dict[str, Profile] = {}
+    profiles: list[Profile] = []
     for name in names:
         try:
             # As a file has lines: names may have characters that only `splitlines` takes for ends of lines.
-            profiles[name] = parse_profile(io.StringIO(files[name]), must_be_complete=True)
+            profiles.append(parse_profile(io.StringIO(files[name]), must_be_complete=True))
         except StoreError as error:
             return Failure(FailureKind.NO_RESULT, f"{error} Is the disk for temporary files full?")
-        if INSTRUCTIONS not in profiles[name].events:
+        if INSTRUCTIONS not in profiles[-1].events:
             return Failure(FailureKind.NO_RESULT, f"The profile of {name} does not count instructions.")
     answers = [reply.message for reply in replies if isinstance(reply.message, Counted)]
     return Counts(
         number=job.number,
-        layouts=tuple(profiles[name] for name in names),
+        layouts=tuple(profiles),
         baseline=None,
         texts=tuple(tidy_for_other_programs(files[name]) for name in names) if keep_texts else None,
         optimised_away=any(answer.optimised_away for answer in answers),

@@ -307,13 +307,12 @@ def _read_note(environ: Mapping[str, str]) -> str | None:
 
 def _is_refused(address: str) -> bool:
     """Whether nothing listens there any more: Ray leaves the note behind when a cluster ends."""
-    try:
-        _probe(address)
-    except ConnectionRefusedError:
-        return True
-    except OSError:
-        # It may be there: joining it says what is wrong.
-        return False
+    # Whatever else is wrong with it, joining it says so.
+    with contextlib.suppress(OSError):
+        try:
+            _probe(address)
+        except ConnectionRefusedError:
+            return True
     return False
 
 
