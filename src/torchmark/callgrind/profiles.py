@@ -93,8 +93,7 @@ class _Reader:
         for self.line_number, line in enumerate(lines, 1):
             first = line[0]
             if first in "0123456789+-*":
-                fields = line.split()
-                values = fields[self._positions :]
+                values = line.split()[self._positions :]
                 if pending is not None:
                     index = self._number(callee_file or file, callee_name, callee_binary or binary)
                     self._add_call(current, index, pending, values)
@@ -175,11 +174,10 @@ class _Reader:
                 raise ValueError(numbers)
         functions = [Function(*key) for key in self._indices]
         calls = ((caller, callee, costs) for (caller, callee), (_, *costs) in self._edges.items())
-        inclusive = add_calls(self._exclusive, calls)
         return Profile(
             events=self.events,
             exclusive=dict(zip(functions, map(tuple, self._exclusive), strict=True)),
-            inclusive=dict(zip(functions, map(tuple, inclusive), strict=True)),
+            inclusive=dict(zip(functions, map(tuple, add_calls(self._exclusive, calls)), strict=True)),
             calls={
                 (functions[caller], functions[callee]): Call(count, tuple(costs))
                 for (caller, callee), (count, *costs) in self._edges.items()

@@ -463,8 +463,6 @@ class SequentialComparison:
             self._fresh = self._timer.layouts[number : 2 * number]
         return bool(self._fresh)
 
-    # --- the end -------------------------------------------------------------------------------------
-
     def _is_over(self) -> bool:
         is_left = self._stop.requested or self._left.requested
         return is_left or (self._end is not None and self._now() > self._end)

@@ -102,8 +102,7 @@ class ComparisonPlace:
             if not pairs:
                 return
             claim_machine(stack, stop, note)
-            experiment = SequentialComparison(workers, comparison.settings, stop=stop)
-            for key, timing in experiment.decide(pairs, note):
+            for key, timing in SequentialComparison(workers, comparison.settings, stop=stop).decide(pairs, note):
                 assert isinstance(key, ComparedPair)
                 evidence.timed[key] = timing
                 yield key
@@ -192,8 +191,7 @@ def find_out(
     if Metric.COUNT in rest.metrics and rest.entries:
         with contextlib.ExitStack() as stack:
             backend = place.open_backend(rest, cores, stack)
-            observe = stack.enter_context(observer.counting(rest, backend))
-            count_sides(rest, backend, evidence, stop, observe)
+            count_sides(rest, backend, evidence, stop, stack.enter_context(observer.counting(rest, backend)))
         rest = leave_out_failed(rest, evidence)
     timed = set(rest.entries) if Metric.WALL in rest.metrics and not stop.requested else set()
     yield from (entry for entry in comparison.entries if entry not in timed)

@@ -233,7 +233,7 @@ class Cache:
             # Another process may remove it meanwhile.
             with contextlib.suppress(OSError):
                 status = path.lstat()
-                files = path.iterdir() if path.suffix == ".prelude" else [path]
+                files = [*path.iterdir()] if path.suffix == ".prelude" else [path]
                 new = _Library(status.st_ino, sum(file.lstat().st_size for file in files), status.st_mtime, [])
                 libraries.setdefault(status.st_ino, new).paths.append(path)
         return list(libraries.values())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 import os
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from torchmark.callgrind.profiles import tally
 from torchmark.model.costs import Tally
@@ -45,10 +45,8 @@ class Prepared:
         return dataclasses.replace(failure, kind=FailureKind.MISSING, message=message)
 
 
-class _FailedVariant(enum.Enum):
-    """Who it is, where two are compared and one does not even run."""
-
-    FIRST = enum.auto()
+Verdict: TypeAlias = Failure | Literal["first"] | None
+"""What is wrong with the second of two that are compared, or that the first does not even run."""
 
 
 def find_group(case: Case) -> Hashable:
@@ -88,7 +86,7 @@ class VariantChecker:
                 first = outcome
                 continue
             verdict = _excuse(_compare_pair(first, outcome, self._lab, self._timeout_s), first, outcome)
-            if verdict is _FailedVariant.FIRST:
+            if verdict == "first":
                 # Nothing can be compared with it. Its own failure shows when it is measured.
                 first = outcome
             elif isinstance(verdict, Failure):
@@ -97,7 +95,7 @@ class VariantChecker:
             self._firsts[group] = first
 
 
-def _excuse(verdict: Failure | _FailedVariant | None, *prepared: Prepared) -> Failure | _FailedVariant | None:
+def _excuse(verdict: Verdict, *prepared: Prepared) -> Verdict:
     """What is wrong, unless it is that files of the cache have gone."""
     if verdict is None:
         return None
@@ -106,8 +104,7 @@ def _excuse(verdict: Failure | _FailedVariant | None, *prepared: Prepared) -> Fa
     return verdict if excused is known else excused
 
 
-def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float) -> Failure | _FailedVariant | None:
-    """What is wrong with the second one, or that the first does not even run."""
+def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float) -> Verdict:
     assert first.check is not None
     assert second.check is not None
     case = second.case
@@ -122,10 +119,10 @@ def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float)
         alone = retry_if_killed(lambda: lab.timer.run(itself, timeout_s=timeout_s))
         # One that does not come to an end with itself does so with nobody; unless it is the machine that fails.
         is_guilty = isinstance(alone, Failure) and alone.kind is not FailureKind.MISSING
-        return _FailedVariant.FIRST if is_guilty else _explain_difference(first.case, checked.message, checked)
+        return "first" if is_guilty else _explain_difference(first.case, checked.message, checked)
     if checked.failed is not None:
         failed = Failure(FailureKind.RAISED, "It fails when it is run once.", checked.problem)
-        return failed if checked.failed else _FailedVariant.FIRST
+        return failed if checked.failed else "first"
     return None if checked.problem is None else _explain_difference(first.case, checked.problem)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import queue
@@ -38,8 +37,7 @@ class Site:
         self.lab = lab
         self.target: Target = lab.target
         self.stop = threading.Event()
-        preparation = Preparation(lab, models, environ, sampling.timeout_s, self.stop)
-        self.stages = deque(preparation.stages(cases))
+        self.stages = deque(Preparation(lab, models, environ, sampling.timeout_s, self.stop).stages(cases))
         self.is_preparing = False
         self.ready: dict[Case, Prepared] = {}
         self.waiting = {order: None for order in orders if order.metric is Metric.COUNT}
@@ -75,15 +73,6 @@ PARTING_S = 10.0
 NOTICE_S = 0.25
 
 
-@dataclasses.dataclass
-class _Flight:
-    """Something that runs in a thread."""
-
-    is_order: bool
-    cores: tuple[int, ...]
-    thread: threading.Thread
-
-
 class Execution:
     """One pass over some orders."""
 
@@ -104,8 +93,9 @@ class Execution:
         self._cores = tuple(cores)
         self._free = list(cores)
         self._stop = stop
-        self._done: queue.SimpleQueue[tuple[_Flight, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
-        self._flights: list[_Flight] = []
+        self._done: queue.SimpleQueue[tuple[threading.Thread, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
+        self._flights: dict[threading.Thread, tuple[bool, tuple[int, ...]]] = {}
+        """What runs in a thread: whether it is an order, and its cores."""
         self._counted = 0
         self._counted_s = 0.0
         self._turns = MachineLock()
@@ -132,15 +122,15 @@ class Execution:
                 if is_to_share:
                     yield from self._wait()
                     continue
-            if not any(flight.is_order or not self._stop.requested for flight in self._flights):
+            if not any(is_order or not self._stop.requested for is_order, _ in self._flights.values()):
                 return
             # Now and then, to notice that stopping was requested.
             try:
-                flight, finish = self._done.get(timeout=NOTICE_S)
+                thread, finish = self._done.get(timeout=NOTICE_S)
             except queue.Empty:
                 continue
-            self._flights.remove(flight)
-            self._free = sorted({*self._free, *flight.cores})
+            _, cores = self._flights.pop(thread)
+            self._free = sorted({*self._free, *cores})
             yield from finish()
 
     def give_up(self) -> None:
@@ -149,8 +139,8 @@ class Execution:
             site.stop.set()
             if self._flights:
                 site.lab.abandon()
-        for flight in self._flights:
-            flight.thread.join(PARTING_S)
+        for thread in self._flights:
+            thread.join(PARTING_S)
         with self._turns_lock:
             self._turns.close()
 
@@ -318,13 +308,13 @@ class Execution:
             except BaseException as error:
                 finish = functools.partial(_raise, error)
             self._end_sharing()
-            self._done.put((flight, finish))
+            self._done.put((thread, finish))
 
         with self._turns_lock:
             self._sharing += 1
-        flight = _Flight(is_order, cores, threading.Thread(target=run, daemon=True))
-        self._flights.append(flight)
-        flight.thread.start()
+        thread = threading.Thread(target=run, daemon=True)
+        self._flights[thread] = is_order, cores
+        thread.start()
 
     # --- what needs the machine for itself -----------------------------------------------------------
 

@@ -299,8 +299,8 @@ def _read_busy(root: Path) -> dict[int, int]:
     for line in (_read(root / "proc/stat") or "").splitlines():
         name, *ticks = line.split() or [""]
         if name.startswith("cpu") and name[3:].isdigit() and len(ticks) >= 5:
-            idle = int(ticks[3]) + int(ticks[4])
-            busy[int(name[3:])] = sum(map(int, ticks[:8])) - idle
+            # All but what it was idle, or waited for a disk.
+            busy[int(name[3:])] = sum(map(int, (*ticks[:3], *ticks[5:8])))
     return busy
 
 

@@ -218,8 +218,6 @@ class PairedWorkers:
         self._models.close()
         self._aliases.close()
 
-    # --- one visit -----------------------------------------------------------------------------------
-
     def _visit(self, pair: WorkerPair, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         firsts = tuple(self._chance.randrange(2) for _ in range(pace.pairs))
         cores = choose_idlest(self._cores, paired_case.base.threads)
@@ -263,10 +261,9 @@ class PairedWorkers:
     # --- workers -------------------------------------------------------------------------------------
 
     def _make_pair(self, number: int) -> WorkerPair:
-        paddings = even_out(*(spec.python for spec in self._specs))
         base, head = (
             Worker(_lay_out(spec, Layout(number, padding)), self._environ)
-            for spec, padding in zip(self._specs, paddings, strict=True)
+            for spec, padding in zip(self._specs, even_out(*(spec.python for spec in self._specs)), strict=True)
         )
         return base, base if self._together else head
 

@@ -131,8 +131,7 @@ def _settle(values: Sequence[float], positions: list[int]) -> list[int]:
         for position, end in zip(positions, [*positions[1:], len(values)], strict=False):
             start = settled[-1] if settled else 0
             first, last = max(position - REACH, start + LEAST_SIDE), min(position + REACH, end - LEAST_SIDE)
-            part = values[start:end]
-            settled.append(start + _place_best(part, range(first - start, last - start + 1)))
+            settled.append(start + _place_best(values[start:end], range(first - start, last - start + 1)))
         if settled == positions:
             break
         positions = settled

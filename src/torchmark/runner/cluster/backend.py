@@ -171,8 +171,7 @@ class ClusterBackend:
         self._opened.open()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
-        batch_queue = BatchQueue(pack(plan, orders, together=self._together))
-        for report in self._dispatcher.run(batch_queue, stop):
+        for report in self._dispatcher.run(BatchQueue(pack(plan, orders, together=self._together)), stop):
             if isinstance(report, (Returned, GivenUp)):
                 yield from _list_outcomes(report)
             else:
@@ -259,8 +258,7 @@ def open_ray(
 def make_run_setup(plan: Plan, environ: Mapping[str, str], *, aligned: bool = False) -> RunSetup:
     """What nodes have to know to measure as this process would."""
     variables = tuple(sorted((name, value) for name, value in environ.items() if travels(name)))
-    path = tuple(visible_path())
-    return RunSetup(__version__, plan.targets, plan.sampling, os.getcwd(), path, variables, aligned)
+    return RunSetup(__version__, plan.targets, plan.sampling, os.getcwd(), tuple(visible_path()), variables, aligned)
 
 
 def choose_address(address: str | None, environ: Mapping[str, str]) -> str | None:

@@ -170,9 +170,8 @@ class Dispatcher:
         """Use more slots of a node, if each of those that are used has more to do than it takes to start another."""
         if member.is_full or any(actor.alone for actor in member.actors):
             return
-        left = self._batch_queue.count(alone=False)
         while len(member.actors) < member.listed.slots and self._deadlines.is_another_worth_it(
-            left, self.nodes.actor_count
+            self._batch_queue.count(alone=False), self.nodes.actor_count
         ):
             self.nodes.open(member, alone=False)
 

@@ -259,8 +259,6 @@ class NodeServer:
             times = retry_if_killed(lambda: race(lab.timer, request.job, timeout_s=request.timeout_s))
         return InputTimed(times, lab.timer.environment, self.node)
 
-    # --- timed pairs ---------------------------------------------------------------------------------
-
     def _prepare_pairs(self, request: PreparePairs) -> PairsTimed:
         targets = request.base, request.head
         if self._paired_workers is None:
@@ -284,8 +282,6 @@ class NodeServer:
         with self._holding(self._machine_lock.claim):
             result = getattr(workers, request.method)(*request.arguments)
         return PairsTimed(result, workers.layouts, workers.match)
-
-    # --- other runs on the same node -----------------------------------------------------------------
 
     @contextlib.contextmanager
     def _holding(self, take: Callable[[], bool]) -> Iterator[None]:

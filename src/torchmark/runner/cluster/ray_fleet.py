@@ -80,8 +80,7 @@ def start(folder: str, cores: int, slots: int) -> None:
 @contextlib.contextmanager
 def _keeping_signals() -> Iterator[None]:
     """Ray replaces the handlers by which a command ends in order."""
-    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-    handlers = {number: signal.getsignal(number) for number in numbers}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -139,8 +138,7 @@ class RayFleet:
 
     def send(self, actor: int, request: Request) -> int:
         request_id = self._number()
-        reference = self._actors[actor][0].answer.remote(request)
-        self._requests[reference] = request_id, actor
+        self._requests[self._actors[actor][0].answer.remote(request)] = request_id, actor
         return request_id
 
     def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
