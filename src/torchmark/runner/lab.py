@@ -54,6 +54,11 @@ def find_group(case: Case) -> Hashable:
     return case.suite, case.label, case.autolabels.autograd
 
 
+def find_references(cases: Sequence[Case]) -> dict[Hashable, Case]:
+    """What the others of a group are held to: the first that can be checked."""
+    return {find_group(case): case for case in reversed(cases) if case.check is not None}
+
+
 class VariantChecker:
     """What the variants of each group are held to: the first of it that runs, with the smallest number of threads."""
 

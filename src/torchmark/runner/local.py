@@ -16,7 +16,7 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failur
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.native.toolchain import Stopped
 from torchmark.processes import StopRequest
-from torchmark.runner.lab import Lab, Prepared, carry_out, find_group
+from torchmark.runner.lab import Lab, Prepared, carry_out, find_group, find_references
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import Made, Models, Preparation, Stage
 from torchmark.runner.worker import Worker, retry_if_killed
@@ -405,14 +405,6 @@ class LocalBackend:
 
 def list_cases_with_variants(plan: Plan, orders: Sequence[Order]) -> list[Case]:
     """The cases of these orders, and those that others of their group are held to, in the order of the plan."""
-    wanted = {order.case for order in orders}
-    groups = {find_group(case) for case in wanted if case.check is not None}
-    needed: list[Case] = []
-    for case in plan.cases:
-        group = find_group(case)
-        is_variant = group in groups and case.check is not None
-        if is_variant:
-            groups.discard(group)
-        if case in wanted or is_variant:
-            needed.append(case)
-    return needed
+    wanted, references = {order.case for order in orders}, find_references(plan.cases)
+    needed = {references.get(find_group(case)) for case in wanted if case.check is not None}
+    return [case for case in plan.cases if case in wanted or case in needed]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from torchmark.model.outcome import Activity, Begun
 from torchmark.model.plan import Case, Metric, Order, Plan
 from torchmark.model.task import Language
 from torchmark.native.build import SNIPPETS_PER_UNIT
 from torchmark.runner.cluster.protocol import Build, Loss, MachineKind, Measure, NodeReply, Request
-from torchmark.runner.lab import find_group
+from torchmark.runner.lab import find_group, find_references
 from torchmark.runner.prepare import list_snippets
+
+T = TypeVar("T")
 
 # What ends its actor so often is to blame for it. Nodes die of other things, and answers are lost by themselves: more
 # of these are needed to be sure. What so many nodes cannot do, others cannot do either.
@@ -93,10 +95,10 @@ class Batch:
 
     def split(self) -> list[Batch]:
         """One for each case, so that what ends its actor does not take others with it again."""
-        by_case = _group_by_case(self.orders)
+        by_case = _group(self.orders, lambda order: order.case)
         if self.is_bound or len(by_case) < 2:
             return [self]
-        references = _find_references(self.cases)
+        references = find_references(self.cases)
         return [
             dataclasses.replace(self, orders=tuple(orders), cases=_add_references([case], references))
             for case, orders in by_case.items()
@@ -250,14 +252,12 @@ ORDERS_PER_BATCH = 16
 
 def pack(plan: Plan, orders: Sequence[Order], *, together: bool = False) -> list[Batch]:
     """Batches for all of these orders, in their order; a single one with `together`."""
-    references = _find_references(plan.cases)
+    references = find_references(plan.cases)
     if together:
         cases = _add_references([order.case for order in orders], references)
         whole = _make_batch(KindGroup(_list_sources(cases)), orders, cases)
         return [dataclasses.replace(whole, is_bound=True)] if orders else []
-    groups: dict[Hashable, list[Order]] = {}
-    for order in orders:
-        groups.setdefault((find_group(order.case), order.metric, order.round), []).append(order)
+    groups = _group(orders, lambda order: (find_group(order.case), order.metric, order.round))
     kind_groups = _make_kind_groups(orders, references)
     return [
         _make_batch(
@@ -276,7 +276,7 @@ def _make_batch(kind_group: KindGroup, orders: Sequence[Order], cases: tuple[Cas
 def _cut(orders: Iterable[Order]) -> Iterator[tuple[Order, ...]]:
     """Pieces that are not too large. Orders of one case stay together: both sides of a pair are in one place."""
     piece: list[Order] = []
-    for own in _group_by_case(orders).values():
+    for own in _group(orders, lambda order: order.case).values():
         if piece and len(piece) + len(own) > ORDERS_PER_BATCH:
             yield tuple(piece)
             piece = []
@@ -285,16 +285,11 @@ def _cut(orders: Iterable[Order]) -> Iterator[tuple[Order, ...]]:
         yield tuple(piece)
 
 
-def _group_by_case(orders: Iterable[Order]) -> dict[Case, list[Order]]:
-    by_case: dict[Case, list[Order]] = {}
+def _group(orders: Iterable[Order], key: Callable[[Order], T]) -> dict[T, list[Order]]:
+    groups: dict[T, list[Order]] = {}
     for order in orders:
-        by_case.setdefault(order.case, []).append(order)
-    return by_case
-
-
-def _find_references(cases: Sequence[Case]) -> dict[Hashable, Case]:
-    """What the others of a group are held to: the first that can be checked."""
-    return {find_group(case): case for case in reversed(cases) if case.check is not None}
+        groups.setdefault(key(order), []).append(order)
+    return groups
 
 
 def _add_references(cases: Sequence[Case], references: Mapping[Hashable, Case]) -> tuple[Case, ...]:
@@ -305,14 +300,11 @@ def _add_references(cases: Sequence[Case], references: Mapping[Hashable, Case]) 
 
 def _make_kind_groups(orders: Sequence[Order], references: Mapping[Hashable, Case]) -> dict[Hashable, KindGroup]:
     """A kind group for each group of variants; those with C++ share one, as many as are compiled together."""
-    groups: dict[Hashable, dict[Case, None]] = {}
-    for order in orders:
-        groups.setdefault(find_group(order.case), {})[order.case] = None
     kind_groups: dict[Hashable, KindGroup] = {}
     pending_groups: list[Hashable] = []
     sources: list[Case] = []
-    for group, cases in groups.items():
-        own = _list_sources(_add_references(list(cases), references))
+    for group, some in _group(orders, lambda order: find_group(order.case)).items():
+        own = _list_sources(_add_references([order.case for order in some], references))
         if not own:
             kind_groups[group] = KindGroup()
             continue
