@@ -25,7 +25,6 @@ from torchmark.files import (
     writing_to_cache,
 )
 from torchmark.model.costs import Counts
-from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall
 from torchmark.model.plan import Case, TimerArgs
@@ -187,12 +186,8 @@ class CompileCounter:
         self._graphs = _GraphFolder()
         lowered = lower_variables({**environ, **dict(spec.variables)}, cache_folder(environ))
         self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
-        self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
+        self.worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
         self._filled: set[tuple[TimerArgs, Place]] = set()
-
-    @property
-    def environment(self) -> Environment:
-        return self._worker.environment
 
     def count(
         self,
@@ -206,22 +201,16 @@ class CompileCounter:
         """Count a case. The time limit is for each process that is started."""
         args = case.args
         job = CountJob(
-            stmt=args.stmt,
-            setup=args.setup,
-            place=place,
-            number=number,
-            threads=args.num_threads,
-            layouts=layouts,
-            watch_compiler=True,
+            args.stmt, args.setup, place, args.num_threads, number=number, layouts=layouts, watch_compiler=True
         )
-        if not self._worker.is_up:
+        if not self.worker.is_up:
             # The one under Valgrind starts while the other compiles what both rehearse; it needs that only later.
-            self._worker.start_ahead()
+            self.worker.start_ahead()
             self._filler.start()
-        return self._fill(args, place, timeout_s) or count(self._worker, job, timeout_s=timeout_s)
+        return self._fill(args, place, timeout_s) or count(self.worker, job, timeout_s=timeout_s)
 
     def abandon(self) -> None:
-        self._worker.abandon()
+        self.worker.abandon()
         self._filler.abandon()
         self._graphs.remove()
 

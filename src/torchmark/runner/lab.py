@@ -231,7 +231,7 @@ class Lab(TargetWorkers):
             compiled = self.compile_counter
             counts = compiled.count(case, self.place(case), layouts=layouts, timeout_s=timeout_s)
             result = counts if isinstance(counts, Failure) else tally(counts, layouts)
-            environment = compiled.environment
+            environment = compiled.worker.environment
         else:
             assert counter is not None
             result = self.count_side(self.make_side(case, prepared.compiled), counter, layouts, timeout_s)

@@ -113,7 +113,6 @@ def _find_equal_libraries(base: Path, head: Path) -> Iterator[tuple[Path, Path]]
 
 Failures = tuple[SideFailure, ...]
 
-
 WorkerPair = tuple[Worker, Worker]
 """The workers of one layout. Where both statements run in one process, they are the same."""
 

@@ -229,9 +229,8 @@ class NodeServer:
         library_sets = list(map(self._fetch, request.library_sets))
         began = time.time()
         with self._holding(self._machine_lock.share):
-            targets = dict.fromkeys(order.target for order in request.orders)
             ready = {}
-            for target in targets:
+            for target in dict.fromkeys(order.target for order in request.orders):
                 preparation = self._prepare(target, self._make_build(target, library_sets, {}))
                 ready[target] = prepare(request.cases, preparation, 1)
         outcomes: list[Outcome] = []
