@@ -295,7 +295,7 @@ class ClusterComparison(ComparisonPlace):
     ) -> Generator[ComparedPair, None, None]:
         self._open(comparison)
         together, timeout_s = runs_together(comparison), comparison.timeout_s
-        request = PreparePairs((), comparison.base, comparison.head, together, timeout_s)
+        request = PreparePairs((), comparison.base, comparison.head, together=together, timeout_s=timeout_s)
         yield from time_sides(comparison, self._backend.open_remote_pairs(request), evidence, stop, note)
 
     def close(self) -> None:

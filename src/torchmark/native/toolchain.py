@@ -116,7 +116,7 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
             _describe_processor() if any("native" in flag for flag in compile_flags) else "",
         )
     )
-    return Toolchain(tuple(compiler), compile_flags, link_flags, folder, identity)
+    return Toolchain(tuple(compiler), compile_flags, link_flags, folder=folder, identity=identity)
 
 
 def find_compiler(environ: Mapping[str, str]) -> list[str]:

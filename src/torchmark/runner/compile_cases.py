@@ -29,6 +29,7 @@ from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, Ti
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall
 from torchmark.model.plan import Case, TimerArgs
 from torchmark.processes import make_scratch
+from torchmark.runner.machine import read_field
 from torchmark.runner.spec import WorkerSpec
 from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, count, expect, measure_time
 from torchmark.worker.protocol import REPLAY
@@ -63,13 +64,8 @@ def lower_variables(environ: Mapping[str, str], folder: Path, root: Path = Path(
 
 
 def knows_avx2(root: Path = Path("/"), processor: str | None = None) -> bool:
-    if (processor or platform.machine()) != "x86_64":
-        return False
-    try:
-        lines = (root / "proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return False
-    return "avx2" in next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    flags = read_field(root / "proc/cpuinfo", "flags") or ""
+    return (processor or platform.machine()) == "x86_64" and "avx2" in flags.split()
 
 
 def write_script(compiler: list[str], folder: Path) -> Path:
@@ -154,7 +150,7 @@ class CompileTimer:
         parts = case.parts
         assert parts is not None
         mode, args = parts.mode, case.args
-        first = CompileJob(args.stmt, parts.setup, place, mode.backend, mode.mode, args.num_threads)
+        first = CompileJob(args.stmt, parts.setup, place, mode.backend, mode=mode.mode, threads=args.num_threads)
         steady = TimeJob(args.stmt, args.setup, place, args.num_threads, min_run_time_s=run_time_s, watch_compiler=True)
         replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
         call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)

@@ -183,7 +183,7 @@ def carry_out(
             result = refuse_threads(threads, len(cores))
         else:
             result, environment = measure(lambda: lab.time(prepared, sampling, used))
-    return Outcome(order, result, began, time.time(), environment, cores=used, unchecked=prepared.unchecked)
+    return Outcome(order, result, began, time.time(), environment=environment, cores=used, unchecked=prepared.unchecked)
 
 
 class Lab(TargetWorkers):

@@ -325,7 +325,6 @@ def receive(control: socket.socket) -> Message:
 
 
 def await_end(control: socket.socket) -> None:
-    """Until the zygote says that the job has ended."""
     while not isinstance(message := receive(control), Ended):
         if not isinstance(message, Started):
             raise LinkLost(f"said {message!r:.60} while a job ran")

@@ -202,7 +202,7 @@ class Execution:
                 made = stage.run(len(cores))
             except Stopped:
                 made = {}
-            activity = Activity(stage.kind, site.target, began, time.time(), stage.size)
+            activity = Activity(stage.kind, site.target, began, time.time(), size=stage.size)
             return lambda: self._finish_stage(site, activity, made)
 
         self._fly(work, cores, is_order=False)

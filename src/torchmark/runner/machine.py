@@ -65,7 +65,7 @@ def probe_machine(root: Path = Path("/"), environ: Mapping[str, str] = os.enviro
     """Find out all facts; `root` is where `proc` and `sys` are, `environ` says where programs are."""
     torch, torch_problem = probe_torch(sys.executable)
     path = environ.get("PATH", os.defpath)
-    flags, load = _field(root / "proc/cpuinfo", "flags"), _read(root / "proc/loadavg")
+    flags, load = read_field(root / "proc/cpuinfo", "flags"), _read(root / "proc/loadavg")
     aslr = _read(root / "proc/sys/kernel/randomize_va_space")
     return Machine(
         **_describe_hardware(root),
@@ -110,13 +110,13 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _field(path: Path, name: str) -> str | None:
+def read_field(path: Path, name: str) -> str | None:
     match = re.search(rf"^{name}\s*:\s*(.+)$", _read(path) or "", re.MULTILINE)
     return match.group(1) if match else None
 
 
 def read_cpu_model(root: Path) -> str | None:
-    return _field(root / "proc/cpuinfo", "model name")
+    return read_field(root / "proc/cpuinfo", "model name")
 
 
 def read_cpu_quota(root: Path) -> float | None:
@@ -143,7 +143,7 @@ def _quota(text: str | None) -> float | None:
 
 def read_available_memory(root: Path = Path("/")) -> int | None:
     """Bytes that a new program could use: what the machine has left, or what a control group leaves of it."""
-    left = _field(root / "proc/meminfo", "MemAvailable")
+    left = read_field(root / "proc/meminfo", "MemAvailable")
     sizes = [int(left.split()[0]) * 1024] if left else []
     group = root / "sys/fs/cgroup"
     limit, used = _read(group / "memory.max"), _read(group / "memory.current")

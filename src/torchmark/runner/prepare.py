@@ -126,7 +126,6 @@ class Models:
             os.close(lock)
 
     def place(self, artefact: Artefact, sdk: Sdk) -> Path:
-        """Where a model for a torch is, or would be."""
         torch = hashlib.sha256(f"{sdk.version} {sdk.git_version}".encode()).hexdigest()[:8]
         return self.folder / f"{Path(artefact.file).stem}_{torch}.pt"
 

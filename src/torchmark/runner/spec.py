@@ -62,7 +62,6 @@ class Layout:
 
 
 def layout_command(layout: Layout, python: str) -> list[str]:
-    """The command that becomes an interpreter in this layout."""
     numbers = (str(ADDR_NO_RANDOMIZE), str(layout.stack_bytes))
     return [sys.executable, "-I", "-S", "-c", _LAUNCH, *numbers, python]
 
@@ -259,7 +258,6 @@ class WorkerSpec:
     lowered: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The variables that keep it from using all that the processor has."""
     given: tuple[str, ...] = dataclasses.field(default=(), compare=False)
-    """The variables that the user gave."""
     stacks: bool = False
     """For counting with all callers, those in Python too. Such counts are of a layout of their own."""
     known_as: str | None = dataclasses.field(default=None, compare=False)

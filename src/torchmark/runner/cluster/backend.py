@@ -258,7 +258,15 @@ def open_ray(
 def make_run_setup(plan: Plan, environ: Mapping[str, str], *, aligned: bool = False) -> RunSetup:
     """What nodes have to know to measure as this process would."""
     variables = tuple(sorted((name, value) for name, value in environ.items() if travels(name)))
-    return RunSetup(__version__, plan.targets, plan.sampling, os.getcwd(), tuple(visible_path()), variables, aligned)
+    return RunSetup(
+        __version__,
+        plan.targets,
+        plan.sampling,
+        folder=os.getcwd(),
+        path=tuple(visible_path()),
+        variables=variables,
+        aligned=aligned,
+    )
 
 
 def choose_address(address: str | None, environ: Mapping[str, str]) -> str | None:
