@@ -267,7 +267,10 @@ def standardise(label: str) -> str:
     # A file ends at the first colon: what comes after is the function's name, which may look like anything.
     file, colon, function = label.partition(":")
     label = _standardise_file(file, is_c=bool(colon) and file.endswith((".c", ".h"))) + colon + function
-    return _drop_binary(_LOOP.sub(r"snippet:\1", label, count=1) if _LOOP.match(label) else label)
+    label = _LOOP.sub(r"snippet:\1", label, count=1) if _LOOP.match(label) else label
+    # The name of a program or library goes: it stands in brackets on the last line, and is the last thing there.
+    found = _BINARY.search(label, max(label.rfind("\n"), 0)) if label.endswith("]") else None
+    return label[: found.start()] if found and found.end() < len(label) - 1 else label
 
 
 def _standardise_file(file: str, *, is_c: bool) -> str:
@@ -286,14 +289,6 @@ def _standardise_file(file: str, *, is_c: bool) -> str:
 def _find_last(text: str, *parts: str) -> int:
     """Where the last of these begins; what a text begins with is not found."""
     return max(text.rfind(part, 1) for part in parts)
-
-
-def _drop_binary(label: str) -> str:
-    """Without the name of a program or library in brackets, which is on the last line and the last thing there."""
-    if not label.endswith("]"):
-        return label
-    found = _BINARY.search(label, max(label.rfind("\n"), 0))
-    return label[: found.start()] if found and found.end() < len(label) - 1 else label
 
 
 def tally(counts: Counts, seeds: Sequence[int]) -> Tally:

@@ -378,13 +378,10 @@ class SequentialComparison:
                 if self._is_over():
                     return
                 note(f"look {number + 1}", done, len(pending))
-                self._sweep(state, self._first, visits)
-                if state.failures:
-                    yield state
-                elif state.count_visits(self._first) >= visits:
+                if self._sweep(state, self._first, visits):
                     state.keep(look(state.ratios(self._first), state.rule), self._first)
-                    if state.look.verdict is Verdict.SAME:
-                        yield state
+                if state.failures or state.look.verdict is Verdict.SAME:
+                    yield state
 
     def _sort(self, states: Sequence[CaseState]) -> None:
         """What is to be looked for on fresh layouts, what more of them may decide, and what stays as it is."""
@@ -398,8 +395,8 @@ class SequentialComparison:
             else:
                 state.is_settled = True
 
-    def _sweep(self, state: CaseState, layouts: Sequence[int], visits: int) -> None:
-        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often.
+    def _sweep(self, state: CaseState, layouts: Sequence[int], visits: int) -> bool:
+        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often, if it can be.
 
         A layout whose visit is far off is visited again, until a single one cannot speak for it.
         """
@@ -410,6 +407,7 @@ class SequentialComparison:
             for layout in find_far_off(newest):
                 self._visit(state, [layout] * (ENOUGH_FOR_MEDIAN - len(state.visits[layout])))
         state.seconds += self._now() - began
+        return state.count_visits(layouts) >= visits and not state.failures
 
     def _visit(self, state: CaseState, layouts: Sequence[int]) -> None:
         """One after the other, until one fails or the time is over."""
@@ -433,8 +431,7 @@ class SequentialComparison:
             assert state.found is not None
             visits = max(CONFIRMING, state.count_visits(self._first) - 1) + attempt * CONFIRMING
             note("confirming", done, len(sought))
-            self._sweep(state, self._fresh, visits)
-            if state.count_visits(self._fresh) >= visits and not state.failures:
+            if self._sweep(state, self._fresh, visits):
                 self._shown.append((state, confirmation_p(state.ratios(self._fresh), state.found.estimate)))
 
     def _widen(self, note: Note) -> None:
@@ -444,9 +441,7 @@ class SequentialComparison:
             return
         for done, state in enumerate(limited):
             note("more layouts", done, len(limited))
-            visits = state.count_visits(self._first)
-            self._sweep(state, self._fresh, visits)
-            if state.count_visits(self._fresh) >= visits and not state.failures:
+            if self._sweep(state, self._fresh, state.count_visits(self._first)):
                 first, fresh = self._first, self._fresh
                 state.keep(look(state.ratios((*first, *fresh)), state.rule), first, fresh)
                 if state.look.verdict in CHANGED:

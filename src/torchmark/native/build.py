@@ -227,9 +227,8 @@ class _Works:
             return blame_linking(unit, run)
         library = folder / "unit.so"
         content = library.read_bytes() if library.exists() else b""
-        if any(
-            f"torchmark_{kind}{key}\0".encode() not in content for _, key in unit.entries for kind in ("", "empty_")
-        ):
+        symbols = (f"torchmark_{kind}{key}\0".encode() for _, key in unit.entries for kind in ("", "empty_"))
+        if not all(symbol in content for symbol in symbols):
             return Attempt(Blame.UNKNOWN, {}, f"{shlex.join(toolchain.compiler)} made a library without the snippet.")
         self._cache.publish(library, headers, [entry.key for entry in unit.entries])
         return Attempt(Blame.NOBODY)

@@ -118,7 +118,11 @@ class Cache:
             sealed.chmod(0o755)
             for key in keys:
                 link = folder / f"{key}.so"
-                _link(sealed, link)
+                try:
+                    os.link(sealed, link)
+                except OSError:
+                    # Some file systems have no links.
+                    shutil.copy2(sealed, link)
                 put_in_place(link, self.path(key))
 
     @contextlib.contextmanager
@@ -372,11 +376,3 @@ def _find_longest_work(workshop: Path) -> float | None:
         # It had one when it got this name: whoever was removing it has not come to the end.
         return 0.0
     return {Hold.HELD: 0.0, Hold.BUSY: None, Hold.IMPOSSIBLE: LONGEST_WORK_S}[held]
-
-
-def _link(path: Path, link: Path) -> None:
-    try:
-        os.link(path, link)
-    except OSError:
-        # Some file systems have no links.
-        shutil.copy2(path, link)
