@@ -396,7 +396,7 @@ class SequentialComparison:
                 state.is_settled = True
 
     def _sweep(self, state: CaseState, layouts: Sequence[int], visits: int) -> bool:
-        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often, if it can be.
+        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often; say if it was.
 
         A layout whose visit is far off is visited again, until a single one cannot speak for it.
         """

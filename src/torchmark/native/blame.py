@@ -14,7 +14,7 @@ from typing import NamedTuple
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Snippet
 from torchmark.native import toolchain
-from torchmark.native.render import PART, SYMBOL, CompileUnit, Problem, scan
+from torchmark.native.render import PART, SYMBOL, CompileUnit, scan
 from torchmark.native.toolchain import ProgramResult
 
 # file:line:column: error: text. Columns are missing now and then.
@@ -184,19 +184,15 @@ def find_problem(snippet: Snippet) -> Failure | None:
     # Macros and conditional lines may close what is open.
     certain = not any(one.directives for one in scans.values())
     for part, one in scans.items():
-        problem = one.endless or (one.unbalanced if certain else None)
-        if problem:
-            return _describe_problem(part, parts[part], problem)
+        if problem := one.endless or (one.unbalanced if certain else None):
+            line, column, what = problem
+            source = parts[part].split("\n")[line - 1]
+            excerpt = f"{line:>5} | {source}\n      | {' ' * (column - 1)}^"
+            told = f"{NAMES[part]}:{line}:{column}: error: {what}\n{excerpt}"
+            return Failure(FailureKind.NOT_COMPILED, _sentence(part, line, column, what), told)
         if "\0" in parts[part] or any("\ud800" <= character <= "\udfff" for character in parts[part]):
             return Failure(FailureKind.NOT_COMPILED, f"The {_WORDS[part]} contains what is no character.")
     return None
-
-
-def _describe_problem(part: str, text: str, problem: Problem) -> Failure:
-    line = text.split("\n")[problem.line - 1]
-    excerpt = f"{problem.line:>5} | {line}\n      | {' ' * (problem.column - 1)}^"
-    told = f"{NAMES[part]}:{problem.line}:{problem.column}: error: {problem.text}\n{excerpt}"
-    return Failure(FailureKind.NOT_COMPILED, _sentence(part, problem.line, problem.column, problem.text), told)
 
 
 def _sentence(part: str, line: int, column: int | None, text: str) -> str:

@@ -75,7 +75,6 @@ def scan(text: str) -> Scan:
     has_code = False
     for match in _TOKEN.finditer(text):
         kind, token = match.lastgroup, match[0]
-        kind = "raw" if kind == "mark" else kind
         if kind in ("open_comment", "open_raw"):
             what = "comment" if kind == "open_comment" else "raw string"
             endless = _locate(text, match.start(), f"this {what} does not end")

@@ -257,8 +257,6 @@ class PairedWorkers:
             results = {side: executor.submit(run, side) for side in self._chance.sample((0, 1), 2)}
         return [results[side].result() for side in (0, 1)]
 
-    # --- workers -------------------------------------------------------------------------------------
-
     def _make_pair(self, number: int) -> WorkerPair:
         base, head = (
             Worker(_lay_out(spec, Layout(number, padding)), self._environ)

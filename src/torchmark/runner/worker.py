@@ -360,7 +360,7 @@ class Worker:
             probe = functools.partial(_probe_once, python, tuple(outside.items()), self.spec.sys_path)
             native = _find_out_later(probe) if self.spec.probed else None
             link = self._greet(command, hello)
-            build = native.result()[0] if native is not None else None
+            build = native.result() if native is not None else None
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
@@ -400,9 +400,9 @@ class Worker:
 @functools.cache
 def _probe_once(
     python: str, variables: tuple[tuple[str, str], ...], sys_path: tuple[str, ...] | None
-) -> tuple[TorchBuild | None, str | None]:
+) -> TorchBuild | None:
     """What an interpreter's torch is does not change while this program runs, and takes seconds to find out."""
-    return probe_torch(python, dict(variables), sys_path)
+    return probe_torch(python, dict(variables), sys_path)[0]
 
 
 def _find_out_later(find_out: Callable[[], T]) -> Future[T]:
