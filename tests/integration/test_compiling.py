@@ -187,7 +187,7 @@ def test_counts_of_inductors_code_repeat_to_the_instruction(counter: CompileCoun
 
 
 def test_kernels_are_counted_for_a_processor_that_valgrind_knows(counter: CompileCounter) -> None:
-    environment = counter.environment
+    environment = counter.worker.environment
     assert environment.cpu_capability != "AVX512"
     assert "TORCHINDUCTOR_CACHE_DIR" not in dict(environment.variables)
 

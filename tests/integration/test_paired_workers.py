@@ -170,8 +170,8 @@ def test_two_statements_take_turns_in_one_process_of_each_layout(own_stub: str, 
     workers = PairedWorkers(Target(), Target(), choose_cores(), together=True)
     try:
         workers.start([0])
-        pair = workers._pairs[0]
-        assert pair.base is pair.head
+        base, head = workers._pairs[0]
+        assert base is head
         setup = f"open({str(tmp_path / 'setups')!r}, 'a').write('x'); x = torch.ones(4)"
         visit = workers.visit(0, PairedCase(part("x + 1", setup), part("x + 2", setup)), PACE)
         assert isinstance(visit, Visit), visit

@@ -64,7 +64,6 @@ def callgrind_command(valgrind: str, scratch: str, *, simulate: bool = False, ca
     Nothing is instrumented until the program asks for it, which makes its start cheap. Collecting is on, also for
     threads to come. Files are by process: `%p` is its number.
     """
-    simulation = ["--cache-sim=yes", "--branch-sim=yes"] if simulate else []
     return [
         valgrind,
         # Options that the user keeps for other uses of Valgrind are not for this one.
@@ -76,7 +75,7 @@ def callgrind_command(valgrind: str, scratch: str, *, simulate: bool = False, ca
         # No debugger is going to connect, and its pipes would be left behind by a process that is killed.
         "--vgdb=no",
         "--quiet",
-        *simulation,
+        *(["--cache-sim=yes", "--branch-sim=yes"] if simulate else []),
         *([f"--separate-callers={CALLERS}"] if callers else []),
     ]
 

@@ -93,8 +93,7 @@ class _Reader:
         for self.line_number, line in enumerate(lines, 1):
             first = line[0]
             if first in "0123456789+-*":
-                fields = line.split()
-                values = fields[self._positions :]
+                values = line.split()[self._positions :]
                 if pending is not None:
                     index = self._number(callee_file or file, callee_name, callee_binary or binary)
                     self._add_call(current, index, pending, values)
@@ -175,11 +174,10 @@ class _Reader:
                 raise ValueError(numbers)
         functions = [Function(*key) for key in self._indices]
         calls = ((caller, callee, costs) for (caller, callee), (_, *costs) in self._edges.items())
-        inclusive = add_calls(self._exclusive, calls)
         return Profile(
             events=self.events,
-            exclusive=_by_function(functions, self._exclusive),
-            inclusive=_by_function(functions, inclusive),
+            exclusive=dict(zip(functions, map(tuple, self._exclusive), strict=True)),
+            inclusive=dict(zip(functions, map(tuple, add_calls(self._exclusive, calls)), strict=True)),
             calls={
                 (functions[caller], functions[callee]): Call(count, tuple(costs))
                 for (caller, callee), (count, *costs) in self._edges.items()
@@ -205,10 +203,6 @@ def _expand(known: dict[str, str], text: str) -> str:
     if name:
         known[number] = name.lstrip()
     return known[number]
-
-
-def _by_function(functions: list[Function], costs: list[list[int]]) -> dict[Function, Costs]:
-    return {function: tuple(cost) for function, cost in zip(functions, costs, strict=True)}
 
 
 # What a program calls to get memory from the C library. Symbols may carry a version behind an @.
@@ -273,7 +267,10 @@ def standardise(label: str) -> str:
     # A file ends at the first colon: what comes after is the function's name, which may look like anything.
     file, colon, function = label.partition(":")
     label = _standardise_file(file, is_c=bool(colon) and file.endswith((".c", ".h"))) + colon + function
-    return _drop_binary(_LOOP.sub(r"snippet:\1", label, count=1) if _LOOP.match(label) else label)
+    label = _LOOP.sub(r"snippet:\1", label, count=1) if _LOOP.match(label) else label
+    # The name of a program or library goes: it stands in brackets on the last line, and is the last thing there.
+    found = _BINARY.search(label, max(label.rfind("\n"), 0)) if label.endswith("]") else None
+    return label[: found.start()] if found and found.end() < len(label) - 1 else label
 
 
 def _standardise_file(file: str, *, is_c: bool) -> str:
@@ -292,14 +289,6 @@ def _standardise_file(file: str, *, is_c: bool) -> str:
 def _find_last(text: str, *parts: str) -> int:
     """Where the last of these begins; what a text begins with is not found."""
     return max(text.rfind(part, 1) for part in parts)
-
-
-def _drop_binary(label: str) -> str:
-    """Without the name of a program or library in brackets, which is on the last line and the last thing there."""
-    if not label.endswith("]"):
-        return label
-    found = _BINARY.search(label, max(label.rfind("\n"), 0))
-    return label[: found.start()] if found and found.end() < len(label) - 1 else label
 
 
 def tally(counts: Counts, seeds: Sequence[int]) -> Tally:

@@ -56,7 +56,6 @@ class Comparison:
 
     @property
     def plan(self) -> Plan:
-        """What is to be counted."""
         cases = dict.fromkeys(case for entry in self.entries for case in (entry.base, entry.head))
         targets = tuple(dict.fromkeys((self.base, self.head)))
         sampling = Sampling((Metric.COUNT,), layouts=self.count_layouts, timeout_s=self.timeout_s)
@@ -69,7 +68,6 @@ class Comparison:
         return tuple(dict.fromkeys(order for side in zip(*pairs, strict=True) for order in side))
 
     def list_orders(self, entry: ComparedPair) -> tuple[Order, Order]:
-        """The counts of base and head of an entry."""
         return Order(entry.base, self.base, Metric.COUNT), Order(entry.head, self.head, Metric.COUNT)
 
 
@@ -106,13 +104,11 @@ def count_sides(
 
 
 def judge_pair(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> CaseJudgement:
-    """What is said of one entry, on all that was found out."""
     timing = evidence.timed.get(entry, Timing(None))
     base, head = map(evidence.counted.get, comparison.list_orders(entry))
-    failures = [*timing.failures]
-    for side, result in zip(Side, (base, head), strict=True):
-        if isinstance(result, Failure) and all(one.side is not side for one in failures):
-            failures.append(SideFailure(side, result))
+    known = {one.side for one in timing.failures}
+    sides = zip(Side, (base, head), strict=True)
+    failed = (SideFailure(side, one) for side, one in sides if isinstance(one, Failure) and side not in known)
     count, explanation = _contrast(base, head)
     judged = judge(
         entry.head,
@@ -120,7 +116,7 @@ def judge_pair(comparison: Comparison, entry: ComparedPair, evidence: Evidence) 
         count,
         base_case=entry.base if entry.is_of_two else None,
         caveats=timing.caveats,
-        failures=tuple(failures),
+        failures=(*timing.failures, *failed),
         explanation=explanation,
         decisive=comparison.decisive,
     )
@@ -150,29 +146,24 @@ def try_sides(comparison: Comparison, evidence: Evidence) -> Comparison:
 def _note_faults(
     comparison: Comparison, evidence: Evidence, find: Callable[[Sequence[Case], Target], dict[Case, Failure]]
 ) -> Comparison:
-    targets = comparison.base, comparison.head
     cases = [entry.base for entry in comparison.entries], [entry.head for entry in comparison.entries]
     if comparison.base == comparison.head:
         faults = [find([*cases[0], *cases[1]], comparison.base)] * 2
     else:
-        faults = [find(side, target) for side, target in zip(cases, targets, strict=True)]
+        faults = [find(cases[0], comparison.base), find(cases[1], comparison.head)]
     for entry in comparison.entries:
         sides = zip(Side, faults, (entry.base, entry.head), strict=True)
         failures = tuple(SideFailure(side, found[case]) for side, found, case in sides if case in found)
         if failures:
             evidence.timed[entry] = Timing(None, failures=failures)
-    return _keep(comparison, [entry for entry in comparison.entries if entry not in evidence.timed])
+    return _keep(comparison, lambda entry: entry not in evidence.timed)
 
 
 def leave_out_failed(comparison: Comparison, evidence: Evidence) -> Comparison:
     """The comparison without entries whose code failed while it was counted: timing them fails in the same way."""
-    return _keep(comparison, [entry for entry in comparison.entries if not _has_failed(comparison, entry, evidence)])
+    failed = {order for order, one in evidence.counted.items() if isinstance(one, Failure) and one.kind in FAULTS}
+    return _keep(comparison, lambda entry: failed.isdisjoint(comparison.list_orders(entry)))
 
 
-def _has_failed(comparison: Comparison, entry: ComparedPair, evidence: Evidence) -> bool:
-    results = map(evidence.counted.get, comparison.list_orders(entry))
-    return any(isinstance(result, Failure) and result.kind in FAULTS for result in results)
-
-
-def _keep(comparison: Comparison, entries: Sequence[ComparedPair]) -> Comparison:
-    return dataclasses.replace(comparison, entries=tuple(entries))
+def _keep(comparison: Comparison, is_wanted: Callable[[ComparedPair], bool]) -> Comparison:
+    return dataclasses.replace(comparison, entries=tuple(filter(is_wanted, comparison.entries)))

@@ -88,14 +88,12 @@ class CaseState:
         self.visits: dict[int, list[Reduced]] = {}
         self.look = Look(Verdict.UNDECIDED)
         self.seen: tuple[LayoutVisits, ...] = ()
-        """The visits that the look is made from."""
         self.found: Layered | None = None
         """What the first layouts showed, where that was a change."""
         self.failures: Failures = ()
         self.confirmed: bool | None = None
         self.seconds = 0.0
         self.is_settled = False
-        """Whether no more is to be found out."""
 
     @property
     def is_open(self) -> bool:
@@ -161,9 +159,7 @@ class CaseState:
         if self.look.verdict is not Verdict.UNDECIDED or layered is None or self.confirmed is False:
             return None
         needed = predict_visits(self.look, self.rule)
-        if needed is None:
-            return None
-        return max(0, needed - layered.visits) * layered.layouts * self.seconds / done
+        return None if needed is None else max(0, needed - layered.visits) * layered.layouts * self.seconds / done
 
 
 def _gather(visits: Sequence[Reduced], *, fresh: bool) -> LayoutVisits:
@@ -254,12 +250,10 @@ class SequentialComparison:
         self._first: tuple[int, ...] = ()
         self._fresh: tuple[int, ...] = ()
         self._states: list[CaseState] = []
-        """Those that were not told."""
         self._sought: list[CaseState] = []
         self._shown: list[tuple[CaseState, float]] = []
         self._limited: list[CaseState] = []
         self.is_lost = False
-        """Whether its place is."""
 
     def decide(
         self, pairs: Mapping[Hashable, PairedCase], note: Note = ignore_progress
@@ -276,7 +270,6 @@ class SequentialComparison:
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is more to pursue."""
         return bool(self._sought or self._limited)
 
     @property
@@ -296,13 +289,17 @@ class SequentialComparison:
         if self._left.requested:
             return
         if states:
-            self._have_first_layouts(len(states), note)
+            missing = range(len(self._timer.layouts), self._settings.layouts)
+            # Not before: to have the place may take waiting for whoever else wants it.
+            self._allow_time(len(states))
+            self._start(missing, note)
+            self._first = self._timer.layouts[: self._settings.layouts]
             for state in states:
                 if not self._left.requested:
                     self._gauge(state)
             for state in self._screen(states, note):
                 self._states.remove(state)
-                yield state.key, self._conclude(state)
+                yield state.key, state.conclude(self._doubt_layouts(state))
             self._sort(states)
         else:
             self._allow_time(0)
@@ -321,15 +318,14 @@ class SequentialComparison:
         self._sought += [state for state, _ in shown if not state.confirmed]
 
     def conclude(self) -> Iterator[tuple[Hashable, Timing]]:
-        """All that was not told yet."""
         states = self._clear()
-        yield from ((state.key, self._conclude(state)) for state in states)
+        yield from ((state.key, state.conclude(self._doubt_layouts(state))) for state in states)
 
     def give_up(self, lost: LostCase) -> Iterator[CaseReport]:
         """The same where the place is lost: of what is not final nothing is known."""
         self.is_lost = True
         for state in self._clear():
-            yield state.key, self._conclude(state) if state.is_settled or state.failures else lost
+            yield state.key, state.conclude(self._doubt_layouts(state)) if state.is_settled or state.failures else lost
 
     def leave(self) -> None:
         """Begin nothing more, for nobody waits for it. Said from another thread."""
@@ -342,13 +338,6 @@ class SequentialComparison:
         return states
 
     # --- the first layouts ---------------------------------------------------------------------------
-
-    def _have_first_layouts(self, cases: int, note: Note) -> None:
-        missing = range(len(self._timer.layouts), self._settings.layouts)
-        # Not before: to have the place may take waiting for whoever else wants it.
-        self._allow_time(cases)
-        self._start(missing, note)
-        self._first = self._timer.layouts[: self._settings.layouts]
 
     def _allow_time(self, cases: int) -> None:
         """For so many more cases. What was spent on waiting for other places takes nothing from it."""
@@ -389,13 +378,10 @@ class SequentialComparison:
                 if self._is_over():
                     return
                 note(f"look {number + 1}", done, len(pending))
-                self._sweep(state, self._first, visits)
-                if state.failures:
-                    yield state
-                elif state.count_visits(self._first) >= visits:
+                if self._sweep(state, self._first, visits):
                     state.keep(look(state.ratios(self._first), state.rule), self._first)
-                    if state.look.verdict is Verdict.SAME:
-                        yield state
+                if state.failures or state.look.verdict is Verdict.SAME:
+                    yield state
 
     def _sort(self, states: Sequence[CaseState]) -> None:
         """What is to be looked for on fresh layouts, what more of them may decide, and what stays as it is."""
@@ -409,8 +395,8 @@ class SequentialComparison:
             else:
                 state.is_settled = True
 
-    def _sweep(self, state: CaseState, layouts: Sequence[int], visits: int) -> None:
-        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often.
+    def _sweep(self, state: CaseState, layouts: Sequence[int], visits: int) -> bool:
+        """Visit all layouts, in an order that is drawn anew each time, until each was visited so often; say if it was.
 
         A layout whose visit is far off is visited again, until a single one cannot speak for it.
         """
@@ -419,9 +405,9 @@ class SequentialComparison:
             self._visit(state, self._chance.sample(layouts, len(layouts)))
             newest = {layout: state.visits[layout][-1].log_ratio for layout in layouts if layout in state.visits}
             for layout in find_far_off(newest):
-                missing = ENOUGH_FOR_MEDIAN - len(state.visits[layout])
-                self._visit(state, [layout] * missing)
+                self._visit(state, [layout] * (ENOUGH_FOR_MEDIAN - len(state.visits[layout])))
         state.seconds += self._now() - began
+        return state.count_visits(layouts) >= visits and not state.failures
 
     def _visit(self, state: CaseState, layouts: Sequence[int]) -> None:
         """One after the other, until one fails or the time is over."""
@@ -445,10 +431,8 @@ class SequentialComparison:
             assert state.found is not None
             visits = max(CONFIRMING, state.count_visits(self._first) - 1) + attempt * CONFIRMING
             note("confirming", done, len(sought))
-            self._sweep(state, self._fresh, visits)
-            if state.count_visits(self._fresh) >= visits and not state.failures:
-                p = confirmation_p(state.ratios(self._fresh), state.found.estimate)
-                self._shown.append((state, p))
+            if self._sweep(state, self._fresh, visits):
+                self._shown.append((state, confirmation_p(state.ratios(self._fresh), state.found.estimate)))
 
     def _widen(self, note: Note) -> None:
         """What more layouts tell of cases that they limit."""
@@ -457,19 +441,14 @@ class SequentialComparison:
             return
         for done, state in enumerate(limited):
             note("more layouts", done, len(limited))
-            visits = state.count_visits(self._first)
-            self._sweep(state, self._fresh, visits)
-            if state.count_visits(self._fresh) >= visits and not state.failures:
-                self._look_at_all(state)
+            if self._sweep(state, self._fresh, state.count_visits(self._first)):
+                first, fresh = self._first, self._fresh
+                state.keep(look(state.ratios((*first, *fresh)), state.rule), first, fresh)
+                if state.look.verdict in CHANGED:
+                    # What only all layouts together show has been seen by none that did not help to find it.
+                    state.retract()
+                    state.confirmed = False
             state.is_settled = True
-
-    def _look_at_all(self, state: CaseState) -> None:
-        """A change that only all layouts together show has been seen by none that did not help to find it."""
-        first, fresh = self._first, self._fresh
-        state.keep(look(state.ratios((*first, *fresh)), state.rule), first, fresh)
-        if state.look.verdict in CHANGED:
-            state.retract()
-            state.confirmed = False
 
     def _have_fresh_layouts(self, note: Note) -> bool:
         """As many as there were at first; none if there is no time for them."""
@@ -479,14 +458,9 @@ class SequentialComparison:
             self._fresh = self._timer.layouts[number : 2 * number]
         return bool(self._fresh)
 
-    # --- the end -------------------------------------------------------------------------------------
-
     def _is_over(self) -> bool:
         is_left = self._stop.requested or self._left.requested
         return is_left or (self._end is not None and self._now() > self._end)
-
-    def _conclude(self, state: CaseState) -> Timing:
-        return state.conclude(self._doubt_layouts(state))
 
     def _doubt_layouts(self, state: CaseState) -> tuple[ComparisonCaveat, ...]:
         found: list[ComparisonCaveat] = []

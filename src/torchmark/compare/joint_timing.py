@@ -126,7 +126,6 @@ class JointProgress:
             self._tell()
 
     def _complete(self, number: int) -> bool:
-        """Leave the step that it is at, if there is one."""
         step = self._at.pop(number, None)
         if step is None:
             return False
@@ -295,13 +294,8 @@ class ClusterComparison(ComparisonPlace):
         self, comparison: Comparison, cores: Sequence[int], evidence: Evidence, stop: StopRequest, note: Note
     ) -> Generator[ComparedPair, None, None]:
         self._open(comparison)
-        request = PreparePairs(
-            pairs=(),
-            base=comparison.base,
-            head=comparison.head,
-            together=runs_together(comparison),
-            timeout_s=comparison.timeout_s,
-        )
+        together, timeout_s = runs_together(comparison), comparison.timeout_s
+        request = PreparePairs((), comparison.base, comparison.head, together=together, timeout_s=timeout_s)
         yield from time_sides(comparison, self._backend.open_remote_pairs(request), evidence, stop, note)
 
     def close(self) -> None:
@@ -309,9 +303,7 @@ class ClusterComparison(ComparisonPlace):
 
     def _open(self, comparison: Comparison) -> None:
         if not self._is_open:
-            counted = Metric.COUNT in comparison.metrics
-            sampling = dataclasses.replace(
-                comparison.plan.sampling, metrics=(Metric.COUNT if counted else Metric.WALL,)
-            )
-            self._backend.open(dataclasses.replace(comparison.plan, sampling=sampling))
+            plan, metric = comparison.plan, Metric.COUNT if Metric.COUNT in comparison.metrics else Metric.WALL
+            sampling = dataclasses.replace(plan.sampling, metrics=(metric,))
+            self._backend.open(dataclasses.replace(plan, sampling=sampling))
             self._is_open = True

@@ -42,9 +42,9 @@ def runs_together(comparison: Comparison) -> bool:
 
     Two statements of Python can do so.
     """
-    here = comparison.base == comparison.head
-    python = all(entry.head.args.language == Language.PYTHON for entry in comparison.entries)
-    return here and python and all(entry.is_of_two for entry in comparison.entries)
+    return comparison.base == comparison.head and all(
+        entry.is_of_two and entry.head.args.language == Language.PYTHON for entry in comparison.entries
+    )
 
 
 def prepare_entries(entries: Sequence[ComparedPair], timer: PairTimer) -> dict[ComparedPair, PairedCase | Timing]:
@@ -92,19 +92,17 @@ class ComparisonPlace:
         workers = PairedWorkers(comparison.base, comparison.head, cores, together=together, timeout_s=timeout_s)
         with contextlib.ExitStack() as stack:
             stack.callback(workers.close)
-            prepared = prepare_entries(comparison.entries, workers)
-            for entry, one in prepared.items():
+            pairs: dict[Hashable, PairedCase] = {}
+            for entry, one in prepare_entries(comparison.entries, workers).items():
                 if isinstance(one, Timing):
                     evidence.timed[entry] = one
                     yield entry
-            pairs: dict[Hashable, PairedCase] = {
-                entry: one for entry, one in prepared.items() if isinstance(one, PairedCase)
-            }
+                else:
+                    pairs[entry] = one
             if not pairs:
                 return
             claim_machine(stack, stop, note)
-            experiment = SequentialComparison(workers, comparison.settings, stop=stop)
-            for key, timing in experiment.decide(pairs, note):
+            for key, timing in SequentialComparison(workers, comparison.settings, stop=stop).decide(pairs, note):
                 assert isinstance(key, ComparedPair)
                 evidence.timed[key] = timing
                 yield key
@@ -193,8 +191,7 @@ def find_out(
     if Metric.COUNT in rest.metrics and rest.entries:
         with contextlib.ExitStack() as stack:
             backend = place.open_backend(rest, cores, stack)
-            observe = stack.enter_context(observer.counting(rest, backend))
-            count_sides(rest, backend, evidence, stop, observe)
+            count_sides(rest, backend, evidence, stop, stack.enter_context(observer.counting(rest, backend)))
         rest = leave_out_failed(rest, evidence)
     timed = set(rest.entries) if Metric.WALL in rest.metrics and not stop.requested else set()
     yield from (entry for entry in comparison.entries if entry not in timed)

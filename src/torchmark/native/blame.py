@@ -14,7 +14,7 @@ from typing import NamedTuple
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.task import Snippet
 from torchmark.native import toolchain
-from torchmark.native.render import PART, SYMBOL, CompileUnit, Problem, scan
+from torchmark.native.render import PART, SYMBOL, CompileUnit, scan
 from torchmark.native.toolchain import ProgramResult
 
 # file:line:column: error: text. Columns are missing now and then.
@@ -65,20 +65,24 @@ def read_complaints(output: str) -> list[Complaint]:
     return [complaint for group in _group(output) if (complaint := _read(group)) is not None]
 
 
+def _match_error(line: str) -> re.Match[str] | None:
+    header = _HEADER.match(line)
+    return header if header and header["kind"] not in ("note", "warning") else None
+
+
 def _group(output: str) -> Iterator[list[str]]:
     """One list of lines an error, with its context before it and its notes behind it."""
     group: list[str] = []
     has_error = False
     pending: list[str] = []
     for line in output.splitlines():
-        header = _HEADER.match(line)
-        if header and header["kind"] not in ("note", "warning"):
+        if _match_error(line):
             if has_error:
                 yield group
                 group = []
             group += [*pending, line]
             pending, has_error = [], True
-        elif header is None and _CONTEXT.search(line):
+        elif not _HEADER.match(line) and _CONTEXT.search(line):
             pending.append(line)
         else:
             # A note, an excerpt, or something that stands alone.
@@ -89,24 +93,22 @@ def _group(output: str) -> Iterator[list[str]]:
 
 
 def _read(group: list[str]) -> Complaint | None:
-    index, header = next(((i, found) for i, line in enumerate(group) if (found := _HEADER.match(line))
-                          and found["kind"] not in ("note", "warning")), (0, None))  # fmt: skip
+    index, header = next((found for found in enumerate(map(_match_error, group)) if found[1]), (0, None))
     if header is None:
         return None
-    summary = header["text"]
-    own = PART.search(header["file"])
-    column = int(header["column"]) if header["column"] else None
-    if own:
-        return Complaint(int(own[1]), SnippetPlace(own[2], int(header["line"]), column), summary, "\n".join(group))
+    summary, text = header["text"], "\n".join(group)
+    if own := PART.search(header["file"]):
+        column = int(header["column"]) if header["column"] else None
+        return Complaint(int(own[1]), SnippetPlace(own[2], int(header["line"]), column), summary, text)
     # In a header, or in what the library makes of a template: on whose behalf, the lines around tell; the last of those
     # before the error is where the user's own code is.
     for line in (*reversed(group[:index]), *group[index + 1 :]):
         if found := re.search(rf"(?:{PART.pattern}):(\d+)(?::(\d+))?", line):
             place = SnippetPlace(found[2], int(found[3]), int(found[4]) if found[4] else None)
-            return Complaint(int(found[1]), place, summary, "\n".join(group))
+            return Complaint(int(found[1]), place, summary, text)
         if found := PART.search(line):
-            return Complaint(int(found[1]), None, summary, "\n".join(group))
-    return Complaint(None, None, summary, "\n".join(group))
+            return Complaint(int(found[1]), None, summary, text)
+    return Complaint(None, None, summary, text)
 
 
 class Undefined(NamedTuple):
@@ -135,8 +137,7 @@ def for_the_user(text: str) -> str:
     """A message with the names that the user knows, and of bearable length."""
     lines = PART.sub(lambda match: NAMES[match[2]], text).splitlines()
     # "In function 'void torchmark_function_0(...)':" says nothing to anyone, nor does clang's "1 error generated."
-    lines = [line for line in lines if not _EMPTY_WORDS.search(line)]
-    lines = [_OWN_NAME.sub("the snippet", line) for line in lines]
+    lines = [_OWN_NAME.sub("the snippet", line) for line in lines if not _EMPTY_WORDS.search(line)]
     if len(lines) > LONGEST_MESSAGE_LINES:
         lines = [*lines[:LONGEST_MESSAGE_LINES], f"... ({len(lines) - LONGEST_MESSAGE_LINES} more lines)"]
     return "\n".join(lines)
@@ -183,19 +184,15 @@ def find_problem(snippet: Snippet) -> Failure | None:
     # Macros and conditional lines may close what is open.
     certain = not any(one.directives for one in scans.values())
     for part, one in scans.items():
-        problem = one.endless or (one.unbalanced if certain else None)
-        if problem:
-            return _describe_problem(part, parts[part], problem)
+        if problem := one.endless or (one.unbalanced if certain else None):
+            line, column, what = problem
+            source = parts[part].split("\n")[line - 1]
+            excerpt = f"{line:>5} | {source}\n      | {' ' * (column - 1)}^"
+            told = f"{NAMES[part]}:{line}:{column}: error: {what}\n{excerpt}"
+            return Failure(FailureKind.NOT_COMPILED, _sentence(part, line, column, what), told)
         if "\0" in parts[part] or any("\ud800" <= character <= "\udfff" for character in parts[part]):
             return Failure(FailureKind.NOT_COMPILED, f"The {_WORDS[part]} contains what is no character.")
     return None
-
-
-def _describe_problem(part: str, text: str, problem: Problem) -> Failure:
-    line = text.split("\n")[problem.line - 1]
-    excerpt = f"{problem.line:>5} | {line}\n      | {' ' * (problem.column - 1)}^"
-    told = f"{NAMES[part]}:{problem.line}:{problem.column}: error: {problem.text}\n{excerpt}"
-    return Failure(FailureKind.NOT_COMPILED, _sentence(part, problem.line, problem.column, problem.text), told)
 
 
 def _sentence(part: str, line: int, column: int | None, text: str) -> str:
@@ -250,11 +247,8 @@ def _describe(complaints: Sequence[Complaint]) -> SnippetFault:
         failure = Failure(FailureKind.NOT_COMPILED, f"It does not compile: {problem}.", f"error: {problem}")
         return SnippetFault(failure, final=False)
     text = for_the_user("\n".join(one.text for one in own[:MOST_ERRORS]))
-    first, summary = own[0], for_the_user(own[0].summary)
-    if first.place is None:
-        message = f"It does not compile: {summary}."
-    else:
-        message = _sentence(first.place.part, first.place.line, first.place.column, summary)
+    place, summary = own[0].place, for_the_user(own[0].summary)
+    message = f"It does not compile: {summary}." if place is None else _sentence(*place, summary)
     final = any(_FINAL.search(line) for line in text.splitlines())
     return SnippetFault(Failure(FailureKind.NOT_COMPILED, message, text), final)
 
@@ -270,10 +264,9 @@ def blame_linking(unit: CompileUnit, run: ProgramResult) -> Attempt:
     guilty: dict[int, SnippetFault] = {}
     for number, (snippet, key) in enumerate(unit.entries):
         words = scan(snippet.stmt).words | scan(snippet.setup).words
-        names = dict.fromkeys(one.symbol for one in missing if one.key == key or _base_name(one.symbol) in words)
-        if len(unit.entries) == 1:
-            names = dict.fromkeys(one.symbol for one in missing)
-        if names:
+        is_alone = len(unit.entries) == 1
+        users = (one for one in missing if is_alone or one.key == key or _base_name(one.symbol) in words)
+        if names := dict.fromkeys(one.symbol for one in users):
             text = f"It does not link: nothing defines {', '.join(names)}."
             guilty[number] = SnippetFault(Failure(FailureKind.NOT_COMPILED, text), final=True)
     return Attempt(Blame.SOME if guilty else Blame.UNKNOWN, guilty, run.output)

@@ -7,6 +7,7 @@ whose fault it is. Then halves are tried.
 from __future__ import annotations
 
 import concurrent.futures
+import re
 import shlex
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,11 +66,9 @@ def build(
     results: dict[Snippet, Result] = {}
     missing: list[KeyedSnippet] = []
     for snippet, entry in entries.items():
-        found = cache.find(entry.key)
-        problem = None if found else find_problem(snippet)
-        if found:
+        if found := cache.find(entry.key):
             results[snippet] = Compiled(str(found), entry.key)
-        elif problem:
+        elif problem := find_problem(snippet):
             results[snippet] = problem
         else:
             missing.append(entry)
@@ -89,8 +88,8 @@ def precompile(toolchain: Toolchain, cache: Cache, environ: Mapping[str, str]) -
         if cache.find_prelude(name) is not None:
             return
         with cache.workshop() as folder:
-            works = Compiler(toolchain, environ, threading.Event())
-            run, states = works.precompile(cache.begin_prelude(name, render_prelude(LIGHT_HEADERS)), folder)
+            prelude = cache.begin_prelude(name, render_prelude(LIGHT_HEADERS))
+            run, states = Compiler(toolchain, environ, threading.Event()).precompile(prelude, folder)
             if run.code != 0:
                 raise SetupError(
                     f"torch's headers cannot be compiled: {for_the_user(run.output).strip()}.",
@@ -124,17 +123,12 @@ def _group_name(entry: KeyedSnippet) -> str:
     if any(one.unbalanced for one in (around, setup, stmt)) or setup.far_reaching or stmt.far_reaching:
         return entry.key
     only_includes = not around.has_code and len(around.includes) == around.directives
-    return "" if only_includes and all(_is_harmless(name) for name in around.includes) else snippet.global_setup
-
-
-def _is_harmless(header: str) -> bool:
-    """Whether all may see it: torch's own, and those of C++, which define hardly any macros."""
-    return header.startswith(("<torch/", "<ATen/", "<c10/")) or (header.startswith("<") and "." not in header)
+    # All may see torch's own headers, and those of C++, which define hardly any macros.
+    is_harmless = only_includes and all(re.match(r"<(torch/|ATen/|c10/|[^.]*$)", name) for name in around.includes)
+    return "" if is_harmless else snippet.global_setup
 
 
 class _Works:
-    """Compiles units."""
-
     def __init__(self, compiler: Compiler, cache: Cache) -> None:
         self._compiler = compiler
         self._cache = cache
@@ -149,17 +143,16 @@ class _Works:
             try:
                 yield from (future.result() for future in concurrent.futures.as_completed(futures))
             except BaseException:
-                self._compiler.stop()
+                self._compiler.stop.set()
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
 
     def build(self, unit: CompileUnit) -> dict[Snippet, Result]:
         """Compile one unit; if another process is doing the same, wait for it and take what it made."""
-        with self._cache.turn(digest(*(entry.key for entry in unit.entries)), lambda: self._compiler.is_stopped):
-            results: dict[Snippet, Result] = {}
-            for snippet, key in unit.entries:
-                if found := self._cache.find(key):
-                    results[snippet] = Compiled(str(found), key)
+        with self._cache.turn(digest(*(entry.key for entry in unit.entries)), self._compiler.stop.is_set):
+            results: dict[Snippet, Result] = {
+                snippet: Compiled(str(found), key) for snippet, key in unit.entries if (found := self._cache.find(key))
+            }
             rest = tuple(entry for entry in unit.entries if entry.snippet not in results)
             return {**results, **self._build_new(CompileUnit(rest, unit.headers))}
 
@@ -181,8 +174,8 @@ class _Works:
             failure = Failure(FailureKind.NOT_COMPILED, "It does not compile.", attempt.problem)
             return {unit.entries[0].snippet: failure}
         half = len(unit.entries) // 2
-        halves = (CompileUnit(unit.entries[:half], unit.headers), CompileUnit(unit.entries[half:], unit.headers))
-        return {snippet: result for one in halves for snippet, result in self._build_new(one).items()}
+        first, second = (unit._replace(entries=part) for part in (unit.entries[:half], unit.entries[half:]))
+        return {**self._build_new(first), **self._build_new(second)}
 
     def _build_without(self, unit: CompileUnit, attempt: Attempt) -> dict[Snippet, Result]:
         """Those that are not to blame, and those that may not be."""
@@ -234,14 +227,12 @@ class _Works:
             return blame_linking(unit, run)
         library = folder / "unit.so"
         content = library.read_bytes() if library.exists() else b""
-        if any(
-            f"torchmark_{kind}{key}\0".encode() not in content for _, key in unit.entries for kind in ("", "empty_")
-        ):
+        symbols = (f"torchmark_{kind}{key}\0".encode() for _, key in unit.entries for kind in ("", "empty_"))
+        if not all(symbol in content for symbol in symbols):
             return Attempt(Blame.UNKNOWN, {}, f"{shlex.join(toolchain.compiler)} made a library without the snippet.")
         self._cache.publish(library, headers, [entry.key for entry in unit.entries])
         return Attempt(Blame.NOBODY)
 
 
 def _is_there(workshop: Path) -> bool:
-    """Whether nobody has removed what is being made."""
     return (workshop / "owner").exists() and (workshop / "unit.cpp").exists()

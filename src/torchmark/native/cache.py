@@ -88,7 +88,6 @@ class Cache:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._holds = holds or (lambda path: _holds(path.read_bytes()))
-        # Of files that were looked at by this object, whether they can be used. One library serves many snippets.
         self._verdicts: dict[tuple[int, int, int], bool] = {}
 
     def find(self, key: str) -> Path | None:
@@ -96,10 +95,7 @@ class Cache:
         path = self.path(key)
         try:
             status = path.lstat()
-            identity = (status.st_ino, status.st_size, status.st_ctime_ns)
-            if identity not in self._verdicts:
-                self._verdicts[identity] = is_ours_by(status) and self._holds(path)
-            if not self._verdicts[identity]:
+            if not self._judge(status, lambda: is_ours_by(status) and self._holds(path)):
                 return None
             if time.time() - status.st_mtime > TOUCH_INTERVAL_S:
                 with contextlib.suppress(OSError):
@@ -108,15 +104,25 @@ class Cache:
             return None
         return path
 
+    def _judge(self, status: os.stat_result, holds: Callable[[], bool]) -> bool:
+        """Whether a file can be used. Each is looked at once: one library serves many snippets."""
+        identity = (status.st_ino, status.st_size, status.st_ctime_ns)
+        if identity not in self._verdicts:
+            self._verdicts[identity] = holds()
+        return self._verdicts[identity]
+
     def publish(self, library: Path, headers: Headers, keys: Sequence[str]) -> None:
-        """Put a library in place for all of its snippets."""
         with self.workshop() as folder:
             sealed = folder / "library.so"
             sealed.write_bytes(_seal(library.read_bytes(), headers))
             sealed.chmod(0o755)
             for key in keys:
                 link = folder / f"{key}.so"
-                _link(sealed, link)
+                try:
+                    os.link(sealed, link)
+                except OSError:
+                    # Some file systems have no links.
+                    shutil.copy2(sealed, link)
                 put_in_place(link, self.path(key))
 
     @contextlib.contextmanager
@@ -195,13 +201,10 @@ class Cache:
             if not all(is_ours(one) for one in (folder, *(folder / name for name in _PRELUDE_FILES))):
                 return None
             content = (folder / "headers").read_bytes()
-            identity = (folder.stat().st_ino, len(content), (folder / "headers").stat().st_ctime_ns)
-            if identity not in self._verdicts:
-                self._verdicts[identity] = _holds(content)
-            if not self._verdicts[identity]:
+            if not self._judge((folder / "headers").stat(), lambda: _holds(content)):
                 return None
             os.utime(folder)
-            return Prelude(folder / PRELUDE, _read_headers(content))
+            return Prelude(folder / PRELUDE, dict(_each_header(content)))
         except OSError:
             return None
 
@@ -226,26 +229,20 @@ class Cache:
         return self.folder / f"{name}.prelude"
 
     def path(self, key: str) -> Path:
-        """Where the library with this snippet is, if it is there."""
         return self.folder / f"{key}.so"
 
     def _libraries(self) -> list[_Library]:
         libraries: dict[int, _Library] = {}
-        for path in self._list(_ENTRY):
+        for path in (*self._list(_ENTRY), *self._list(_PRELUDE)):
             # Another process may remove it meanwhile.
             with contextlib.suppress(OSError):
                 status = path.lstat()
-                new = _Library(status.st_ino, status.st_size, status.st_mtime, [])
+                files = [*path.iterdir()] if path.suffix == ".prelude" else [path]
+                new = _Library(status.st_ino, sum(file.lstat().st_size for file in files), status.st_mtime, [])
                 libraries.setdefault(status.st_ino, new).paths.append(path)
-        for path in self._list(_PRELUDE):
-            with contextlib.suppress(OSError):
-                status = path.lstat()
-                size = sum(file.lstat().st_size for file in path.iterdir())
-                libraries[status.st_ino] = _Library(status.st_ino, size, status.st_mtime, [path])
         return list(libraries.values())
 
     def _list(self, names: re.Pattern[str]) -> list[Path]:
-        """What has a name of this kind."""
         try:
             return [path for path in self.folder.iterdir() if names.fullmatch(path.name)]
         except OSError:
@@ -337,9 +334,9 @@ def _holds(content: bytes) -> bool:
     if magic != _MAGIC or hashlib.sha256(body).digest() != checksum:
         return False
     try:
-        for path, size, changed in _each_header(content):
+        for path, state in _each_header(content):
             status = os.stat(path)
-            if status.st_size != size or status.st_mtime_ns != changed:
+            if (status.st_size, status.st_mtime_ns) != state:
                 return False
     except (OSError, ValueError, OverflowError, zlib.error):
         # A header is gone; or the list was not written by this version.
@@ -347,11 +344,7 @@ def _holds(content: bytes) -> bool:
     return True
 
 
-def _read_headers(content: bytes) -> dict[str, tuple[int, int]]:
-    return {path: (size, changed) for path, size, changed in _each_header(content)}
-
-
-def _each_header(content: bytes) -> Iterator[tuple[str, int, int]]:
+def _each_header(content: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
     """One after the other.
 
     To keep thousands of them would set off Python's garbage collector, which with torch in memory takes longer than all
@@ -362,7 +355,7 @@ def _each_header(content: bytes) -> Iterator[tuple[str, int, int]]:
     listed = zlib.decompress(body[len(body) - length :]).decode(errors="surrogateescape")
     for line in listed.split("\0") if listed else ():
         size, changed, path = line.split(" ", 2)
-        yield path, int(size), int(changed)
+        yield path, (int(size), int(changed))
 
 
 @contextlib.contextmanager
@@ -383,11 +376,3 @@ def _find_longest_work(workshop: Path) -> float | None:
         # It had one when it got this name: whoever was removing it has not come to the end.
         return 0.0
     return {Hold.HELD: 0.0, Hold.BUSY: None, Hold.IMPOSSIBLE: LONGEST_WORK_S}[held]
-
-
-def _link(path: Path, link: Path) -> None:
-    try:
-        os.link(path, link)
-    except OSError:
-        # Some file systems have no links.
-        shutil.copy2(path, link)

@@ -57,7 +57,6 @@ class Scan(NamedTuple):
     far_reaching: bool
     """Whether the preprocessor is told something that would hold for the code behind, too."""
     words: frozenset[str]
-    """The identifiers it uses."""
     has_code: bool
     """Whether there is more than comments and lines for the preprocessor."""
 
@@ -76,7 +75,6 @@ def scan(text: str) -> Scan:
     has_code = False
     for match in _TOKEN.finditer(text):
         kind, token = match.lastgroup, match[0]
-        kind = "raw" if kind == "mark" else kind
         if kind in ("open_comment", "open_raw"):
             what = "comment" if kind == "open_comment" else "raw string"
             endless = _locate(text, match.start(), f"this {what} does not end")
@@ -145,8 +143,7 @@ def _match(text: str, bracket: str, start: int, open_brackets: list[tuple[str, i
 
 
 def _locate(text: str, position: int, what: str) -> Problem:
-    before = text[:position]
-    return Problem(before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1, what)
+    return Problem(text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position), what)
 
 
 GLUE = Path(__file__).with_name("glue.hpp")
@@ -199,7 +196,6 @@ def render(unit: CompileUnit) -> Rendered:
 
 
 def render_prelude(headers: Sequence[str]) -> str:
-    """What stands before all snippets."""
     return "\n".join([*(f"#include {header}" for header in headers), '#line 1 "torchmark.glue"', GLUE.read_text()])
 
 
@@ -252,13 +248,10 @@ def _verbatim(text: str, name: str, behind: str, parts: dict[str, str]) -> Itera
     """
     if text:
         parts[name] = text
-        last = text.rsplit("\n", 1)[-1]
         yield f'#line 1 "{name}"'
         yield f"{text}\n"
         yield f'#line {text.count(chr(10)) + 1} "{name}"'
-        yield re.sub(r"[^\t]", " ", last) + behind
-    else:
-        yield behind
+    yield re.sub(r"[^\t]", " ", text.rsplit("\n", 1)[-1]) + behind
 
 
 def _mark(number: int, *, is_end: bool) -> str:
@@ -272,10 +265,8 @@ def _mark(number: int, *, is_end: bool) -> str:
 
 def choose_headers(snippets: Sequence[Snippet]) -> tuple[str, ...]:
     """The headers that these seem to need, by the words they use."""
-    words: set[str] = set()
-    for snippet in snippets:
-        for text in (snippet.stmt, snippet.setup, snippet.global_setup):
-            words |= scan(text).words
+    texts = (text for snippet in snippets for text in (snippet.stmt, snippet.setup, snippet.global_setup))
+    words = set().union(*(scan(text).words for text in texts))
     if words & _SCRIPT_WORDS:
         return FULL_HEADERS + SCRIPT_HEADERS
     return FULL_HEADERS if words & _FULL_WORDS else LIGHT_HEADERS

@@ -61,10 +61,8 @@ class Toolchain:
 
     def key(self, snippet: Snippet) -> str:
         """What stands for this snippet, compiled this way: equal keys, equal code."""
-        parts = [self.identity, snippet.stmt, snippet.setup, snippet.global_setup]
-        if self.includes_own(snippet):
-            parts.append(self.folder)
-        return digest(*parts)
+        own = [self.folder] if self.includes_own(snippet) else []
+        return digest(self.identity, snippet.stmt, snippet.setup, snippet.global_setup, *own)
 
     def includes_own(self, snippet: Snippet) -> bool:
         """Whether it includes a file with quotes, or by a macro: that may be one in the working folder."""
@@ -73,7 +71,6 @@ class Toolchain:
 
 
 def digest(*parts: str) -> str:
-    """One short name for several texts."""
     return hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
 
 
@@ -100,12 +97,11 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
         *given["CXXFLAGS"],
     )
     lib = Path(sdk.folder, "lib")
-    libraries = [name for name in _LIBRARIES if (lib / f"lib{name}.so").exists()]
     link_flags = (
         "-shared",
         f"-L{lib}",
         "-Wl,--as-needed",
-        *(f"-l{name}" for name in libraries),
+        *(f"-l{name}" for name in _LIBRARIES if (lib / f"lib{name}.so").exists()),
         *given["CXXFLAGS"],
         *given["LDFLAGS"],
     )
@@ -120,9 +116,7 @@ def make_toolchain(sdk: Sdk, environ: Mapping[str, str], folder: str) -> Toolcha
             _describe_processor() if any("native" in flag for flag in compile_flags) else "",
         )
     )
-    return Toolchain(
-        compiler=tuple(compiler), compile_flags=compile_flags, link_flags=link_flags, folder=folder, identity=identity
-    )
+    return Toolchain(tuple(compiler), compile_flags, link_flags, folder=folder, identity=identity)
 
 
 def find_compiler(environ: Mapping[str, str]) -> list[str]:
@@ -198,16 +192,13 @@ def _describe_compiler(compiler: tuple[str, ...]) -> tuple[str, ...]:
             timeout=VERSION_TIMEOUT_S,
         )
         status = os.stat(compiler[0])
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SetupError(
-            f"The C++ compiler {shlex.join(compiler)} does not work: {error}.",
-            missing="compiler",
-            advice="Name another in CXX.",
-        ) from error
-    if done.returncode != 0:
         lines = (done.stderr or done.stdout).strip().splitlines()
+        problem = "".join(lines[:1]) if done.returncode else None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        problem = str(error)
+    if problem is not None:
         raise SetupError(
-            f"The C++ compiler {shlex.join(compiler)} does not work: {''.join(lines[:1])}.",
+            f"The C++ compiler {shlex.join(compiler)} does not work: {problem}.",
             missing="compiler",
             advice="Name another in CXX.",
         )
@@ -236,18 +227,10 @@ class Compiler:
 
     def __init__(self, toolchain: Toolchain, environ: Mapping[str, str], stop: threading.Event) -> None:
         self.toolchain = toolchain
-        self._stop = stop
+        self.stop = stop
+        """Once it is set, what runs is ended, and nothing more is started."""
         # Messages in English, which we read.
         self._environ = {**environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "C"}
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether nobody wants its work any more."""
-        return self._stop.is_set()
-
-    def stop(self) -> None:
-        """End what runs, and start nothing more."""
-        self._stop.set()
 
     def compile(
         self, rendered: Rendered, folder: Path, prelude: Prelude | None = None, own_headers: bool = False
@@ -280,8 +263,7 @@ class Compiler:
         if run.code != 0:
             return run, {}
         paths = read_dependencies((folder / "unit.d").read_text(errors="surrogateescape"))
-        own = str(folder)
-        return run, note_headers([p for p in paths if os.path.isabs(p) and not p.startswith(own)], started_ns)
+        return run, note_headers([p for p in paths if os.path.isabs(p) and not p.startswith(str(folder))], started_ns)
 
     def link(self, folder: Path, *, complete: bool) -> ProgramResult:
         """Make `unit.so` of `unit.o`; a complete one has no names left to be found later."""
@@ -290,7 +272,7 @@ class Compiler:
         return self._run(command, folder)
 
     def _run(self, command: Sequence[str], folder: Path) -> ProgramResult:
-        if self.is_stopped:
+        if self.stop.is_set():
             raise Stopped
         end = time.monotonic() + TIMEOUT_S
         # A file, not a pipe that could fill up.
@@ -316,7 +298,7 @@ class Compiler:
                 process.wait(LOOKING_INTERVAL_S)
                 return True
             except subprocess.TimeoutExpired:
-                if self._stop.is_set():
+                if self.stop.is_set():
                     raise Stopped from None
         return False
 

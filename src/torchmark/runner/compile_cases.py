@@ -25,13 +25,13 @@ from torchmark.files import (
     writing_to_cache,
 )
 from torchmark.model.costs import Counts
-from torchmark.model.environment import Environment
 from torchmark.model.job import DEFAULT_LAYOUTS, CompileJob, CountJob, Place, TimeJob
 from torchmark.model.outcome import CompileCosts, Failure, FailureKind, FirstCall
 from torchmark.model.plan import Case, TimerArgs
 from torchmark.processes import make_scratch
+from torchmark.runner.machine import read_field
 from torchmark.runner.spec import WorkerSpec
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, count, measure_time
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Worker, count, expect, measure_time
 from torchmark.worker.protocol import REPLAY
 
 COMPILERS = ("g++", "clang++", "c++")
@@ -53,28 +53,19 @@ def lower_variables(environ: Mapping[str, str], folder: Path, root: Path = Path(
     """
     if not knows_avx2(root):
         return {}
+    variables = {"ATEN_CPU_CAPABILITY": "avx2"}
     compiler = find_command(shlex.split(environ.get("CXX", "")), COMPILERS, environ)
-    if compiler is None:
-        # Inductor says so itself; other back ends need none.
-        return {"ATEN_CPU_CAPABILITY": "avx2"}
-    return {
-        "ATEN_CPU_CAPABILITY": "avx2",
-        "CXX": str(write_script(compiler, folder)),
+    # Without one Inductor says so itself; other back ends need none.
+    if compiler is not None:
+        variables["CXX"] = str(write_script(compiler, folder))
         # Inductor would keep 150 MB more of them, and make them anew for each script.
-        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
-    }
+        variables["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
+    return variables
 
 
 def knows_avx2(root: Path = Path("/"), processor: str | None = None) -> bool:
-    """Whether this is an x86-64 processor with AVX2."""
-    if (processor or platform.machine()) != "x86_64":
-        return False
-    try:
-        lines = (root / "proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return False
-    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
-    return "avx2" in flags
+    flags = read_field(root / "proc/cpuinfo", "flags") or ""
+    return (processor or platform.machine()) == "x86_64" and "avx2" in flags.split()
 
 
 def write_script(compiler: list[str], folder: Path) -> Path:
@@ -159,24 +150,17 @@ class CompileTimer:
         parts = case.parts
         assert parts is not None
         mode, args = parts.mode, case.args
-        first = CompileJob(
-            stmt=args.stmt,
-            setup=parts.setup,
-            place=place,
-            backend=mode.backend,
-            mode=mode.mode,
-            threads=args.num_threads,
-        )
-        steady = _make_time_job(args, place, run_time_s)
+        first = CompileJob(args.stmt, parts.setup, place, mode.backend, mode=mode.mode, threads=args.num_threads)
+        steady = TimeJob(args.stmt, args.setup, place, args.num_threads, min_run_time_s=run_time_s, watch_compiler=True)
         replayed = f"{parts.setup}\ncompiled_model = torch.compile(model, backend={REPLAY!r})\n{_repeat(parts.call)}"
         call = dataclasses.replace(steady, stmt=parts.call, setup=replayed)
         self._graphs.empty()
-        cold = self._time_first_call(first, timeout_s)
+        cold = expect(self.worker.run(first, timeout_s=timeout_s), FirstCall)
         if isinstance(cold, Failure):
             return cold
         if not cold.graphs:
             return _explain_nothing(cold)
-        warm = self._time_first_call(first, timeout_s)
+        warm = expect(self.worker.run(first, timeout_s=timeout_s), FirstCall)
         if isinstance(warm, Failure):
             return warm
         steady_times = measure_time(self.worker, steady, timeout_s=timeout_s)
@@ -190,13 +174,6 @@ class CompileTimer:
         self.worker.abandon()
         self._graphs.remove()
 
-    def _time_first_call(self, job: CompileJob, timeout_s: float) -> FirstCall | Failure:
-        reply = self.worker.run(job, timeout_s=timeout_s)
-        if isinstance(reply, Failure):
-            return reply
-        assert isinstance(reply.message, FirstCall)
-        return reply.message
-
 
 class CompileCounter:
     """Counts compiled cases: a worker outside Valgrind compiles them first, for the one that counts to find."""
@@ -205,12 +182,8 @@ class CompileCounter:
         self._graphs = _GraphFolder()
         lowered = lower_variables({**environ, **dict(spec.variables)}, cache_folder(environ))
         self._filler = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=False), environ)
-        self._worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
+        self.worker = Worker(adapt_spec(spec, environ, self._graphs.path, lowered, counting=True), environ)
         self._filled: set[tuple[TimerArgs, Place]] = set()
-
-    @property
-    def environment(self) -> Environment:
-        return self._worker.environment
 
     def count(
         self,
@@ -224,23 +197,16 @@ class CompileCounter:
         """Count a case. The time limit is for each process that is started."""
         args = case.args
         job = CountJob(
-            stmt=args.stmt,
-            setup=args.setup,
-            place=place,
-            number=number,
-            threads=args.num_threads,
-            layouts=layouts,
-            watch_compiler=True,
+            args.stmt, args.setup, place, args.num_threads, number=number, layouts=layouts, watch_compiler=True
         )
-        self._start_both()
-        failure = self._fill(args, place, timeout_s)
-        if failure is not None:
-            return failure
-        return count(self._worker, job, timeout_s=timeout_s)
+        if not self.worker.is_up:
+            # The one under Valgrind starts while the other compiles what both rehearse; it needs that only later.
+            self.worker.start_ahead()
+            self._filler.start()
+        return self._fill(args, place, timeout_s) or count(self.worker, job, timeout_s=timeout_s)
 
     def abandon(self) -> None:
-        """End the workers at once, whoever waits for them, and remove what they have compiled."""
-        self._worker.abandon()
+        self.worker.abandon()
         self._filler.abandon()
         self._graphs.remove()
 
@@ -248,28 +214,11 @@ class CompileCounter:
         if (args, place) in self._filled:
             return None
         job = TimeJob(args.stmt, args.setup, place, args.num_threads, number=1, watch_compiler=True)
-        reply = measure_time(self._filler, job, timeout_s=timeout_s)
-        if isinstance(reply, Failure):
-            return reply
+        times = measure_time(self._filler, job, timeout_s=timeout_s)
+        if isinstance(times, Failure):
+            return times
         self._filled.add((args, place))
         return None
-
-    def _start_both(self) -> None:
-        """The one under Valgrind starts while the other compiles what both rehearse; it needs that only later."""
-        if not self._worker.is_up:
-            self._worker.start_ahead()
-            self._filler.start()
-
-
-def _make_time_job(args: TimerArgs, place: Place, run_time_s: float) -> TimeJob:
-    return TimeJob(
-        stmt=args.stmt,
-        setup=args.setup,
-        place=place,
-        threads=args.num_threads,
-        min_run_time_s=run_time_s,
-        watch_compiler=True,
-    )
 
 
 def _explain_nothing(cold: FirstCall) -> Failure:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from torchmark.callgrind.profiles import tally
 from torchmark.model.costs import Tally
@@ -17,7 +17,7 @@ from torchmark.model.outcome import CompileCosts, Failure, FailureKind, Outcome,
 from torchmark.model.plan import Case, Metric, Order, Sampling
 from torchmark.model.task import Compiled, Times
 from torchmark.runner.compile_cases import CompileCounter, CompileTimer
-from torchmark.runner.worker import TargetWorkers, Worker, retry_if_killed
+from torchmark.runner.worker import TargetWorkers, Worker, expect, retry_if_killed
 from torchmark.worker.protocol import Checked
 
 
@@ -45,10 +45,18 @@ class Prepared:
         return dataclasses.replace(failure, kind=FailureKind.MISSING, message=message)
 
 
-class _FailedVariant(enum.Enum):
-    """Who it is, where two are compared and one does not even run."""
+Verdict: TypeAlias = Failure | Literal["first"] | None
+"""What is wrong with the second of two that are compared, or that the first does not even run."""
 
-    FIRST = enum.auto()
+
+def find_group(case: Case) -> Hashable:
+    """What is the same for cases that are held to compute the same: those with a backward pass apart."""
+    return case.suite, case.label, case.autolabels.autograd
+
+
+def find_references(cases: Sequence[Case]) -> dict[Hashable, Case]:
+    """What the others of a group are held to: the first that can be checked."""
+    return {find_group(case): case for case in reversed(cases) if case.check is not None}
 
 
 class VariantChecker:
@@ -61,10 +69,10 @@ class VariantChecker:
 
     def compare(self, prepared: Mapping[Case, Prepared | Failure]) -> Iterator[tuple[Case, Failure]]:
         """Those that do not compute what the first of their group does, which may be one that came earlier."""
-        for group, cases in _group(prepared).items():
-            by_variant: dict[object, list[Case]] = {}
-            for case in cases:
-                by_variant.setdefault(case.autolabels, []).append(case)
+        groups: dict[Hashable, dict[object, list[Case]]] = {}
+        for case in prepared:
+            groups.setdefault(find_group(case), {}).setdefault(case.autolabels, []).append(case)
+        for group, by_variant in groups.items():
             for labels, problem in self._compare_group(group, by_variant, prepared):
                 yield from ((case, problem) for case in by_variant[labels])
 
@@ -83,7 +91,7 @@ class VariantChecker:
                 first = outcome
                 continue
             verdict = _excuse(_compare_pair(first, outcome, self._lab, self._timeout_s), first, outcome)
-            if verdict is _FailedVariant.FIRST:
+            if verdict == "first":
                 # Nothing can be compared with it. Its own failure shows when it is measured.
                 first = outcome
             elif isinstance(verdict, Failure):
@@ -92,7 +100,7 @@ class VariantChecker:
             self._firsts[group] = first
 
 
-def _excuse(verdict: Failure | _FailedVariant | None, *prepared: Prepared) -> Failure | _FailedVariant | None:
+def _excuse(verdict: Verdict, *prepared: Prepared) -> Verdict:
     """What is wrong, unless it is that files of the cache have gone."""
     if verdict is None:
         return None
@@ -101,46 +109,35 @@ def _excuse(verdict: Failure | _FailedVariant | None, *prepared: Prepared) -> Fa
     return verdict if excused is known else excused
 
 
-def _group(prepared: Mapping[Case, Prepared | Failure]) -> dict[object, list[Case]]:
-    """Cases that must agree: of the same label, with or without a backward pass."""
-    groups: dict[object, list[Case]] = {}
-    for case in prepared:
-        groups.setdefault((case.suite, case.label, case.autolabels.autograd), []).append(case)
-    return groups
-
-
-def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float) -> Failure | _FailedVariant | None:
-    """What is wrong with the second one, or that the first does not even run."""
+def _compare_pair(first: Prepared, second: Prepared, lab: Lab, timeout_s: float) -> Verdict:
     assert first.check is not None
     assert second.check is not None
     case = second.case
     is_compiled = case.parts is not None
     job = CheckJob(first.check, second.check, lab.place(case), case.args.num_threads, uses_compiler=is_compiled)
     # What uses `torch.compile` has a worker of its own, which takes long to start.
-    reply = retry_if_killed(
-        lambda: (lab.compile_timer.worker if is_compiled else lab.timer).run(job, timeout_s=timeout_s)
+    checked = retry_if_killed(
+        lambda: expect((lab.compile_timer.worker if is_compiled else lab.timer).run(job, timeout_s=timeout_s), Checked)
     )
-    if isinstance(reply, Failure):
+    if isinstance(checked, Failure):
         itself = dataclasses.replace(job, second=first.check)
         alone = retry_if_killed(lambda: lab.timer.run(itself, timeout_s=timeout_s))
         # One that does not come to an end with itself does so with nobody; unless it is the machine that fails.
         is_guilty = isinstance(alone, Failure) and alone.kind is not FailureKind.MISSING
-        return _FailedVariant.FIRST if is_guilty else _explain_difference(first.case, reply.message, reply)
-    checked = reply.message
-    assert isinstance(checked, Checked)
+        return "first" if is_guilty else _explain_difference(first.case, checked.message, checked)
     if checked.failed is not None:
         failed = Failure(FailureKind.RAISED, "It fails when it is run once.", checked.problem)
-        return failed if checked.failed else _FailedVariant.FIRST
+        return failed if checked.failed else "first"
     return None if checked.problem is None else _explain_difference(first.case, checked.problem)
 
 
 def _explain_difference(first: Case, problem: str, failure: Failure | None = None) -> Failure:
     labels = first.autolabels.as_dict
     other = f"{labels['language']} ({labels['runtime']})"
-    if failure is not None:
-        message = f"Its results could not be compared with those of {other}: {problem}"
-        return dataclasses.replace(failure, message=message)
-    return Failure(FailureKind.DIFFERENT, f"It does not compute what {other} does. {problem}")
+    if failure is None:
+        return Failure(FailureKind.DIFFERENT, f"It does not compute what {other} does. {problem}")
+    message = f"Its results could not be compared with those of {other}: {problem}"
+    return dataclasses.replace(failure, message=message)
 
 
 def measure(attempt: Callable[[], tuple[Result, Environment | None]]) -> tuple[Result, Environment | None]:
@@ -186,15 +183,7 @@ def carry_out(
             result = refuse_threads(threads, len(cores))
         else:
             result, environment = measure(lambda: lab.time(prepared, sampling, used))
-    return Outcome(
-        order=order,
-        result=result,
-        began=began,
-        ended=time.time(),
-        environment=environment,
-        cores=used,
-        unchecked=prepared.unchecked,
-    )
+    return Outcome(order, result, began, time.time(), environment=environment, cores=used, unchecked=prepared.unchecked)
 
 
 class Lab(TargetWorkers):
@@ -202,8 +191,7 @@ class Lab(TargetWorkers):
 
     @functools.cached_property
     def compile_timer(self) -> CompileTimer:
-        spec = dataclasses.replace(self._spec, checking=True)
-        timer = CompileTimer(spec, self._environ)
+        timer = CompileTimer(dataclasses.replace(self._spec, checking=True), self._environ)
         self._keep(timer.abandon)
         return timer
 
@@ -243,7 +231,7 @@ class Lab(TargetWorkers):
             compiled = self.compile_counter
             counts = compiled.count(case, self.place(case), layouts=layouts, timeout_s=timeout_s)
             result = counts if isinstance(counts, Failure) else tally(counts, layouts)
-            environment = compiled.environment
+            environment = compiled.worker.environment
         else:
             assert counter is not None
             result = self.count_side(self.make_side(case, prepared.compiled), counter, layouts, timeout_s)

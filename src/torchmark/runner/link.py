@@ -215,8 +215,8 @@ class Link:
     def read_log(self, start: int = 0) -> str:
         """The end of what the zygote itself, or Valgrind around it, has written since the log had this many bytes."""
         # With pread: the zygote writes at the position of the same open file.
-        tail = os.pread(self._log.fileno(), TAIL_BYTES, max(start, self._log_size() - TAIL_BYTES))
-        return tail.decode(errors="replace")
+        start = max(start, self._log_size() - TAIL_BYTES)
+        return os.pread(self._log.fileno(), TAIL_BYTES, start).decode(errors="replace")
 
     def _log_size(self) -> int:
         return os.fstat(self._log.fileno()).st_size
@@ -227,7 +227,10 @@ class Link:
         `partner` is a descriptor for the job, which leads to that of another zygote. Such a job has ended when it has
         answered: its process may take some milliseconds more to go, during which other zygotes have work to do.
         """
-        self._await_rest()
+        if self._leaving:
+            # Until the process of a job that has answered is gone.
+            await_end(self._control)
+            self._busy = self._leaving = False
         with contextlib.ExitStack() as readers, contextlib.ExitStack() as writers:
             file = readers.enter_context(tempfile.TemporaryFile())
             file.write(protocol.pack(encode(_without_folder(job))) + payload)
@@ -244,24 +247,15 @@ class Link:
             self._busy = True
             logged = self._log_size()
             more = () if partner is None else (partner,)
-            try:
-                protocol.send(self._control, encode(Go()), (*(end.fileno() for end in (*theirs, file)), folder, *more))
-            except OSError as error:
-                raise LinkLost(str(error)) from error
+            _send(self._control, Go(), *(end.fileno() for end in (*theirs, file)), folder, *more)
             writers.close()
             talk = _Talk(self._control, self._process.pid, *ours)
             ending = talk.listen(timeout_s, until_answer=partner is not None)
-            self._busy = self._leaving = not talk.has_ended
+            self._busy = self._leaving = talk.ended is None
             if ending.answer is None:
                 # A child that dies before its streams are its own has written to those of its zygote.
                 ending = ending._replace(stderr=self.read_log(logged) + ending.stderr)
             return ending
-
-    def _await_rest(self) -> None:
-        """Until the process of a job that has answered is gone."""
-        if self._leaving:
-            await_end(self._control)
-            self._busy = self._leaving = False
 
     def close(self) -> None:
         self._control.close()
@@ -290,9 +284,9 @@ class Link:
             return True
         self._leaving = False
         try:
-            protocol.send(self._control, encode(Stop()))
+            _send(self._control, Stop())
             await_end(self._control)
-        except (OSError, LinkLost):
+        except LinkLost:
             return False
         self._busy = False
         return True
@@ -313,6 +307,13 @@ def _open_folder(path: str) -> int:
         raise UsageError(f"The working folder {path} cannot be used: {error.strerror}.") from error
 
 
+def _send(control: socket.socket, message: Message, *descriptors: int) -> None:
+    try:
+        protocol.send(control, encode(message), descriptors)
+    except OSError as error:
+        raise LinkLost(str(error)) from error
+
+
 def receive(control: socket.socket) -> Message:
     try:
         received = protocol.receive(control)
@@ -324,7 +325,6 @@ def receive(control: socket.socket) -> Message:
 
 
 def await_end(control: socket.socket) -> None:
-    """Until the zygote says that the job has ended."""
     while not isinstance(message := receive(control), Ended):
         if not isinstance(message, Started):
             raise LinkLost(f"said {message!r:.60} while a job ran")
@@ -341,11 +341,6 @@ def is_in_session(pid: int, session: int) -> bool | None:
         return False
 
 
-def _waited_for_its_end(status: int) -> bool:
-    """Whether a job's process ended as one does that has answered: it waits until the zygote kills it."""
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-
-
 class _Talk:
     """All that arrives while one job runs: the zygote's word, the child's answer, and what the child prints."""
 
@@ -359,12 +354,8 @@ class _Talk:
         self._answer: Message | None = None
         self._is_garbled = False
         self._started: int | None = None
-        self._ended: Ended | None = None
+        self.ended: Ended | None = None
         self._until_answer = False
-
-    @property
-    def has_ended(self) -> bool:
-        return self._ended is not None
 
     def listen(self, timeout_s: float, *, until_answer: bool = False) -> Ending:
         """Until the zygote says that the job has ended; past the time limit, tell it to end the job.
@@ -376,14 +367,22 @@ class _Talk:
             stopped = self._listen(timeout_s)
         except LinkLost as lost:
             raise LinkLost(str(lost), self._started) from None
-        self._drain()
+        # What was written before the end but has not been read. Everybody who could write is gone, or not ours.
+        for source in (self._answer_pipe, *self._streams):
+            os.set_blocking(source.fileno(), False)
+            with contextlib.suppress(BlockingIOError):
+                while self._take(source):
+                    pass
         if not self._unpacker.is_empty and self._answer is not None:
             self._refuse("More than one answer arrived.")
-        if self._ended is not None and not _waited_for_its_end(self._ended.status):
+        status = self.ended.status if self.ended else 0
+        # A job that has answered waits until the zygote kills it.
+        waited = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+        if self.ended is not None and not waited and not isinstance(self._answer, Failed):
             # It was not done when it wrote that. What it says of a failure still helps.
-            self._answer = self._answer if isinstance(self._answer, Failed) else None
+            self._answer = None
         texts = (self._tails[stream].decode(errors="replace") for stream in self._streams)
-        return Ending(self._answer, self._ended.status if self._ended else 0, stopped, *texts)
+        return Ending(self._answer, status, stopped, *texts)
 
     def _listen(self, timeout_s: float) -> bool:
         stopped = False
@@ -400,11 +399,11 @@ class _Talk:
                 if stopped:
                     raise LinkLost(f"did not answer within {ANSWER_TIMEOUT_S:.0f} s")
                 stopped, end = True, time.monotonic() + ANSWER_TIMEOUT_S
-                self._send_stop()
+                _send(self._control, Stop())
         return stopped
 
     def _is_done(self) -> bool:
-        return self._ended is not None or (self._until_answer and self._answer is not None)
+        return self.ended is not None or (self._until_answer and self._answer is not None)
 
     def _take(self, source: object) -> bool:
         """Read what is there; False when nothing will come from there any more."""
@@ -425,7 +424,7 @@ class _Talk:
                 raise LinkLost(f"said that it has started process {message.pid}, which is not its own")
             self._started = message.pid
         elif isinstance(message, Ended):
-            self._ended = message
+            self.ended = message
         elif isinstance(message, Refused):
             raise LinkLost(message.message)
         else:
@@ -448,17 +447,3 @@ class _Talk:
         """Believe nothing of what has arrived and will arrive."""
         self._answer = Failed(FailureKind.NO_RESULT.value, f"The result cannot be read: {problem}", None)
         self._is_garbled = True
-
-    def _send_stop(self) -> None:
-        try:
-            protocol.send(self._control, encode(Stop()))
-        except OSError as error:
-            raise LinkLost(str(error)) from error
-
-    def _drain(self) -> None:
-        """What was written before the end but has not been read. Everybody who could write is gone, or not ours."""
-        for source in (self._answer_pipe, *self._streams):
-            os.set_blocking(source.fileno(), False)
-            with contextlib.suppress(BlockingIOError):
-                while self._take(source):
-                    pass

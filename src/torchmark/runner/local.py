@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import os
 import queue
 import threading
@@ -16,7 +16,7 @@ from torchmark.model.outcome import Activity, ActivityKind, Begun, Event, Failur
 from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.native.toolchain import Stopped
 from torchmark.processes import StopRequest
-from torchmark.runner.lab import Lab, Prepared, carry_out
+from torchmark.runner.lab import Lab, Prepared, carry_out, find_group, find_references
 from torchmark.runner.machine import read_available_memory
 from torchmark.runner.prepare import Made, Models, Preparation, Stage
 from torchmark.runner.worker import Worker, retry_if_killed
@@ -37,8 +37,7 @@ class Site:
         self.lab = lab
         self.target: Target = lab.target
         self.stop = threading.Event()
-        preparation = Preparation(lab, models, environ, sampling.timeout_s, self.stop)
-        self.stages = deque(preparation.stages(cases))
+        self.stages = deque(Preparation(lab, models, environ, sampling.timeout_s, self.stop).stages(cases))
         self.is_preparing = False
         self.ready: dict[Case, Prepared] = {}
         self.waiting = {order: None for order in orders if order.metric is Metric.COUNT}
@@ -56,19 +55,8 @@ class Site:
         """Why there is nobody to count, now or later."""
 
     @property
-    def has_plain_counts(self) -> bool:
-        """Whether there is, or will be, something for a worker that counts."""
-        return bool(self.countable) or any(order.case.parts is None for order in self.waiting)
-
-    @property
     def has_more(self) -> bool:
-        """Whether anything that shares the machine is still to begin."""
         return bool(self.stages or self.waiting or self.countable or self.compiled)
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether all cases are ready, or never will be."""
-        return not self.stages and not self.is_preparing
 
 
 # What starting a worker that counts takes. Another one is started only where that is a tenth of what it takes over, or
@@ -83,15 +71,6 @@ COUNTER_BYTES = 3 * 1024**3 // 2
 PARTING_S = 10.0
 # A request to stop ends the wait for what is no result within this. Nothing is timed meanwhile.
 NOTICE_S = 0.25
-
-
-@dataclasses.dataclass
-class _Flight:
-    """Something that runs in a thread."""
-
-    is_order: bool
-    cores: tuple[int, ...]
-    thread: threading.Thread
 
 
 class Execution:
@@ -114,8 +93,9 @@ class Execution:
         self._cores = tuple(cores)
         self._free = list(cores)
         self._stop = stop
-        self._done: queue.SimpleQueue[tuple[_Flight, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
-        self._flights: list[_Flight] = []
+        self._done: queue.SimpleQueue[tuple[threading.Thread, Callable[[], Iterator[Event]]]] = queue.SimpleQueue()
+        self._flights: dict[threading.Thread, tuple[bool, tuple[int, ...]]] = {}
+        """What runs in a thread: whether it is an order, and its cores."""
         self._counted = 0
         self._counted_s = 0.0
         self._turns = MachineLock()
@@ -128,7 +108,8 @@ class Execution:
     def run(self) -> Iterator[Event]:
         """Until all orders have outcomes; once stopping was requested, until those that have begun do."""
         while True:
-            is_to_share = self._has_more_to_share() and not self._stop.requested and not self._is_time_to_time()
+            has_more = any(site.has_more for site in self._sites.values())
+            is_to_share = has_more and not self._stop.requested and not self._is_time_to_time()
             if is_to_share and self._begin_sharing():
                 yield from self._stop_waiting()
                 yield from self._launch()
@@ -141,15 +122,15 @@ class Execution:
                 if is_to_share:
                     yield from self._wait()
                     continue
-            if not any(flight.is_order or not self._stop.requested for flight in self._flights):
+            if not any(is_order or not self._stop.requested for is_order, _ in self._flights.values()):
                 return
             # Now and then, to notice that stopping was requested.
             try:
-                flight, finish = self._done.get(timeout=NOTICE_S)
+                thread, finish = self._done.get(timeout=NOTICE_S)
             except queue.Empty:
                 continue
-            self._flights.remove(flight)
-            self._free = sorted({*self._free, *flight.cores})
+            _, cores = self._flights.pop(thread)
+            self._free = sorted({*self._free, *cores})
             yield from finish()
 
     def give_up(self) -> None:
@@ -158,18 +139,14 @@ class Execution:
             site.stop.set()
             if self._flights:
                 site.lab.abandon()
-        for flight in self._flights:
-            flight.thread.join(PARTING_S)
+        for thread in self._flights:
+            thread.join(PARTING_S)
         with self._turns_lock:
             self._turns.close()
 
     # --- other runs ----------------------------------------------------------------------------------
 
-    def _has_more_to_share(self) -> bool:
-        return any(site.has_more for site in self._sites.values())
-
     def _begin_sharing(self) -> bool:
-        """Whether something may begin that shares the machine."""
         with self._turns_lock:
             shares = self._turns.share()
             self._sharing += shares
@@ -216,8 +193,8 @@ class Execution:
     def _start_stage(self, site: Site, stage: Stage) -> Event:
         site.is_preparing = True
         # Compiling takes all that nobody else is going to take soon.
-        spared = 1 if stage.kind is not ActivityKind.COMPILE or self._needs_counter(site) else 0
-        cores = self._take(max(1, len(self._free) - spared) if stage.kind is ActivityKind.COMPILE else 1)
+        most = len(self._free) - self._needs_counter(site) if stage.kind is ActivityKind.COMPILE else 1
+        cores = self._take(max(1, most))
         began = time.time()
 
         def work() -> Callable[[], Iterator[Event]]:
@@ -225,10 +202,8 @@ class Execution:
                 made = stage.run(len(cores))
             except Stopped:
                 made = {}
-            ended = time.time()
-            return lambda: self._finish_stage(
-                site, Activity(kind=stage.kind, target=site.target, began=began, ended=ended, size=stage.size), made
-            )
+            activity = Activity(stage.kind, site.target, began, time.time(), size=stage.size)
+            return lambda: self._finish_stage(site, activity, made)
 
         self._fly(work, cores, is_order=False)
         return Begun(stage.kind, site.target)
@@ -236,8 +211,7 @@ class Execution:
     def _finish_stage(self, site: Site, activity: Activity, made: Made) -> Iterator[Event]:
         site.is_preparing = False
         yield activity
-        failures = {case: outcome for case, outcome in made.items() if isinstance(outcome, Failure)}
-        if failures:
+        if failures := {case: outcome for case, outcome in made.items() if isinstance(outcome, Failure)}:
             yield from self._fail(failures, site, activity)
         site.ready |= {case: outcome for case, outcome in made.items() if not isinstance(outcome, Failure)}
         for order in [order for order in site.waiting if order.case in site.ready]:
@@ -246,16 +220,16 @@ class Execution:
         yield from self._refuse_counts(site, activity)
 
     def _fail(self, failures: Mapping[Case, Failure], site: Site, activity: Activity) -> Iterator[Event]:
-        failed = [order for order in self._orders if order.target == site.target and order.case in failures]
-        gone = set(failed)
-        self._to_time = deque(order for order in self._to_time if order not in gone)
+        failed = dict.fromkeys(one for one in self._orders if one.target == site.target and one.case in failures)
+        self._to_time = deque(order for order in self._to_time if order not in failed)
         for order in failed:
             site.waiting.pop(order, None)
             yield Outcome(order, failures[order.case], activity.began, activity.ended)
 
     def _needs_counter(self, site: Site) -> bool:
         """The first is started early, since it takes long; others if those that are there have long to go."""
-        if not site.has_plain_counts or site.idle or site.no_counter is not None:
+        is_wanted = site.countable or any(order.case.parts is None for order in site.waiting)
+        if not is_wanted or site.idle or site.no_counter is not None:
             return False
         if site.counters == 0:
             return True
@@ -332,22 +306,22 @@ class Execution:
             try:
                 finish = work()
             except BaseException as error:
-                finish = _raise_later(error)
+                finish = functools.partial(_raise, error)
             self._end_sharing()
-            self._done.put((flight, finish))
+            self._done.put((thread, finish))
 
         with self._turns_lock:
             self._sharing += 1
-        flight = _Flight(is_order, cores, threading.Thread(target=run, daemon=True))
-        self._flights.append(flight)
-        flight.thread.start()
+        thread = threading.Thread(target=run, daemon=True)
+        self._flights[thread] = is_order, cores
+        thread.start()
 
     # --- what needs the machine for itself -----------------------------------------------------------
 
     def _is_time_to_time(self) -> bool:
         """As soon as everything that is to be timed is ready: people want times first."""
-        prepared = all(site.is_prepared for site in self._sites.values())
-        return bool(self._to_time) and prepared and not self._stop.requested
+        is_preparing = any(site.stages or site.is_preparing for site in self._sites.values())
+        return bool(self._to_time) and not is_preparing and not self._stop.requested
 
     def _time_in_turn(self) -> Iterator[Event]:
         """All that is to be timed, as soon as no other run is at work; the next alone, for one that gives way.
@@ -371,12 +345,8 @@ class Execution:
         self._turns.leave()
 
 
-def _raise_later(error: BaseException) -> Callable[[], Iterator[Event]]:
-    def finish() -> Iterator[Event]:
-        raise error
-        yield
-
-    return finish
+def _raise(error: BaseException) -> Iterator[Event]:
+    raise error
 
 
 class LocalBackend:
@@ -415,11 +385,9 @@ class LocalBackend:
             self._labs[target].start()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
-        """Carry out orders; see `Backend`."""
         sites = []
         for target in plan.targets:
-            own = [order for order in orders if order.target == target]
-            if own:
+            if own := [order for order in orders if order.target == target]:
                 cases = list_cases_with_variants(plan, own)
                 sites.append(Site(self._labs[target], plan.sampling, own, cases, self._models, self._environ))
         execution = Execution(sites, orders, plan.sampling, self._cores, stop, gives_way=self._for_program)
@@ -429,7 +397,6 @@ class LocalBackend:
             execution.give_up()
 
     def close(self) -> None:
-        """End all workers, at once."""
         labs, self._labs = self._labs, {}
         for lab in labs.values():
             lab.abandon()
@@ -438,14 +405,6 @@ class LocalBackend:
 
 def list_cases_with_variants(plan: Plan, orders: Sequence[Order]) -> list[Case]:
     """The cases of these orders, and those that others of their group are held to, in the order of the plan."""
-    wanted = {order.case for order in orders}
-    groups = {(case.suite, case.label, case.autolabels.autograd) for case in wanted if case.check is not None}
-    needed: list[Case] = []
-    for case in plan.cases:
-        group = (case.suite, case.label, case.autolabels.autograd)
-        is_variant = group in groups and case.check is not None
-        if is_variant:
-            groups.discard(group)
-        if case in wanted or is_variant:
-            needed.append(case)
-    return needed
+    wanted, references = {order.case for order in orders}, find_references(plan.cases)
+    needed = {references.get(find_group(case)) for case in wanted if case.check is not None}
+    return [case for case in plan.cases if case in wanted or case in needed]

@@ -12,8 +12,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from torchmark.errors import UsageError
 from torchmark.model.environment import Machine, Tool, TorchBuild
@@ -21,7 +22,7 @@ from torchmark.model.plain import PlainError, from_plain
 from torchmark.model.run import Host, Source
 from torchmark.processes import run_guarded
 
-# A tool that does not tell its version within this time is as good as none. Importing torch from a cold disk
+# A tool that does not answer within this time is as good as none. Importing torch from a cold disk
 # can take most of a minute.
 TOOL_TIMEOUT_S = 10
 TORCH_TIMEOUT_S = 120
@@ -59,38 +60,47 @@ print(json.dumps({
 }))
 """
 
-_PERSONALITY_PROGRAM = f"""
-import ctypes, sys
-sys.exit(ctypes.CDLL(None).personality({PERSONALITY_NO_RANDOMIZE}) == -1)
-"""
-
 
 def probe_machine(root: Path = Path("/"), environ: Mapping[str, str] = os.environ) -> Machine:
     """Find out all facts; `root` is where `proc` and `sys` are, `environ` says where programs are."""
     torch, torch_problem = probe_torch(sys.executable)
     path = environ.get("PATH", os.defpath)
+    flags, load = read_field(root / "proc/cpuinfo", "flags"), _read(root / "proc/loadavg")
+    aslr = _read(root / "proc/sys/kernel/randomize_va_space")
     return Machine(
-        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        **_describe_hardware(root),
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        cpu_model=read_cpu_model(root),
-        cores_online=os.cpu_count(),
-        cores_allowed=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        cpu_quota=read_cpu_quota(root),
         governor=_read(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         turbo=read_turbo(root),
-        load=_load(root),
-        virtual=_is_virtual(root),
+        load=float(load.split()[0]) if load else None,
+        virtual=None if flags is None else "hypervisor" in flags.split(),
         steal_share=read_steal_share(root),
-        aslr=_aslr(root),
+        aslr=None if aslr is None else aslr != "0",
         aslr_can_be_disabled=_can_disable_aslr(),
         valgrind=find_tool(["valgrind"], path),
-        compiler=find_tool([environ["CXX"]] if environ.get("CXX", "").strip() else COMPILERS, path),
+        compiler=_find_compiler(environ),
         # Installed beside the interpreter, but not on the path unless the environment is activated.
         py_spy=find_tool(["py-spy"], f"{os.path.dirname(sys.executable)}{os.pathsep}{path}"),
         ptrace_allowed=_may_ptrace(),
         torch=torch,
         torch_problem=torch_problem,
     )
+
+
+def _describe_hardware(root: Path) -> dict[str, Any]:
+    """What a run notes of its machine, too."""
+    return {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu_model": read_cpu_model(root),
+        "cores_online": os.cpu_count(),
+        "cores_allowed": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
+        "cpu_quota": read_cpu_quota(root),
+    }
+
+
+def _find_compiler(environ: Mapping[str, str]) -> Tool | None:
+    named = environ.get("CXX", "").strip()
+    return find_tool([named] if named else COMPILERS, environ.get("PATH", os.defpath))
 
 
 def _read(path: Path) -> str | None:
@@ -100,14 +110,13 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _field(path: Path, name: str) -> str | None:
+def read_field(path: Path, name: str) -> str | None:
     match = re.search(rf"^{name}\s*:\s*(.+)$", _read(path) or "", re.MULTILINE)
     return match.group(1) if match else None
 
 
 def read_cpu_model(root: Path) -> str | None:
-    """What the processor calls itself."""
-    return _field(root / "proc/cpuinfo", "model name")
+    return read_field(root / "proc/cpuinfo", "model name")
 
 
 def read_cpu_quota(root: Path) -> float | None:
@@ -126,7 +135,7 @@ def read_cpu_quota(root: Path) -> float | None:
 def _quota(text: str | None) -> float | None:
     """Parse "<quota> <period>"; "max" or a negative quota stand for no limit."""
     try:
-        quota, period = (float(part) for part in (text or "").split())
+        quota, period = map(float, (text or "").split())
     except ValueError:
         return None
     return quota / period if quota > 0 and period > 0 else None
@@ -134,7 +143,7 @@ def _quota(text: str | None) -> float | None:
 
 def read_available_memory(root: Path = Path("/")) -> int | None:
     """Bytes that a new program could use: what the machine has left, or what a control group leaves of it."""
-    left = _field(root / "proc/meminfo", "MemAvailable")
+    left = read_field(root / "proc/meminfo", "MemAvailable")
     sizes = [int(left.split()[0]) * 1024] if left else []
     group = root / "sys/fs/cgroup"
     limit, used = _read(group / "memory.max"), _read(group / "memory.current")
@@ -153,34 +162,20 @@ def read_turbo(root: Path) -> bool | None:
     return None if boost is None else boost == "1"
 
 
-def _load(root: Path) -> float | None:
-    text = _read(root / "proc/loadavg")
-    return float(text.split()[0]) if text else None
-
-
-def _is_virtual(root: Path) -> bool | None:
-    flags = _field(root / "proc/cpuinfo", "flags")
-    return None if flags is None else "hypervisor" in flags.split()
-
-
 def read_steal_share(root: Path) -> float | None:
     """Stolen time as a share of all time, from the totals since boot."""
-    first = (_read(root / "proc/stat") or "").splitlines()[:1]
-    ticks = [int(t) for t in first[0].split()[1:9]] if first else []
+    first, _, _ = (_read(root / "proc/stat") or "").partition("\n")
+    ticks = [int(t) for t in first.split()[1:9]]
     # user, nice, system, idle, iowait, irq, softirq, steal
     total = sum(ticks)
     return ticks[7] / total if len(ticks) == 8 and total else None
 
 
-def _aslr(root: Path) -> bool | None:
-    level = _read(root / "proc/sys/kernel/randomize_va_space")
-    return None if level is None else level != "0"
-
-
 def _can_disable_aslr() -> bool | None:
     if sys.platform != "linux":
         return None
-    done = _run([sys.executable, "-I", "-S", "-c", _PERSONALITY_PROGRAM], TOOL_TIMEOUT_S)
+    program = f"import ctypes, sys; sys.exit(ctypes.CDLL(None).personality({PERSONALITY_NO_RANDOMIZE}) == -1)"
+    done = _run([sys.executable, "-I", "-S", "-c", program], TOOL_TIMEOUT_S)
     return None if done is None else done.returncode == 0
 
 
@@ -251,7 +246,9 @@ def _run(
     return subprocess.CompletedProcess(process.args, process.returncode, *texts)
 
 
-def choose_cores(wanted: str | None = None, allowed: Sequence[int] | None = None, root: Path = Path("/")) -> list[int]:
+def choose_cores(
+    wanted: str | None = None, allowed: Collection[int] | None = None, root: Path = Path("/")
+) -> list[int]:
     """The cores to use, in ascending order, at least one.
 
     `wanted` is a number of cores, or a list such as "0,2-3". `allowed` are those that the system lets this process use.
@@ -261,25 +258,24 @@ def choose_cores(wanted: str | None = None, allowed: Sequence[int] | None = None
     >>> choose_cores("1,3", allowed=[0, 1, 2, 3])
     [1, 3]
     """
-    found = sorted(allowed) if allowed is not None else list_allowed_cores()
+    if allowed is None:
+        allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    found = sorted(allowed)
     if wanted is None:
         quota = read_cpu_quota(root)
         # A part of a core is none: what is throttled in the middle of a measurement measures the throttle.
         return found if quota is None else found[: max(1, int(quota))]
     if _is_number(wanted):
-        return _take_some(int(wanted), found)
+        number = int(wanted)
+        if not 1 <= number <= len(found):
+            raise UsageError(f"{number} cores cannot be used: there are {len(found)} ({describe_cores(found)}).")
+        return found[:number]
     chosen = set()
     for core in _read_list(wanted):
         if core not in found:
             raise UsageError(f"Core {core} cannot be used: there are {describe_cores(found)}.")
         chosen.add(core)
     return sorted(chosen)
-
-
-def list_allowed_cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def choose_idlest(cores: Sequence[int], number: int = 1, root: Path = Path("/")) -> tuple[int, ...]:
@@ -299,23 +295,13 @@ _last_busy: dict[int, int] = {}
 
 
 def _read_busy(root: Path) -> dict[int, int]:
-    try:
-        lines = (root / "proc" / "stat").read_text().splitlines()
-    except OSError:
-        return {}
     busy = {}
-    for line in lines:
+    for line in (_read(root / "proc/stat") or "").splitlines():
         name, *ticks = line.split() or [""]
         if name.startswith("cpu") and name[3:].isdigit() and len(ticks) >= 5:
-            idle = int(ticks[3]) + int(ticks[4])
-            busy[int(name[3:])] = sum(map(int, ticks[:8])) - idle
+            # All but what it was idle, or waited for a disk.
+            busy[int(name[3:])] = sum(map(int, (*ticks[:3], *ticks[5:8])))
     return busy
-
-
-def _take_some(number: int, found: list[int]) -> list[int]:
-    if not 1 <= number <= len(found):
-        raise UsageError(f"{number} cores cannot be used: there are {len(found)} ({describe_cores(found)}).")
-    return found[:number]
 
 
 def _is_number(text: str) -> bool:
@@ -345,20 +331,9 @@ def describe_cores(cores: Sequence[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
-GIT_TIMEOUT_S = 10
-
-
 def describe_host(environ: Mapping[str, str], root: Path = Path("/")) -> Host:
-    named = environ.get("CXX", "").strip()
-    compiler = find_tool([named] if named else COMPILERS, environ.get("PATH", os.defpath))
-    return Host(
-        system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        cpu_model=read_cpu_model(root),
-        cores_online=os.cpu_count(),
-        cores_allowed=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
-        cpu_quota=read_cpu_quota(root),
-        compiler=compiler.version if compiler else None,
-    )
+    compiler = _find_compiler(environ)
+    return Host(**_describe_hardware(root), compiler=compiler.version if compiler else None)
 
 
 def describe_sources(suites: Iterable[str]) -> tuple[Source, ...]:
@@ -379,11 +354,5 @@ def _describe_source(suite: str) -> Source:
 
 def _ask_git(folder: str, *arguments: str) -> str | None:
     """What git answers; None where there is no git, or no repository."""
-    command = ["git", "-C", folder, "--no-optional-locks", *arguments]
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=GIT_TIMEOUT_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    done = _run(["git", "-C", folder, "--no-optional-locks", *arguments], TOOL_TIMEOUT_S)
+    return done.stdout.strip() if done is not None and done.returncode == 0 else None

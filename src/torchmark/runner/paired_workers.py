@@ -13,10 +13,9 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import NamedTuple
 
 from torchmark.errors import UsageError, WorkerError
-from torchmark.model.job import BlockPlan, GaugeJob, PairedCase, PairedSide, PairJob, RunTime, SideBlocks, Visit
+from torchmark.model.job import BlockPlan, GaugeJob, PairedCase, PairedSide, PairJob, RunTime, Visit
 from torchmark.model.judgement import Side, SideFailure
 from torchmark.model.outcome import Failure, FailureKind, was_killed
 from torchmark.model.plan import Case, Target
@@ -35,12 +34,11 @@ from torchmark.runner.spec import (
     own_worker,
     read_map,
 )
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, retry, retry_if_killed
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, Reply, Worker, expect, retry, retry_if_killed
 from torchmark.worker.protocol import Gauged, PairTimed
 
 # Of one length.
 BASE, HEAD = "base", "head"
-VENV_MARK = "pyvenv.cfg"
 
 
 class Aliases:
@@ -52,7 +50,7 @@ class Aliases:
     def give(self, pythons: Sequence[str]) -> list[str]:
         """The interpreters by other names, if both are of virtual environments: only these do not mind."""
         base, head = (Path(python).parent.parent for python in pythons)
-        if not all((home / VENV_MARK).is_file() for home in (base, head)):
+        if not all((home / "pyvenv.cfg").is_file() for home in (base, head)):
             return list(pythons)
         try:
             self._folder = self._folder or make_scratch()
@@ -105,25 +103,18 @@ def _find_equal_libraries(base: Path, head: Path) -> Iterator[tuple[Path, Path]]
                 continue
             ours = Path(folder) / name
             place = ours.relative_to(head)
+            theirs = base / place
             with contextlib.suppress(OSError):
-                if _are_copies(base / place, ours):
-                    yield place, base / place
-
-
-def _are_copies(base: Path, head: Path) -> bool:
-    if base.is_symlink() or head.is_symlink() or not base.is_file() or os.path.samefile(base, head):
-        return False
-    return filecmp.cmp(base, head, shallow=False)
+                if theirs.is_symlink() or ours.is_symlink() or not theirs.is_file() or os.path.samefile(theirs, ours):
+                    continue
+                if filecmp.cmp(theirs, ours, shallow=False):
+                    yield place, theirs
 
 
 Failures = tuple[SideFailure, ...]
 
-
-class WorkerPair(NamedTuple):
-    """The workers of one layout. Where both statements run in one process, they are the same."""
-
-    base: Worker
-    head: Worker
+WorkerPair = tuple[Worker, Worker]
+"""The workers of one layout. Where both statements run in one process, they are the same."""
 
 
 class PairedWorkers:
@@ -154,7 +145,7 @@ class PairedWorkers:
         self._models = Models(self._environ)
         self._chance = random.Random(0)
         self._pairs: dict[int, WorkerPair] = {}
-        self._matches: dict[int, Match] = {}
+        self._matches: list[Match] = []
         self._aliases = Aliases()
 
     def prepare(
@@ -183,16 +174,14 @@ class PairedWorkers:
 
     @property
     def match(self) -> Match:
-        unlike = [match for match in self._matches.values() if not match.alike]
-        return unlike[0] if unlike else Match(alike=True)
+        return next((match for match in self._matches if not match.alike), Match(alike=True))
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         """Start pairs in these layouts, as many at a time as there are cores. `note` hears of each that is up.
 
         SetupError says what is missing; nothing is left of those that could not be started.
         """
-        wanted = [number for number in layouts if number not in self._pairs]
-        pairs = {number: self._make_pair(number) for number in wanted}
+        pairs = {number: self._make_pair(number) for number in layouts if number not in self._pairs}
         workers = list(dict.fromkeys(worker for pair in pairs.values() for worker in pair))
         try:
             run_side_by_side([worker.start for worker in workers], len(self._cores), note)
@@ -201,18 +190,16 @@ class PairedWorkers:
                 worker.abandon()
             raise
         self._pairs |= pairs
-        for number, pair in pairs.items():
-            self._matches[number] = match_maps(read_map(pair.base.pid), read_map(pair.head.pid))
+        self._matches += [match_maps(*(read_map(worker.pid) for worker in pair)) for pair in pairs.values()]
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
         """How long a run takes on each side, in the first layout; or how the sides fail that fail."""
         cores = choose_idlest(self._cores, paired_case.base.threads)
         results = []
         for worker, part in zip(self._pairs[min(self._pairs)], (paired_case.base, paired_case.head), strict=True):
-            job = GaugeJob(part.stmt, part.setup, part.place, part.threads, compiled=part.compiled, cores=cores)
-            results.append(retry_if_killed(functools.partial(_run, worker, job, self._timeout_s)))
-        messages = [result.message for result in results if isinstance(result, Reply)]
-        return _list_failures(results) or RunTime(*(one.run_s for one in messages if isinstance(one, Gauged)))
+            job = GaugeJob(**vars(part), cores=cores)
+            results.append(expect(retry_if_killed(functools.partial(_run, worker, job, self._timeout_s)), Gauged))
+        return _list_failures(results) or RunTime(*(one.run_s for one in results if isinstance(one, Gauged)))
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         """Have both sides run in turns in one layout; what was killed from outside is tried once more."""
@@ -230,33 +217,28 @@ class PairedWorkers:
         self._models.close()
         self._aliases.close()
 
-    # --- one visit -----------------------------------------------------------------------------------
-
     def _visit(self, pair: WorkerPair, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
         firsts = tuple(self._chance.randrange(2) for _ in range(pace.pairs))
         cores = choose_idlest(self._cores, paired_case.base.threads)
         jobs = [
             PairJob(
-                stmt=part.stmt,
-                setup=part.setup,
-                place=part.place,
+                **vars(part),
                 number=pace.number,
                 warm=pace.warm,
                 firsts=firsts,
                 side=side,
                 partner=paired_case.head.stmt if self._together else None,
-                threads=part.threads,
-                compiled=part.compiled,
                 cores=cores,
             )
             for side, part in enumerate((paired_case.base, paired_case.head))
         ]
-        results = [_run(pair.base, jobs[0], self._timeout_s)] if self._together else self._run_both(pair, jobs)
+        replies = [_run(pair[0], jobs[0], self._timeout_s)] if self._together else self._run_both(pair, jobs)
+        results = [expect(reply, PairTimed) for reply in replies]
         # Where both run in one process, it cannot be told whose fault a failure is.
         failures = _list_failures(results * 2 if self._together else results)
         if failures:
             return failures
-        base, head = (blocks for result in results for blocks in _read_blocks(result))
+        base, head = (blocks for timed in results if isinstance(timed, PairTimed) for blocks in timed.sides)
         return Visit(pace.number, base, head)
 
     def _run_both(self, pair: WorkerPair, jobs: Sequence[PairJob]) -> list[Reply | Failure]:
@@ -275,15 +257,12 @@ class PairedWorkers:
             results = {side: executor.submit(run, side) for side in self._chance.sample((0, 1), 2)}
         return [results[side].result() for side in (0, 1)]
 
-    # --- workers -------------------------------------------------------------------------------------
-
     def _make_pair(self, number: int) -> WorkerPair:
-        paddings = even_out(*(spec.python for spec in self._specs))
         base, head = (
             Worker(_lay_out(spec, Layout(number, padding)), self._environ)
-            for spec, padding in zip(self._specs, paddings, strict=True)
+            for spec, padding in zip(self._specs, even_out(*(spec.python for spec in self._specs)), strict=True)
         )
-        return WorkerPair(base, base if self._together else head)
+        return base, base if self._together else head
 
     @functools.cached_property
     def _specs(self) -> list[WorkerSpec]:
@@ -304,8 +283,11 @@ class PairedWorkers:
 def _pair_up(base: PairedSide | Failure, head: PairedSide | Failure) -> PairedCase | Failures:
     if isinstance(base, PairedSide) and isinstance(head, PairedSide):
         return PairedCase(base, head)
-    sides = zip(Side, (base, head), strict=True)
-    return tuple(SideFailure(side, one) for side, one in sides if isinstance(one, Failure))
+    return _find_failures((base, head))
+
+
+def _find_failures(results: Sequence[object]) -> Failures:
+    return tuple(SideFailure(side, one) for side, one in zip(Side, results, strict=True) if isinstance(one, Failure))
 
 
 def _lay_out(spec: WorkerSpec, layout: Layout) -> WorkerSpec:
@@ -323,20 +305,10 @@ def _run(worker: Worker, job: PairJob | GaugeJob, timeout_s: float, partner: int
         return Failure(FailureKind.MISSING, str(error))
 
 
-def _read_blocks(reply: Reply | Failure) -> list[SideBlocks]:
-    assert isinstance(reply, Reply)
-    message = reply.message
-    assert isinstance(message, PairTimed)
-    return list(message.sides)
-
-
-def _list_failures(results: Sequence[Reply | Failure]) -> Failures:
+def _list_failures(results: Sequence[object]) -> Failures:
     """Those that failed; where one only waited for the other in vain, that one alone."""
-    found = [
-        SideFailure(side, result) for side, result in zip(Side, results, strict=True) if isinstance(result, Failure)
-    ]
-    telling = [one for one in found if one.failure.kind is not FailureKind.NO_RESULT]
-    return tuple(telling or found)
+    found = _find_failures(results)
+    return tuple(one for one in found if one.failure.kind is not FailureKind.NO_RESULT) or found
 
 
 def run_side_by_side(jobs: Sequence[Callable[[], None]], at_once: int, note: Callable[[int], None]) -> None:

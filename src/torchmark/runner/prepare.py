@@ -102,12 +102,8 @@ class Models:
         if self._lock < 0 or os.getpid() != self._owner:
             return
         lock, self._lock = self._lock, -1
-        try:
-            # Else somebody needs them, or that cannot be known.
-            if try_lock(lock) is Hold.HELD:
-                _remove_models(self.folder)
-        finally:
-            os.close(lock)
+        # Else somebody needs them, or that cannot be known.
+        self._remove(lock, Hold.HELD)
 
     def clear(self) -> None:
         """Remove all models, unless somebody needs them."""
@@ -115,15 +111,21 @@ class Models:
         if self._lock >= 0 or not path.exists():
             return
         with contextlib.suppress(OSError):
-            lock = open_lock(path)
-            try:
-                if try_lock(lock) is not Hold.BUSY:
-                    _remove_models(self.folder)
-            finally:
-                os.close(lock)
+            self._remove(open_lock(path), Hold.HELD, Hold.IMPOSSIBLE)
+
+    def _remove(self, lock: int, *allowed: Hold) -> None:
+        """Where the lock allows, remove what has a name of a model, and the folder if nothing else is in it."""
+        try:
+            if try_lock(lock) in allowed:
+                with contextlib.suppress(OSError):
+                    for path in list(self.folder.iterdir()):
+                        if _NAME.fullmatch(path.name):
+                            path.unlink(missing_ok=True)
+                    self.folder.rmdir()
+        finally:
+            os.close(lock)
 
     def place(self, artefact: Artefact, sdk: Sdk) -> Path:
-        """Where a model for a torch is, or would be."""
         torch = hashlib.sha256(f"{sdk.version} {sdk.git_version}".encode()).hexdigest()[:8]
         return self.folder / f"{Path(artefact.file).stem}_{torch}.pt"
 
@@ -144,18 +146,12 @@ class Models:
                     missing="cache",
                     advice="Run it again: torchmark run --resume.",
                 )
-            return _explain(reply) if isinstance(reply, Failure) else str(path)
+            if isinstance(reply, Failure):
+                message = f"There is no TorchScript of this model: {reply.message}"
+                return dataclasses.replace(reply, message=message)
+            return str(path)
 
         return retry_if_killed(attempt)
-
-
-def _remove_models(folder: Path) -> None:
-    """Remove what has a name of a model, and the folder if nothing else is in it."""
-    with contextlib.suppress(OSError):
-        for path in list(folder.iterdir()):
-            if _NAME.fullmatch(path.name):
-                path.unlink(missing_ok=True)
-        folder.rmdir()
 
 
 def insert_path(case: Case, path: str) -> Case:
@@ -166,10 +162,6 @@ def insert_path(case: Case, path: str) -> Case:
     args = dataclasses.replace(case.args, setup=case.args.setup.replace(old, new))
     check = case.check and dataclasses.replace(case.check, setup=case.check.setup.replace(old, new))
     return dataclasses.replace(case, args=args, check=check)
-
-
-def _explain(failure: Failure) -> Failure:
-    return dataclasses.replace(failure, message=f"There is no TorchScript of this model: {failure.message}")
 
 
 # What the compiler takes for torch's headers, with some to spare.
@@ -196,7 +188,6 @@ def build_snippets(
 
 
 def has_compiler(environ: Mapping[str, str]) -> bool:
-    """Whether there is one, whatever it is good for."""
     try:
         find_compiler(environ)
     except (SetupError, UsageError):
@@ -283,14 +274,11 @@ class Preparation:
         self._built: dict[Snippet, Compiled | Failure] = {}
 
     def stages(self, cases: Sequence[Case]) -> Iterator[Stage]:
-        """What there is to do for these cases."""
         python = [case for case in cases if case.args.language == Language.PYTHON and case.parts is None]
         compiled = [case for case in cases if case.parts is not None]
         native = [case for case in cases if case.args.language == Language.CPP]
-        if any(case.artefact for case in cases):
-            yield Stage(
-                ActivityKind.SCRIPT, sum(case.artefact is not None for case in cases), lambda _: self._script(cases)
-            )
+        if artefacts := [case.artefact for case in cases if case.artefact is not None]:
+            yield Stage(ActivityKind.SCRIPT, len(artefacts), lambda _: self._script(artefacts))
         if python:
             yield Stage(ActivityKind.CHECK, len(python), lambda _: self._check(python))
         if native:
@@ -299,8 +287,7 @@ class Preparation:
         if compiled:
             yield Stage(ActivityKind.CHECK, len(compiled), lambda _: self._check(compiled))
 
-    def _script(self, cases: Sequence[Case]) -> Made:
-        wanted = [case.artefact for case in cases if case.artefact is not None]
+    def _script(self, wanted: Sequence[Artefact]) -> Made:
         self._paths.update(self._models.make(wanted, self._lab.timer))
         return {}
 
@@ -343,16 +330,15 @@ class Preparation:
         return Prepared(located, compiled, Way("", "", checked), model=model)
 
 
-def prepare(cases: Sequence[Case], preparation: Preparation) -> Made:
-    """All stages at once."""
+def prepare(cases: Sequence[Case], preparation: Preparation, jobs: int | None = None) -> Made:
+    """All stages at once, with so many compilers at a time."""
     ready: Made = {}
     for stage in preparation.stages(cases):
-        ready.update(stage.run(count_jobs()))
+        ready.update(stage.run(jobs or count_jobs()))
     return {case: ready[case] for case in cases}
 
 
 def list_snippets(case: Case) -> Iterator[Snippet]:
-    """What there is to compile for a case of C++."""
     yield _snippet(case)
     if case.check is not None:
         yield _check_snippet(case, case.check)

@@ -18,10 +18,9 @@ from typing import NamedTuple
 from torchmark.errors import InterpreterError, SetupError, UsageError
 from torchmark.model.job import BARE_LAYOUT
 
-MIB = 1 << 20
 # The system puts libraries below the room that it leaves to the stack, which is as large as the stack may grow. The
 # first is above the 128 MiB that it leaves at the least; a step is no multiple of the size of a large page.
-FIRST_STACK_BYTES = 256 * MIB
+FIRST_STACK_BYTES = 256 << 20
 STEP_BYTES = 921 * 4096
 # What `personality` takes to lay every process out alike, and what the file in /proc shows then.
 ADDR_NO_RANDOMIZE = 0x0040000
@@ -59,12 +58,10 @@ class Layout:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables that belong to it."""
         return {HASH_SEED: str(self.number + 1), PADDING: "x" * self.padding_bytes}
 
 
 def layout_command(layout: Layout, python: str) -> list[str]:
-    """The command that becomes an interpreter in this layout."""
     numbers = (str(ADDR_NO_RANDOMIZE), str(layout.stack_bytes))
     return [sys.executable, "-I", "-S", "-c", _LAUNCH, *numbers, python]
 
@@ -79,9 +76,8 @@ def even_out(base: str, head: str) -> tuple[int, int]:
     >>> even_out("/a", "/abc")
     (4, 0)
     """
-    lengths = [len(os.fsencode(path)) for path in (base, head)]
-    longest = max(lengths)
-    return 2 * (longest - lengths[0]), 2 * (longest - lengths[1])
+    longer = len(os.fsencode(base)) - len(os.fsencode(head))
+    return 2 * max(0, -longer), 2 * max(0, longer)
 
 
 class Mapped(NamedTuple):
@@ -140,14 +136,11 @@ def match_maps(base: Map | None, head: Map | None) -> Match:
         return Match(alike=False, refused=True)
     if {(part.start, part.size) for part in base.code} == {(part.start, part.size) for part in head.code}:
         return Match(alike=True)
-    sizes = [{part.name: part.size for part in side.code} for side in (base, head)]
-    return Match(alike=False, libraries=_name_differing(*sizes))
-
-
-def _name_differing(base: Mapping[str, int], head: Mapping[str, int]) -> tuple[str, ...]:
-    """Those of another size, and those that only one has; the largest first."""
-    names = [name for name in {**base, **head} if base.get(name) != head.get(name)]
-    return tuple(sorted(names, key=lambda name: (-max(base.get(name, 0), head.get(name, 0)), name)))
+    ours, theirs = ({part.name: part.size for part in side.code} for side in (base, head))
+    # Those of another size, and those that only one has; the largest first.
+    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    names.sort(key=lambda name: (-max(ours.get(name, 0), theirs.get(name, 0)), name))
+    return Match(alike=False, libraries=tuple(names))
 
 
 # Where things are and how text is written; they do not change what torch does.
@@ -205,7 +198,10 @@ def choose_variables(environ: Mapping[str, str], given: Mapping[str, str], *, ow
     >>> list(chosen)
     ['OMP_WAIT_POLICY', 'PATH', 'OMP_NUM_THREADS', 'PYTHONHASHSEED', 'OPENBLAS_NUM_THREADS', 'A']
     """
-    handed = {name: value for name, value in environ.items() if _is_handed(name, own=own)}
+    places = (*PLAIN, *OWN_INTERPRETER_ONLY) if own else PLAIN
+    handed = {
+        name: value for name, value in environ.items() if name in places or name.startswith("LC_") or _is_telling(name)
+    }
     return {**PREFERRED, **handed, **FIXED, **given}
 
 
@@ -216,12 +212,10 @@ def select_telling(variables: Mapping[str, str], given: Collection[str]) -> tupl
     (('MY_TOKEN', '(hidden)'), ('TORCH_API_KEY', '(hidden)'), ('TORCH_LOGS', 'recompiles'))
     """
     telling = (name for name in variables if name in given or _is_telling(name) or name in OWN_INTERPRETER_ONLY)
-    return tuple((name, _hide_secrets(name, variables[name])) for name in sorted(telling))
-
-
-def _hide_secrets(name: str, value: str) -> str:
     # A placeholder that tells nothing of the value, not even whether it has changed.
-    return HIDDEN if _SECRET.search(name) else _LOGIN.sub(HIDDEN, value)
+    return tuple(
+        (name, HIDDEN if _SECRET.search(name) else _LOGIN.sub(HIDDEN, variables[name])) for name in sorted(telling)
+    )
 
 
 def travels(name: str) -> bool:
@@ -231,10 +225,6 @@ def travels(name: str) -> bool:
     ['OMP_NUM_THREADS', 'LANG']
     """
     return _is_telling(name) or name in SPOKEN or name.startswith("LC_")
-
-
-def _is_handed(name: str, *, own: bool) -> bool:
-    return name in PLAIN or name.startswith("LC_") or _is_telling(name) or (own and name in OWN_INTERPRETER_ONLY)
 
 
 def _is_telling(name: str) -> bool:
@@ -268,7 +258,6 @@ class WorkerSpec:
     lowered: tuple[str, ...] = dataclasses.field(default=(), compare=False)
     """The variables that keep it from using all that the processor has."""
     given: tuple[str, ...] = dataclasses.field(default=(), compare=False)
-    """The variables that the user gave."""
     stacks: bool = False
     """For counting with all callers, those in Python too. Such counts are of a layout of their own."""
     known_as: str | None = dataclasses.field(default=None, compare=False)
@@ -294,33 +283,24 @@ def own_worker(
             "This program does not know its own Python.", missing="python", advice="Run it with a Python interpreter."
         )
     path = path_to_torch()
-    return WorkerSpec(
-        python=sys.executable,
-        variables=tuple(sorted(choose_variables(_with_temporary_folder(environ), given or {}, own=True).items())),
-        counting=counting,
-        simulate=simulate,
-        own=True,
-        sys_path=None if path is None else tuple(path),
-        given=tuple(given or ()),
-    )
+    spec = _make_spec(sys.executable, environ, given or {}, counting=counting, simulate=simulate, own=True)
+    return dataclasses.replace(spec, sys_path=None if path is None else tuple(path))
 
 
 def other_worker(
     python: str, environ: Mapping[str, str], given: Mapping[str, str], *, counting: bool = True, simulate: bool = False
 ) -> WorkerSpec:
     """A worker in any interpreter, which sees nothing of this one's modules."""
-    return WorkerSpec(
-        python=python,
-        variables=tuple(sorted(choose_variables(_with_temporary_folder(environ), given, own=False).items())),
-        counting=counting,
-        simulate=simulate,
-        given=tuple(given),
-    )
+    return _make_spec(python, environ, given, counting=counting, simulate=simulate, own=False)
 
 
-def _with_temporary_folder(environ: Mapping[str, str]) -> dict[str, str]:
-    """One that can be used, should the user's not be."""
-    return {**environ, "TMPDIR": tempfile.gettempdir()} if "TMPDIR" in environ else dict(environ)
+def _make_spec(
+    python: str, environ: Mapping[str, str], given: Mapping[str, str], *, counting: bool, simulate: bool, own: bool
+) -> WorkerSpec:
+    # A folder that can be used, should the user's not be.
+    temporary = {"TMPDIR": tempfile.gettempdir()} if "TMPDIR" in environ else {}
+    variables = tuple(sorted(choose_variables({**environ, **temporary}, given, own=own).items()))
+    return WorkerSpec(python, variables, counting, simulate, own=own, given=tuple(given))
 
 
 def visible_path() -> list[str]:
@@ -339,13 +319,10 @@ def path_to_torch() -> list[str] | None:
     path = visible_path()
     found = importlib.machinery.PathFinder.find_spec("torch", path)
     origin = found.origin if found is not None else None
-    ordinary = not (sys.flags.no_site or sys.flags.no_user_site)
-    return None if origin is not None and ordinary and _is_installed(origin) else path
-
-
-def _is_installed(file: str) -> bool:
-    folders = (*site.getsitepackages(), site.getusersitepackages())
-    return any(file.startswith(os.path.join(folder, "")) for folder in folders)
+    if origin is None or sys.flags.no_site or sys.flags.no_user_site:
+        return path
+    installed = tuple(os.path.join(folder, "") for folder in (*site.getsitepackages(), site.getusersitepackages()))
+    return None if origin.startswith(installed) else path
 
 
 def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
@@ -358,10 +335,9 @@ def find_interpreter(python: str, variables: Mapping[str, str]) -> str:
     found = os.path.abspath(found)
     if found == sys.executable:
         return found
-    command = [found, "-c", "import sys; print(sys.executable)"]
     try:
         done = subprocess.run(
-            command,
+            [found, "-c", "import sys; print(sys.executable)"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -113,7 +113,6 @@ def _fits(job: Job, answer: Message) -> bool:
 T = TypeVar("T")
 # What a job answers with when it did what it was asked to do.
 Answer: TypeAlias = Counted | Separate | Times | Raced | Gauged | PairTimed | FirstCall | Scripted | Checked
-ANSWERS = (Counted, Separate, Times, Raced, Gauged, PairTimed, FirstCall, Scripted, Checked)
 
 # Long enough for anything that is sensible to count; a statement that never ends is found out.
 DEFAULT_TIMEOUT_S = 600.0
@@ -181,7 +180,6 @@ class Worker:
 
     @property
     def is_up(self) -> bool:
-        """Whether the zygote has been started and not been lost since."""
         return self._link is not None
 
     @property
@@ -250,8 +248,7 @@ class Worker:
                 raise
             finally:
                 files = self._collect()
-            ending = ending._replace(answer=check_answer(job, ending.answer))
-            outcome = _judge(ending, timeout_s)
+            outcome = _judge(ending._replace(answer=check_answer(job, ending.answer)), timeout_s)
             return outcome if isinstance(outcome, Failure) else Reply(outcome, files)
 
     @property
@@ -272,10 +269,9 @@ class Worker:
     def abandon(self) -> None:
         """End the zygote at once, whatever it does and whoever waits for it, and start no other."""
         self._abandoned = True
-        process = self._process
-        if process is not None:
+        if self._process is not None:
             # Whoever waits for it hears that it is gone.
-            process.kill()
+            self._process.kill()
         if self._lock.acquire(timeout=PARTING_S):
             try:
                 self.close()
@@ -364,7 +360,7 @@ class Worker:
             probe = functools.partial(_probe_once, python, tuple(outside.items()), self.spec.sys_path)
             native = _find_out_later(probe) if self.spec.probed else None
             link = self._greet(command, hello)
-            build, _ = native.result() if native is not None else (None, None)
+            build = native.result() if native is not None else None
         except BaseException:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
@@ -404,9 +400,9 @@ class Worker:
 @functools.cache
 def _probe_once(
     python: str, variables: tuple[tuple[str, str], ...], sys_path: tuple[str, ...] | None
-) -> tuple[TorchBuild | None, str | None]:
+) -> TorchBuild | None:
     """What an interpreter's torch is does not change while this program runs, and takes seconds to find out."""
-    return probe_torch(python, dict(variables), sys_path)
+    return probe_torch(python, dict(variables), sys_path)[0]
 
 
 def _find_out_later(find_out: Callable[[], T]) -> Future[T]:
@@ -426,7 +422,7 @@ def _find_out_later(find_out: Callable[[], T]) -> Future[T]:
 def _judge(ending: Ending, timeout_s: float) -> Answer | Failure:
     """What a job came to: its answer, or the most telling reason for having none."""
     answer = ending.answer
-    if isinstance(answer, ANSWERS):
+    if isinstance(answer, Answer):
         return answer
     if isinstance(answer, Failed):
         kind, message, trace = FailureKind(answer.failure), answer.message, answer.traceback
@@ -470,24 +466,24 @@ def _explain_refusal(python: str, refused: Refused) -> SetupError | WorkerError:
     return WorkerError(f"The worker of {python} refuses to work: {refused.message}", kind=refused.reason)
 
 
-def measure_time(worker: Worker, job: TimeJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Times | Failure:
-    """Have one job timed."""
-    reply = worker.run(job, timeout_s=timeout_s)
+def expect(reply: Reply | Failure, kind: type[T]) -> T | Failure:
+    """The answer to a job whose answers are all of one kind."""
     if isinstance(reply, Failure):
         return reply
-    assert isinstance(reply.message, Times)
+    assert isinstance(reply.message, kind)
     return reply.message
+
+
+def measure_time(worker: Worker, job: TimeJob, timeout_s: float = DEFAULT_TIMEOUT_S) -> Times | Failure:
+    return expect(worker.run(job, timeout_s=timeout_s), Times)
 
 
 def race(
     worker: Worker, job: RaceJob, payload: bytes = b"", timeout_s: float = DEFAULT_TIMEOUT_S
 ) -> tuple[Times, ...] | Failure:
     """Have the statements of one job timed. Blocks at the same position in two of the results ran in one round."""
-    reply = worker.run(job, payload, timeout_s)
-    if isinstance(reply, Failure):
-        return reply
-    assert isinstance(reply.message, Raced)
-    return reply.message.results
+    raced = expect(worker.run(job, payload, timeout_s), Raced)
+    return raced if isinstance(raced, Failure) else raced.results
 
 
 def count(
@@ -501,10 +497,10 @@ def count(
 ) -> Counts | Failure:
     """Count in each layout of the job, and the empty loop. The time limit is for each process that is started."""
     # A process with several threads cannot be forked.
-    together = job.threads == 1 or len(job.layouts) == 1
-    replies = _run_all(worker, [job] if together else _split_layouts(job), payload, timeout_s)
+    apart = [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
+    replies = _run_all(worker, [job] if job.threads == 1 else apart, payload, timeout_s)
     if replies is None:
-        replies = _run_all(worker, _split_layouts(job), payload, timeout_s)
+        replies = _run_all(worker, apart, payload, timeout_s)
     if isinstance(replies, Failure):
         return replies
     assert replies is not None
@@ -524,20 +520,13 @@ def trace(worker: Worker, job: CountJob, timeout_s: float = DEFAULT_TIMEOUT_S) -
 
 def _count_empty_loop(worker: Worker, number: int, timeout_s: float) -> Profile | Failure:
     """In a process of its own, which no setup has touched: so it depends on nothing but the number of runs."""
-    known = worker.baselines.get(number)
-    if known is not None:
-        return known
-    job = CountJob("pass", "pass", Place("/"), number=number, layouts=(BARE_LAYOUT,))
-    counts = count(worker, job, timeout_s=timeout_s, baseline=False)
-    if isinstance(counts, Failure):
-        return counts
-    worker.baselines[number] = counts.layouts[0]
-    return counts.layouts[0]
-
-
-def _split_layouts(job: CountJob) -> list[CountJob]:
-    """One layout at a time."""
-    return [dataclasses.replace(job, layouts=(layout,)) for layout in job.layouts]
+    if number not in worker.baselines:
+        job = CountJob("pass", "pass", Place("/"), number=number, layouts=(BARE_LAYOUT,))
+        counts = count(worker, job, timeout_s=timeout_s, baseline=False)
+        if isinstance(counts, Failure):
+            return counts
+        worker.baselines[number] = counts.layouts[0]
+    return worker.baselines[number]
 
 
 def _run_all(
@@ -561,19 +550,19 @@ def _read_counts(job: CountJob, replies: Sequence[Reply], *, keep_texts: bool) -
     if missing := [name for name in names if name not in files]:
         text = f"Callgrind wrote no profile of {', '.join(missing)}. Is the disk for temporary files full?"
         return Failure(FailureKind.NO_RESULT, text)
-    profiles: dict[str, Profile] = {}
+    profiles: list[Profile] = []
     for name in names:
         try:
             # As a file has lines: names may have characters that only `splitlines` takes for ends of lines.
-            profiles[name] = parse_profile(io.StringIO(files[name]), must_be_complete=True)
+            profiles.append(parse_profile(io.StringIO(files[name]), must_be_complete=True))
         except StoreError as error:
             return Failure(FailureKind.NO_RESULT, f"{error} Is the disk for temporary files full?")
-        if INSTRUCTIONS not in profiles[name].events:
+        if INSTRUCTIONS not in profiles[-1].events:
             return Failure(FailureKind.NO_RESULT, f"The profile of {name} does not count instructions.")
     answers = [reply.message for reply in replies if isinstance(reply.message, Counted)]
     return Counts(
         number=job.number,
-        layouts=tuple(profiles[name] for name in names),
+        layouts=tuple(profiles),
         baseline=None,
         texts=tuple(tidy_for_other_programs(files[name]) for name in names) if keep_texts else None,
         optimised_away=any(answer.optimised_away for answer in answers),
@@ -623,7 +612,6 @@ class TargetWorkers:
         self._abandoning: list[Callable[[], None]] = [self.timer.abandon]
 
     def start(self) -> None:
-        """Start the worker without which nothing can be done at all. SetupError says what is missing."""
         self.timer.start()
 
     def make_counter(self, *, stacks: bool = False) -> Worker:
@@ -647,9 +635,7 @@ class TargetWorkers:
     def make_side(self, case: Case, compiled: Compiled | None = None) -> PairedSide:
         """A case as a worker runs it, once its texts are complete."""
         args = case.args
-        return PairedSide(
-            stmt=args.stmt, setup=args.setup, place=self.place(case), threads=args.num_threads, compiled=compiled
-        )
+        return PairedSide(args.stmt, args.setup, self.place(case), args.num_threads, compiled=compiled)
 
     def time_side(
         self,
@@ -664,15 +650,11 @@ class TargetWorkers:
     ) -> Times | Failure:
         """Time a statement; see `TimeJob`."""
         job = TimeJob(
-            stmt=side.stmt,
-            setup=side.setup,
-            place=side.place,
-            threads=side.threads,
+            **vars(side),
             min_run_time_s=run_time_s,
             max_run_time_s=limit_s,
             threshold=threshold,
             number=number,
-            compiled=side.compiled,
             blocks=blocks,
         )
         return measure_time(self.timer, job, timeout_s=timeout_s)
@@ -680,14 +662,12 @@ class TargetWorkers:
     def count_side(
         self, side: PairedSide, counter: Worker, layouts: tuple[int, ...], timeout_s: float, *, number: int = 100
     ) -> Tally | Failure:
-        """Count a statement with one of the workers that count."""
         # A loop of compiled code costs next to nothing.
         baseline = side.compiled is None
         counts = count(counter, make_count_job(side, number, layouts), timeout_s=timeout_s, baseline=baseline)
         return counts if isinstance(counts, Failure) else tally(counts, layouts)
 
     def abandon(self) -> None:
-        """End all workers at once, whatever they do and whoever waits for them."""
         with self._lock:
             self._closed = True
             abandoning = list(self._abandoning)
@@ -703,12 +683,4 @@ class TargetWorkers:
 
 
 def make_count_job(side: PairedSide, number: int, layouts: tuple[int, ...] = (BARE_LAYOUT,)) -> CountJob:
-    return CountJob(
-        stmt=side.stmt,
-        setup=side.setup,
-        place=side.place,
-        number=number,
-        threads=side.threads,
-        layouts=layouts,
-        compiled=side.compiled,
-    )
+    return CountJob(**vars(side), number=number, layouts=layouts)

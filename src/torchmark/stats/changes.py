@@ -17,39 +17,14 @@ from torchmark.stats.intervals import standardise, two_sided_p
 EXACT_SIDE = 6
 
 
-class SplitChance(NamedTuple):
-    """How probable it is that chance alone separates two sides so well, in either direction."""
-
-    p_value: float
-    apart: bool
-    """Whether all points of one side are above all of the other."""
-
-
-def split_chances(values: Sequence[float]) -> list[SplitChance]:
-    """Mann's and Whitney's test of the first k values against the rest, for each k; nothing is said of an empty side.
-
-    >>> split_chances([1.0, 2.0, 3.0, 8.0, 9.0])[3]
-    SplitChance(p_value=0.2, apart=True)
-    """
-    n = len(values)
-    sums = [0.0, *itertools.accumulate(rank(values))]
-    return [_judge_split(before, n - before, sums[before]) for before in range(n + 1)]
-
-
-def _judge_split(before: int, after: int, rank_sum: float) -> SplitChance:
-    if not before or not after:
-        return SplitChance(1.0, False)
-    against = math.ceil(_count_against(before, after, rank_sum))
-    return SplitChance(_find_p_value(before, after, against), against == 0)
-
-
-def _count_against(before: int, after: int, rank_sum: float) -> float:
+def count_against(before: int, after: int, rank_sum: float) -> float:
     """Pairs, one point of each side, that are not in the order in which most are; equal ones are halves."""
     wins = rank_sum - before * (before + 1) / 2
     return min(wins, before * after - wins)
 
 
-def _find_p_value(before: int, after: int, against: int) -> float:
+def find_p_value(before: int, after: int, against: int) -> float:
+    """Mann's and Whitney's: how probable it is that chance alone separates two sides so well, in either direction."""
     small, large = sorted((before, after))
     tail = exact_tail(small, large, against) if small <= EXACT_SIDE else normal_tail(small, large, against)
     return min(2 * tail, 1.0)
@@ -156,8 +131,7 @@ def _settle(values: Sequence[float], positions: list[int]) -> list[int]:
         for position, end in zip(positions, [*positions[1:], len(values)], strict=False):
             start = settled[-1] if settled else 0
             first, last = max(position - REACH, start + LEAST_SIDE), min(position + REACH, end - LEAST_SIDE)
-            part = values[start:end]
-            settled.append(start + _place_best(part, range(first - start, last - start + 1)))
+            settled.append(start + _place_best(values[start:end], range(first - start, last - start + 1)))
         if settled == positions:
             break
         positions = settled
@@ -189,7 +163,7 @@ def _find_split(values: Sequence[float]) -> int | None:
         found = [
             place
             for place, most in zip(_list_places(len(part)), _list_most_against(len(part), tests), strict=True)
-            if _count_against(place, len(part) - place, sums[place]) <= max(most, least)
+            if count_against(place, len(part) - place, sums[place]) <= max(most, least)
             and _compare_means(part, place, tests).p_value < ALPHA
         ]
         if found:
@@ -209,11 +183,11 @@ def _list_most_against(n: int, tests: int) -> tuple[int, ...]:
 def _find_most_against(before: int, after: int, p_value: float) -> int:
     """The most pairs against the order with at most this p value, which grows with them."""
     low, step = -1, 1
-    while _find_p_value(before, after, low + step) <= p_value:
+    while find_p_value(before, after, low + step) <= p_value:
         low, step = low + step, 2 * step
     while step > 1:
         step = (step + 1) // 2
-        if _find_p_value(before, after, low + step) <= p_value:
+        if find_p_value(before, after, low + step) <= p_value:
             low += step
     return low
 

@@ -112,8 +112,8 @@ def benjamini_hochberg(p_values: Sequence[float], rate: float) -> tuple[bool, ..
     """
     ordered = sorted(p_values)
     passing = (p for rank, p in enumerate(ordered, start=1) if p <= rank * rate / len(ordered))
-    limit = max(passing, default=None)
-    return tuple(limit is not None and p <= limit for p in p_values)
+    limit = max(passing, default=-math.inf)
+    return tuple(p <= limit for p in p_values)
 
 
 class PairedRatio(NamedTuple):

@@ -13,9 +13,10 @@ import socket
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from torchmark import __version__
 from torchmark.errors import PlaceLost, SetupError
@@ -59,8 +60,8 @@ class LibraryStore:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._lock = threading.Lock()
-        self._locks: dict[object, threading.Lock] = {}
-        self._library_sets: dict[object, list[object]] = {}
+        self._locks: defaultdict[object, threading.Lock] = defaultdict(threading.Lock)
+        self._library_sets: defaultdict[object, list[object]] = defaultdict(list)
         self._made: set[tuple[object, Case]] = set()
 
     def share_libraries(
@@ -68,14 +69,14 @@ class LibraryStore:
     ) -> tuple[object, ...]:
         """What the fleet has given for libraries that have all of these cases."""
         with self._lock:
-            lock = self._locks.setdefault(kind, threading.Lock())
+            lock = self._locks[kind]
         with lock:
             sources = [case for case in cases if case.args.language == Language.CPP]
             missing = tuple(case for case in sources if (kind, case) not in self._made)
             if missing:
-                self._library_sets.setdefault(kind, []).append(share_libraries(self._fleet, build(Build(missing))))
+                self._library_sets[kind].append(share_libraries(self._fleet, build(Build(missing))))
                 self._made.update((kind, case) for case in missing)
-            return tuple(self._library_sets.get(kind, ())) if sources else ()
+            return tuple(self._library_sets[kind]) if sources else ()
 
 
 class RemotePairs:
@@ -97,8 +98,7 @@ class RemotePairs:
         cases = dict.fromkeys(case for pair in pairs for case in pair)
         library_sets = self._library_store.share_libraries(kind, cases, lambda request: self._ask(request, Built))
         request = dataclasses.replace(self._request, pairs=tuple(pairs), library_sets=library_sets)
-        prepared: tuple[PairedCase | Failures, ...] = self._read(request, tuple)
-        return prepared
+        return cast("tuple[PairedCase | Failures, ...]", self._read(request, tuple))
 
     def start(self, layouts: Iterable[int], note: Callable[[int], None] = lambda _: None) -> None:
         """Have more of them, one after the other so that it can be told how far it is."""
@@ -107,12 +107,10 @@ class RemotePairs:
             note(2 * done)
 
     def gauge(self, paired_case: PairedCase) -> RunTime | Failures:
-        gauged: RunTime | Failures = self._read(TimePairs("gauge", (paired_case,)), (RunTime, tuple))
-        return gauged
+        return cast("RunTime | Failures", self._read(TimePairs("gauge", (paired_case,)), (RunTime, tuple)))
 
     def visit(self, layout: int, paired_case: PairedCase, pace: BlockPlan) -> Visit | Failures:
-        visit: Visit | Failures = self._read(TimePairs("visit", (layout, paired_case, pace)), (Visit, tuple))
-        return visit
+        return cast("Visit | Failures", self._read(TimePairs("visit", (layout, paired_case, pace)), (Visit, tuple)))
 
     def close(self) -> None:
         if not self._is_closed and "_actor" in self.__dict__:
@@ -173,8 +171,7 @@ class ClusterBackend:
         self._opened.open()
 
     def execute(self, plan: Plan, orders: Sequence[Order], stop: StopRequest) -> Generator[Event, None, None]:
-        batch_queue = BatchQueue(pack(plan, orders, together=self._together))
-        for report in self._dispatcher.run(batch_queue, stop):
+        for report in self._dispatcher.run(BatchQueue(pack(plan, orders, together=self._together)), stop):
             if isinstance(report, (Returned, GivenUp)):
                 yield from _list_outcomes(report)
             else:
@@ -189,7 +186,12 @@ class ClusterBackend:
         for report in self._dispatcher.run(batch_queue, stop):
             if isinstance(report, (Returned, GivenUp)):
                 assert isinstance(report.batch.request, Race)
-                yield report.batch.request, _read_times(report)
+                if isinstance(report, GivenUp):
+                    failure = Failure(FailureKind.WORKER_DIED, report.message)
+                    yield report.batch.request, InputTimed(failure, None, None)
+                else:
+                    assert isinstance(report.reply, InputTimed)
+                    yield report.batch.request, report.reply
 
     def open_remote_pairs(self, request: PreparePairs) -> list[RemotePairs]:
         """Every node that can measure, to time pairs on: each is for these alone from now on."""
@@ -202,13 +204,6 @@ class ClusterBackend:
         opened, self._opened = self._opened, None
         if opened is not None:
             opened.fleet.close()
-
-
-def _read_times(report: Returned | GivenUp) -> InputTimed:
-    if isinstance(report, GivenUp):
-        return InputTimed(Failure(FailureKind.WORKER_DIED, report.message), None, None)
-    assert isinstance(report.reply, InputTimed)
-    return report.reply
 
 
 def _list_outcomes(report: Returned | GivenUp) -> Iterator[Outcome]:
@@ -264,9 +259,9 @@ def make_run_setup(plan: Plan, environ: Mapping[str, str], *, aligned: bool = Fa
     """What nodes have to know to measure as this process would."""
     variables = tuple(sorted((name, value) for name, value in environ.items() if travels(name)))
     return RunSetup(
-        torchmark=__version__,
-        targets=plan.targets,
-        sampling=plan.sampling,
+        __version__,
+        plan.targets,
+        plan.sampling,
         folder=os.getcwd(),
         path=tuple(visible_path()),
         variables=variables,
@@ -318,13 +313,12 @@ def _read_note(environ: Mapping[str, str]) -> str | None:
 
 def _is_refused(address: str) -> bool:
     """Whether nothing listens there any more: Ray leaves the note behind when a cluster ends."""
-    try:
-        _probe(address)
-    except ConnectionRefusedError:
-        return True
-    except OSError:
-        # It may be there: joining it says what is wrong.
-        return False
+    # Whatever else is wrong with it, joining it says so.
+    with contextlib.suppress(OSError):
+        try:
+            _probe(address)
+        except ConnectionRefusedError:
+            return True
     return False
 
 
@@ -346,8 +340,7 @@ def _join(address: str, run_setup: RunSetup) -> Fleet:
             _probe(address)
         module = _load()
         module.connect(address)
-    fleet: Fleet = module.RayFleet(run_setup)
-    return fleet
+    return cast(Fleet, module.RayFleet(run_setup))
 
 
 def _start(run_setup: RunSetup, notify: Notify) -> Fleet:
@@ -371,8 +364,7 @@ def _start(run_setup: RunSetup, notify: Notify) -> Fleet:
         module = _load()
         module.start(folder.name, cores, slots)
         stack.pop_all()
-    fleet: Fleet = module.RayFleet(run_setup, at_end=functools.partial(_remove, folder))
-    return fleet
+    return cast(Fleet, module.RayFleet(run_setup, at_end=functools.partial(_remove, folder)))
 
 
 def _remove(folder: tempfile.TemporaryDirectory[str]) -> None:

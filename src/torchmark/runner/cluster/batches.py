@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, OrderedDict, deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
 from torchmark.model.outcome import Activity, Begun
 from torchmark.model.plan import Case, Metric, Order, Plan
 from torchmark.model.task import Language
 from torchmark.native.build import SNIPPETS_PER_UNIT
 from torchmark.runner.cluster.protocol import Build, Loss, MachineKind, Measure, NodeReply, Request
+from torchmark.runner.lab import find_group, find_references
 from torchmark.runner.prepare import list_snippets
+
+T = TypeVar("T")
 
 # What ends its actor so often is to blame for it. Nodes die of other things, and answers are lost by themselves: more
 # of these are needed to be sure. What so many nodes cannot do, others cannot do either.
@@ -23,11 +26,6 @@ LOST = {
     Loss.OBJECT: "its answer was lost {times}",
     Loss.REFUSAL: "nodes cannot do it: {nodes}",
 }
-
-
-def find_group(case: Case) -> Hashable:
-    """What is the same for cases that are held to compute the same."""
-    return case.suite, case.label, case.autolabels.autograd
 
 
 @dataclasses.dataclass(eq=False)
@@ -43,11 +41,6 @@ class KindGroup:
     """Those that wait until it is compiled."""
     undone: int = 0
     """How many results of it are still to come."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether nothing is left to compile."""
-        return not self.sources or self.library_set is not None
 
 
 @dataclasses.dataclass(eq=False)
@@ -92,31 +85,24 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """How many results it has."""
         return len(self.orders) or 1
 
     def write(self) -> Request:
         if self.request is not None:
             return self.request
-        return Measure(
-            self.orders, self.cases, () if self.kind_group.library_set is None else (self.kind_group.library_set,)
-        )
+        library_set = self.kind_group.library_set
+        return Measure(self.orders, self.cases, () if library_set is None else (library_set,))
 
     def split(self) -> list[Batch]:
         """One for each case, so that what ends its actor does not take others with it again."""
-        by_case = _group_by_case(self.orders)
+        by_case = _group(self.orders, lambda order: order.case)
         if self.is_bound or len(by_case) < 2:
             return [self]
+        references = find_references(self.cases)
         return [
-            dataclasses.replace(self, orders=tuple(orders), cases=self._find_cases(case))
+            dataclasses.replace(self, orders=tuple(orders), cases=_add_references([case], references))
             for case, orders in by_case.items()
         ]
-
-    def _find_cases(self, case: Case) -> tuple[Case, ...]:
-        """A case, and what it is held to before it: the first of its group that can be checked."""
-        group = find_group(case) if case.check is not None else None
-        references = [one for one in self.cases if one.check is not None and find_group(one) == group]
-        return tuple(dict.fromkeys((*references[:1], case)))
 
 
 class BatchQueue:
@@ -209,7 +195,6 @@ class BatchQueue:
                 self._queue(batch)
 
     def finish(self, batch: Batch) -> None:
-        """Its results are there."""
         batch.kind_group.undone -= batch.size
         if batch.kind_group.undone == 0:
             self._to_build.pop(batch.kind_group, None)
@@ -235,7 +220,7 @@ class BatchQueue:
     def _queue(self, batch: Batch, *, first: bool = False) -> None:
         kind_group = batch.kind_group
         waiting = self._queues.setdefault((kind_group.kind, batch.alone), deque())
-        if not kind_group.is_ready:
+        if kind_group.sources and kind_group.library_set is None:
             kind_group.batches.append(batch)
         elif first:
             waiting.appendleft(batch)
@@ -267,18 +252,16 @@ ORDERS_PER_BATCH = 16
 
 def pack(plan: Plan, orders: Sequence[Order], *, together: bool = False) -> list[Batch]:
     """Batches for all of these orders, in their order; a single one with `together`."""
-    references = _find_references(plan)
+    references = find_references(plan.cases)
     if together:
-        cases = _add_references((order.case for order in orders), references)
+        cases = _add_references([order.case for order in orders], references)
         whole = _make_batch(KindGroup(_list_sources(cases)), orders, cases)
         return [dataclasses.replace(whole, is_bound=True)] if orders else []
-    groups: dict[Hashable, list[Order]] = {}
-    for order in orders:
-        groups.setdefault((find_group(order.case), order.metric, order.round), []).append(order)
+    groups = _group(orders, lambda order: (find_group(order.case), order.metric, order.round))
     kind_groups = _make_kind_groups(orders, references)
     return [
         _make_batch(
-            kind_groups[find_group(some[0].case)], some, _add_references((order.case for order in some), references)
+            kind_groups[find_group(some[0].case)], some, _add_references([order.case for order in some], references)
         )
         for group in groups.values()
         for some in _cut(group)
@@ -293,7 +276,7 @@ def _make_batch(kind_group: KindGroup, orders: Sequence[Order], cases: tuple[Cas
 def _cut(orders: Iterable[Order]) -> Iterator[tuple[Order, ...]]:
     """Pieces that are not too large. Orders of one case stay together: both sides of a pair are in one place."""
     piece: list[Order] = []
-    for own in _group_by_case(orders).values():
+    for own in _group(orders, lambda order: order.case).values():
         if piece and len(piece) + len(own) > ORDERS_PER_BATCH:
             yield tuple(piece)
             piece = []
@@ -302,39 +285,26 @@ def _cut(orders: Iterable[Order]) -> Iterator[tuple[Order, ...]]:
         yield tuple(piece)
 
 
-def _group_by_case(orders: Iterable[Order]) -> dict[Case, list[Order]]:
-    by_case: dict[Case, list[Order]] = {}
+def _group(orders: Iterable[Order], key: Callable[[Order], T]) -> dict[T, list[Order]]:
+    groups: dict[T, list[Order]] = {}
     for order in orders:
-        by_case.setdefault(order.case, []).append(order)
-    return by_case
+        groups.setdefault(key(order), []).append(order)
+    return groups
 
 
-def _find_references(plan: Plan) -> dict[Hashable, Case]:
-    """What the others of a group are held to: the first that can be checked."""
-    found: dict[Hashable, Case] = {}
-    for case in plan.cases:
-        if case.check is not None:
-            found.setdefault(find_group(case), case)
-    return found
-
-
-def _add_references(cases: Iterable[Case], references: Mapping[Hashable, Case]) -> tuple[Case, ...]:
+def _add_references(cases: Sequence[Case], references: Mapping[Hashable, Case]) -> tuple[Case, ...]:
     """Cases, each once, and what they are held to before them."""
-    cases = tuple(cases)
     needed = (references[find_group(case)] for case in cases if case.check is not None)
     return tuple(dict.fromkeys((*needed, *cases)))
 
 
 def _make_kind_groups(orders: Sequence[Order], references: Mapping[Hashable, Case]) -> dict[Hashable, KindGroup]:
     """A kind group for each group of variants; those with C++ share one, as many as are compiled together."""
-    groups: dict[Hashable, dict[Case, None]] = {}
-    for order in orders:
-        groups.setdefault(find_group(order.case), {})[order.case] = None
     kind_groups: dict[Hashable, KindGroup] = {}
     pending_groups: list[Hashable] = []
     sources: list[Case] = []
-    for group, cases in groups.items():
-        own = _list_sources(_add_references(cases, references))
+    for group, some in _group(orders, lambda order: find_group(order.case)).items():
+        own = _list_sources(_add_references([order.case for order in some], references))
         if not own:
             kind_groups[group] = KindGroup()
             continue

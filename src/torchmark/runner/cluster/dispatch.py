@@ -47,7 +47,6 @@ class Dispatcher:
         self._batch_queue = BatchQueue(())
         self._stop = StopRequest()
         self._attention: dict[str, None] = {}
-        """Nodes for which something may have to be decided."""
         self._deadlines = Deadlines(run_setup.sampling.timeout_s)
         self._watched = fleet.now()
         self._without_nodes_since: float | None = None
@@ -64,7 +63,6 @@ class Dispatcher:
             raise _refuse_all(self.nodes.set_aside, len(self.nodes.members))
 
     def clear(self) -> None:
-        """End all actors. The nodes stay known."""
         for member in self.nodes.members.values():
             for actor in list(member.actors):
                 self.nodes.close(actor)
@@ -87,19 +85,17 @@ class Dispatcher:
                 for notice in self.fleet.wait(NOTICE_S):
                     yield from self._take(notice)
         finally:
-            self._leave()
+            # What nobody waits for any more ends: a second one that was slower, what was interrupted.
+            for actor in self.nodes.busy:
+                if isinstance(actor.doing, Batch):
+                    self.nodes.close(actor)
+            self._batch_queue = BatchQueue(())
 
     @property
     def _is_under_way(self) -> bool:
         """Whether any result is. What is built is none."""
         batches = (actor.doing for actor in self.nodes.busy if isinstance(actor.doing, Batch))
         return any(not batch.is_done and not batch.is_build for batch in batches)
-
-    def _leave(self) -> None:
-        """End whatever nobody waits for any more: a second one that was slower, what was interrupted."""
-        for actor in [actor for actor in self.nodes.busy if isinstance(actor.doing, Batch)]:
-            self.nodes.close(actor)
-        self._batch_queue = BatchQueue(())
 
     def _attend_to_all(self) -> None:
         self._attention = dict.fromkeys(self.nodes.members)
@@ -147,7 +143,6 @@ class Dispatcher:
             )
 
     def _watch(self) -> Iterator[Report]:
-        """Now and then, see who takes too long."""
         now = self.fleet.now()
         if now - self._watched < WATCH_S:
             return
@@ -175,9 +170,8 @@ class Dispatcher:
         """Use more slots of a node, if each of those that are used has more to do than it takes to start another."""
         if member.is_full or any(actor.alone for actor in member.actors):
             return
-        left = self._batch_queue.count(alone=False)
         while len(member.actors) < member.listed.slots and self._deadlines.is_another_worth_it(
-            left, self.nodes.actor_count
+            self._batch_queue.count(alone=False), self.nodes.actor_count
         ):
             self.nodes.open(member, alone=False)
 
@@ -219,25 +213,21 @@ class Dispatcher:
 
     def _copy_slow(self, member: Member) -> None:
         """Do what is slow elsewhere a second time; whoever is first counts."""
-        for slow, batch in self._list_slow(member):
+        now = self.fleet.now()
+        for slow in self.nodes.busy:
+            batch = slow.doing
+            if not isinstance(batch, Batch) or batch.is_done or batch.is_copied or batch.is_build:
+                continue
+            if slow.node is member or slow.node.kind != member.kind:
+                continue
+            if not self._deadlines.is_slow(batch, now - slow.since, member.listed.id):
+                continue
             free = [actor for actor in member.actors if actor.is_free and actor.alone == slow.alone]
             if free:
                 batch.is_copied = True
                 self.nodes.send(free[0], batch)
             elif all(actor.request_id is None for actor in member.actors):
                 self._change(member, alone=slow.alone)
-
-    def _list_slow(self, helper: Member) -> list[tuple[Actor, Batch]]:
-        now = self.fleet.now()
-        return [
-            (actor, batch)
-            for actor in self.nodes.busy
-            if isinstance(batch := actor.doing, Batch)
-            and not (batch.is_done or batch.is_copied or batch.is_build)
-            and actor.node is not helper
-            and actor.node.kind == helper.kind
-            and self._deadlines.is_slow(batch, now - actor.since, helper.listed.id)
-        ]
 
     # --- what has happened ---------------------------------------------------------------------------
 

@@ -111,11 +111,9 @@ class LibraryFolder:
         """
         if not _NAME.fullmatch(name):
             return None
-        there = self._cache.find(name)
-        if there is not None:
+        if there := self._cache.find(name):
             return there
-        path = self._cache.path(name)
-        content = self._fetch(contents[name])
+        path, content = self._cache.path(name), self._fetch(contents[name])
         if hash_content(content) != name:
             return None
         with self._cache.workshop() as folder:

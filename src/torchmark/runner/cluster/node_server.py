@@ -60,7 +60,7 @@ from torchmark.runner.lab import Lab, Prepared, carry_out, measure
 from torchmark.runner.machine import choose_cores, read_cpu_model
 from torchmark.runner.paired_workers import Aliases, PairedWorkers
 from torchmark.runner.prepare import Build as BuildSnippets
-from torchmark.runner.prepare import Made, Models, Preparation, has_compiler
+from torchmark.runner.prepare import Models, Preparation, has_compiler, prepare
 from torchmark.runner.spec import travels
 from torchmark.runner.worker import Worker, race, retry_if_killed
 
@@ -165,20 +165,17 @@ class NodeServer:
             find_valgrind(self._environ.get("PATH", os.defpath))
         for lab in self._labs.values():
             lab.start()
-        libc = " ".join((*platform.libc_ver(), platform.machine()))
-        environments = tuple(lab.timer.environment for lab in self._labs.values())
-        folder = str(cache_folder(self._environ))
         return Surveyed(
             node=self.node,
             torchmark=__version__,
-            libc=libc,
-            environments=environments,
-            cache=folder,
+            libc=" ".join((*platform.libc_ver(), platform.machine())),
+            environments=tuple(lab.timer.environment for lab in self._labs.values()),
+            cache=str(cache_folder(self._environ)),
             compiles=has_compiler(self._environ),
         )
 
     def _count_canaries(self, _: Canary) -> CanaryCounted:
-        with self._sharing():
+        with self._holding(self._machine_lock.share):
             counts = [self._count_canary(target) for target in self._run_setup.targets]
         return CanaryCounted(tuple(counts), tuple(counter.environment for counter in self._counters.values()))
 
@@ -208,7 +205,7 @@ class NodeServer:
         """One compiler at a time: the other slots of the node are at work."""
         by_target: list[tuple[Target, PackedLibraries]] = []
         contents: dict[str, bytes] = {}
-        with self._sharing():
+        with self._holding(self._machine_lock.share):
             for target in self._run_setup.targets:
                 made: dict[Snippet, Compiled | Failure] = {}
                 for stage in self._prepare(target, self._make_build(target, (), made)).stages(request.cases):
@@ -231,43 +228,35 @@ class NodeServer:
     def _measure(self, request: Measure) -> Measured:
         library_sets = list(map(self._fetch, request.library_sets))
         began = time.time()
-        with self._sharing():
-            targets = dict.fromkeys(order.target for order in request.orders)
-            ready = {target: self._make_ready(target, request.cases, library_sets) for target in targets}
+        with self._holding(self._machine_lock.share):
+            ready = {}
+            for target in dict.fromkeys(order.target for order in request.orders):
+                preparation = self._prepare(target, self._make_build(target, library_sets, {}))
+                ready[target] = prepare(request.cases, preparation, 1)
         outcomes: list[Outcome] = []
         is_timed = any(order.metric is Metric.WALL for order in request.orders)
-        with self._claiming() if is_timed else self._sharing():
+        with self._holding(self._machine_lock.claim if is_timed else self._machine_lock.share):
             # In their order: what is compared is measured one right after the other.
             for order in request.orders:
                 outcomes.append(self._carry_out(order, ready[order.target][order.case], began))
                 began = time.time()
         return Measured(tuple(outcomes))
 
-    def _make_ready(self, target: Target, cases: Sequence[Case], library_sets: Sequence[LibrarySet]) -> Made:
-        ready: Made = {}
-        for stage in self._prepare(target, self._make_build(target, library_sets, {})).stages(cases):
-            ready |= stage.run(1)
-        return ready
-
     def _carry_out(self, order: Order, prepared: Prepared | Failure, began: float) -> Outcome:
         if isinstance(prepared, Failure):
             return Outcome(order, prepared, began, time.time(), node=self.node)
-        cores, counter = choose_cores(), None
-        if order.metric is Metric.COUNT:
-            cores = []
-            if order.case.parts is None:
-                counter, cores = self._start_counter(order.target), [self._core_lock.core]
+        counter, cores = None, choose_cores() if order.metric is Metric.WALL else []
+        if order.metric is Metric.COUNT and order.case.parts is None:
+            counter, cores = self._start_counter(order.target), [self._core_lock.core]
         outcome = carry_out(self._labs[order.target], order, prepared, self._run_setup.sampling, cores, counter)
         return dataclasses.replace(outcome, began=began, node=self.node)
 
     def _race(self, request: Race) -> InputTimed:
         lab = self._labs[self._run_setup.targets[0]]
-        with self._claiming():
+        with self._holding(self._machine_lock.claim):
             lab.timer.pin(choose_cores()[-request.job.threads :])
             times = retry_if_killed(lambda: race(lab.timer, request.job, timeout_s=request.timeout_s))
         return InputTimed(times, lab.timer.environment, self.node)
-
-    # --- timed pairs ---------------------------------------------------------------------------------
 
     def _prepare_pairs(self, request: PreparePairs) -> PairsTimed:
         targets = request.base, request.head
@@ -289,17 +278,9 @@ class NodeServer:
     def _time_pairs(self, request: TimePairs) -> PairsTimed:
         workers = self._paired_workers
         assert workers is not None
-        with self._claiming():
+        with self._holding(self._machine_lock.claim):
             result = getattr(workers, request.method)(*request.arguments)
         return PairsTimed(result, workers.layouts, workers.match)
-
-    # --- other runs on the same node -----------------------------------------------------------------
-
-    def _sharing(self) -> contextlib.AbstractContextManager[None]:
-        return self._holding(self._machine_lock.share)
-
-    def _claiming(self) -> contextlib.AbstractContextManager[None]:
-        return self._holding(self._machine_lock.claim)
 
     @contextlib.contextmanager
     def _holding(self, take: Callable[[], bool]) -> Iterator[None]:
@@ -317,7 +298,5 @@ def choose_environ(own: Mapping[str, str], sent: Mapping[str, str]) -> dict[str,
     >>> choose_environ({"PATH": "/bin", "OMP_NUM_THREADS": "1"}, {"MKL_DEBUG": "2", "PATH": "/other"})
     {'PATH': '/bin', 'MKL_DEBUG': '2'}
     """
-    return {
-        **{name: value for name, value in own.items() if not travels(name)},
-        **{name: value for name, value in sent.items() if travels(name)},
-    }
+    kept = {name: value for name, value in own.items() if not travels(name)}
+    return kept | {name: value for name, value in sent.items() if travels(name)}

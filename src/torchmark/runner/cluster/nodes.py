@@ -67,7 +67,6 @@ class Deadlines:
         return seconds > max(SLOW_LEAST_S, SLOW_FACTOR * expected_s * batch.size)
 
     def is_overdue(self, doing: Batch | Survey | Canary, seconds: float) -> bool:
-        """Whether there will be no answer."""
         results = doing.size if isinstance(doing, Batch) else 1
         return seconds > max(SILENCE_S, self._timeout_s * (results + MORE_PROCESSES))
 
@@ -106,7 +105,6 @@ class Member:
     surveyed: Surveyed | None = None
     canary: CanaryCounted | None = None
     kind: MachineKind | None = None
-    """Once it may measure."""
     is_refused: bool = False
     is_full: bool = False
     """Whether another process could not be started beside those that were there."""
@@ -139,18 +137,14 @@ class Nodes:
         self._looked: float | None = None
         self.members: dict[str, Member] = {}
         self.set_aside: list[SetAside] = []
-        """Those that are not used."""
         self.actor_count = 0
-        """How many there are."""
 
     @property
     def is_being_surveyed(self) -> bool:
-        """Whether some have not said yet what they are like."""
         return any(one.surveyed is None and not one.is_refused for one in self.members.values())
 
     @property
     def usable(self) -> list[Member]:
-        """Those that can measure, as far as is known."""
         return [one for one in self.members.values() if one.surveyed is not None and not one.is_refused]
 
     @property
@@ -188,7 +182,6 @@ class Nodes:
         self._looked = None
 
     def refuse(self, member: Member, reason: str) -> None:
-        """Use it no more."""
         member.is_refused = True
         self._admission.drop(member.listed.id)
         self.set_aside.append(SetAside(member.name, reason))

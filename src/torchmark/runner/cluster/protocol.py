@@ -113,7 +113,6 @@ class Surveyed:
     cache: str = ""
     """The folder of the cache. Libraries are loaded from there, and the lengths of their paths are counted."""
     compiles: bool = True
-    """Whether it has a compiler."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,7 +189,6 @@ class Listed:
     id: str
     name: str
     slots: int
-    """How many actors may share it."""
 
 
 class Loss(enum.Enum):
@@ -276,11 +274,9 @@ MachineKind: TypeAlias = tuple[str, ...]
 def classify(surveyed: Surveyed, canary: CanaryCounted | None, *, timing: bool) -> MachineKind:
     """The kind of a node, by those that count there if some do. The processor matters only where anything is timed."""
     environments = surveyed.environments if canary is None else canary.environments
-    traits = [
-        f"libc {surveyed.libc}",
-        f"cache path of {len(surveyed.cache)} letters",
-        *(trait for one in environments for trait in _describe(one)),
-    ]
+    traits = [f"libc {surveyed.libc}", f"cache path of {len(surveyed.cache)} letters"]
+    for one in environments:
+        traits += _describe(one)
     if timing:
         traits.append(f"CPU {surveyed.node.cpu_model}")
         traits += (f"timed with {one.cpu_capability}" for one in surveyed.environments)
@@ -307,7 +303,6 @@ class Admission:
         self._expected: dict[MachineKind, tuple[int, ...]] = {}
 
     def add(self, node: str, kind: MachineKind, counts: tuple[int, ...], now: float) -> None:
-        """A node has counted the canary, perhaps not for the first time."""
         *_, since = self._waiting.get(node, (now,))
         self._waiting[node] = kind, counts, since
 

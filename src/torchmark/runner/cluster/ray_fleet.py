@@ -38,7 +38,6 @@ QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR,
 
 
 def connect(address: str) -> None:
-    """Join the cluster at this address."""
     if address.startswith("ray://"):
         raise SetupError(
             "Ray's client protocol cannot keep track of nodes.",
@@ -81,8 +80,7 @@ def start(folder: str, cores: int, slots: int) -> None:
 @contextlib.contextmanager
 def _keeping_signals() -> Iterator[None]:
     """Ray replaces the handlers by which a command ends in order."""
-    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-    handlers = {number: signal.getsignal(number) for number in numbers}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -133,7 +131,6 @@ class RayFleet:
         return actor
 
     def close_actor(self, actor: int) -> None:
-        """Its workers end with it."""
         handle, _ = self._actors.pop(actor)
         for reference in [one for one, (_, whose) in self._requests.items() if whose == actor]:
             del self._requests[reference]
@@ -141,8 +138,7 @@ class RayFleet:
 
     def send(self, actor: int, request: Request) -> int:
         request_id = self._number()
-        reference = self._actors[actor][0].answer.remote(request)
-        self._requests[reference] = request_id, actor
+        self._requests[self._actors[actor][0].answer.remote(request)] = request_id, actor
         return request_id
 
     def ask(self, actor: int, request: Request, timeout_s: float) -> NodeReply | Lost:
@@ -183,7 +179,9 @@ class RayFleet:
         try:
             reply: NodeReply = ray.get(reference, timeout=timeout_s)
         except RayActorError as error:
-            return Lost(request_id, self._find_loss(actor), _first_line(error))
+            _, node = self._actors.get(actor, (None, None))
+            alive = any(one["NodeID"] == node and one["Alive"] for one in _list_nodes())
+            return Lost(request_id, Loss.ACTOR if alive else Loss.NODE, _first_line(error))
         except (ObjectLostError, OwnerDiedError, GetTimeoutError) as error:
             return Lost(request_id, Loss.OBJECT, _first_line(error))
         except RayTaskError as error:
@@ -192,11 +190,6 @@ class RayFleet:
         except RayError as error:
             return Lost(request_id, Loss.ACTOR, _first_line(error))
         return reply
-
-    def _find_loss(self, actor: int) -> Loss:
-        _, node = self._actors.get(actor, (None, None))
-        alive = any(one["NodeID"] == node and one["Alive"] for one in _list_nodes())
-        return Loss.ACTOR if alive else Loss.NODE
 
 
 def _make_actor_class(node_server: Callable[..., Any]) -> type:
@@ -222,5 +215,4 @@ def _name(node: dict[str, Any]) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """What went wrong, as a sentence."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".") + "."

@@ -12,8 +12,9 @@ from tests.fleets import COUNTING, make_case
 from torchmark.model.plan import Metric, Order, Plan, Sampling, Target
 from torchmark.model.task import Language
 from torchmark.runner.cluster import batches as batches_module
-from torchmark.runner.cluster.batches import ORDERS_PER_BATCH, BatchQueue, KindGroup, find_group, pack
+from torchmark.runner.cluster.batches import ORDERS_PER_BATCH, BatchQueue, KindGroup, pack
 from torchmark.runner.cluster.protocol import MachineKind, Measure
+from torchmark.runner.lab import find_group
 
 TWO = (Target("base"), Target("head"))
 
