@@ -173,10 +173,8 @@ def _explain(rows: Sequence[CountRow]) -> list[str]:
 
 def name_environment(environment: Environment) -> str:
     parts = [f"torch {environment.torch_version}", f"Python {environment.python_version}"]
-    if environment.valgrind is not None:
-        parts.append(environment.valgrind.replace("valgrind-", "Valgrind "))
-    if environment.cpu_capability is not None:
-        parts.append(environment.cpu_capability)
+    parts += [] if environment.valgrind is None else [environment.valgrind.replace("valgrind-", "Valgrind ")]
+    parts += [] if environment.cpu_capability is None else [environment.cpu_capability]
     return ", ".join(parts)
 
 
@@ -258,13 +256,8 @@ def render_functions(
     lines.append(((f"{total:,.1f}", _share(total, total)), "in all"))
     texts = [TextRow({FUNCTION: name, **dict(zip(HEADS, cells, strict=False))}) for cells, name in lines]
     table = _lay_out([*map(TextColumn, HEADS)], texts, width)
-    return "\n".join(
-        [
-            *wrap(f"Instructions per run of {printable(title)}", width, 2),
-            *table.lines(),
-            *([VARIES] if any(row.noisy for row in shown) else []),
-        ]
-    )
+    legend = [VARIES] if any(row.noisy for row in shown) else []
+    return "\n".join([*wrap(f"Instructions per run of {printable(title)}", width, 2), *table.lines(), *legend])
 
 
 def _cells(row: FunctionRow, total: float) -> tuple[str, ...]:

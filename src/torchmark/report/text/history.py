@@ -141,7 +141,7 @@ def format_command(history: History, shift: Shift, interpreters: Collection[str]
     language = history.case.autolabels.as_dict["language"].lower()
     expression = f'"{label}" and {language}'
     words = ["torchmark", "ab", history.case.suite, "--base", base, "--head", head, "-k", expression]
-    return shlex.join(word for word in words if word)
+    return shlex.join(filter(None, words))
 
 
 # What is not called a change takes up at most a quarter of a line's height.
@@ -176,22 +176,15 @@ def render_histories(
     shown = list(histories)
     if len(shown) > MANY:
         shown = [history for history in shown if choose_shifts(history, metrics)]
-    renderer = _Renderer(
-        width=width,
-        metrics=metrics,
-        pinned=pinned,
-        interpreters=interpreters,
-        plain=plain,
-        several_targets=len({history.target.name for history in histories}) > 1,
-        several_suites=len({history.case.suite for history in histories}) > 1,
-    )
+    several_targets = len({history.target.name for history in histories}) > 1
+    several_suites = len({history.case.suite for history in histories}) > 1
+    renderer = _Renderer(width, metrics, pinned, interpreters, plain, several_targets, several_suites)
     blocks = ["\n".join(renderer.render(history)) for history in shown]
     closing = [*_explain_marks(shown, metrics, width), *_close(histories, len(shown), metrics, width)]
     return "\n\n".join([*blocks, "\n".join(closing)])
 
 
 def choose_shifts(history: History, metrics: Sequence[Metric]) -> list[Shift]:
-    """Those that are about one of these metrics."""
     return [shift for shift in history.shifts if set(shift.metrics) & set(metrics)]
 
 
@@ -229,9 +222,8 @@ class _Renderer:
     ) -> Iterator[str]:
         text = self._describe_time(history) if metric is Metric.WALL else _describe_count(history.points)
         yield from wrap(_INDENT + text, self.width, 2)
-        line = draw(
-            values, self.width - len(_INDENT), least_span=least_span, blocks=ASCII_BLOCKS if self.plain else BLOCKS
-        )
+        blocks = ASCII_BLOCKS if self.plain else BLOCKS
+        line = draw(values, self.width - len(_INDENT), least_span=least_span, blocks=blocks)
         yield (_INDENT + line.text).rstrip()
         marks = line.mark({s.position: MARKS[s.standing] for s in reversed(history.shifts) if metric in s.metrics})
         if marks:
@@ -254,8 +246,7 @@ class _Renderer:
         run = history.points[shift.position].run
         head = f"{MARKS[shift.standing]} {format_day(run.created)} {name_run(run)}: "
         yield from wrap(_INDENT + head + describe_shift(shift, plain=self.plain), self.width, 4)
-        command = format_command(history, shift, self.interpreters)
-        if command:
+        if command := format_command(history, shift, self.interpreters):
             yield from wrap(f"    Find out with:  {command}", self.width, 6)
 
 
@@ -298,9 +289,6 @@ def _close(histories: Sequence[History], shown: int, metrics: Sequence[Metric], 
 def describe_outcome(histories: Sequence[History], metrics: Sequence[Metric]) -> str:
     changed = sum(bool(choose_shifts(history, metrics)) for history in histories)
     runs = {point.run.id for history in histories for point in history.points}
-    text = f"{count(len(histories), 'case')} in {count(len(runs), 'run')}: "
-    if len(histories) > 1 and changed:
-        text += f"something changed in {changed} of them."
-    else:
-        text += "something changed." if changed else "nothing changed."
-    return text
+    what = "something changed" if changed else "nothing changed"
+    where = f" in {changed} of them" if changed and len(histories) > 1 else ""
+    return f"{count(len(histories), 'case')} in {count(len(runs), 'run')}: {what}{where}."

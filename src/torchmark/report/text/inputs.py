@@ -84,9 +84,6 @@ class InputAdvance(Advancing[Tried]):
         return draw_bar(self.done, self.total, width, fancy=fancy) + "  ".join(filter(None, parts))
 
 
-LEAST_INPUT_WIDTH = 16
-
-
 # Statements longer than this make a sentence hard to read.
 LONGEST_NAME = 48
 
@@ -103,11 +100,10 @@ def list_statements(stmts: Sequence[str], width: int) -> list[str]:
 
 def name_sides(comparison: InputComparison, letters: tuple[str, str]) -> tuple[str | None, str]:
     """The other side and the statement for a sentence: as they are, or by their letters if that would be too long."""
-    a, b = letters
-    texts = [comparison.stmt] if comparison.base is None else [comparison.stmt, comparison.base]
-    if any(len(text.splitlines()) > 1 or measure(text) > LONGEST_NAME for text in texts):
-        return None if comparison.base is None else a, b
-    return comparison.base, comparison.stmt
+    base, stmt = comparison.base, comparison.stmt
+    if any(len(text.splitlines()) > 1 or measure(text) > LONGEST_NAME for text in (stmt, base or "")):
+        return None if base is None else letters[0], letters[1]
+    return base, stmt
 
 
 def render_comparison_on_inputs(
@@ -132,7 +128,7 @@ def _list_columns(comparison: InputComparison, letters: tuple[str, str]) -> list
     ratio = TextColumn("ratio", "ns/element" if alone else f"{b}/{a}")
     times = [TextColumn("time")] if alone else [TextColumn("base", a), TextColumn("time", b)]
     # Its number tells an input from others also where the rest is cut.
-    text = TextColumn("input", left=True, least=LEAST_INPUT_WIDTH)
+    text = TextColumn("input", left=True, least=16)
     return [ratio, TextColumn("interval", "95 % interval"), *times, text]
 
 
@@ -181,11 +177,12 @@ _VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", 
 
 
 def describe_condition(condition: Condition) -> str:
-    """A condition as people say it."""
     if isinstance(condition.value, bool) and condition.relation in (Relation.IS, Relation.IS_NOT):
         holds = condition.value is (condition.relation is Relation.IS)
         return condition.feature if holds else _deny(condition.feature)
-    return f"{condition.feature} {condition.relation.value} {_format_value(condition.value)}"
+    # Without needless zeros, and never in powers of ten as long as it is whole.
+    is_whole = isinstance(condition.value, float) and condition.value.is_integer()
+    return f"{condition.feature} {condition.relation.value} {int(condition.value) if is_whole else condition.value}"
 
 
 def _deny(claim: str) -> str:
@@ -194,13 +191,6 @@ def _deny(claim: str) -> str:
         return f"not {claim}"
     _, verb = min(places)
     return claim.replace(verb, _VERBS[verb], 1)
-
-
-def _format_value(value: float | str) -> str:
-    """A number without needless zeros, and never in powers of ten as long as it is whole."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def describe_conditions(conditions: tuple[Condition, ...]) -> str:

@@ -34,8 +34,7 @@ def warn_of_spread(summary: Summary) -> str | None:
         if summary.iqr_share < UNRELIABLE_IQR
         else "This suggests significant environmental influence."
     )
-    percent = f"{summary.iqr_share * 100:.1f}%"
-    return f"  WARNING: Interquartile range is {percent} of the median measurement.\n           {meaning}"
+    return f"  WARNING: Interquartile range is {summary.iqr_share:.1%} of the median measurement.\n           {meaning}"
 
 
 def describe_measurement(spec: TaskSpec, summary: Summary | None, number_per_run: int) -> str:
@@ -43,10 +42,10 @@ def describe_measurement(spec: TaskSpec, summary: Summary | None, number_per_run
 
     `summary` is None for a measurement without samples.
     """
-    lines = [spec.summarize()]
-    if summary is not None:
-        lines += _statistics(summary)
-    lines.append(f"  {_sizes(spec, summary.samples if summary else 0, number_per_run)}")
+    samples = summary.samples if summary else 0
+    runs = count(number_per_run, "run") if samples == 1 else f"{number_per_run} runs per measurement"
+    lines = [spec.summarize(), *(_statistics(summary) if summary else [])]
+    lines.append(f"  {count(samples, 'measurement')}, {runs}, {count(spec.num_threads, 'thread')}")
     warning = warn_of_spread(summary) if summary else None
     return "\n".join([*lines, warning] if warning else lines)
 
@@ -59,11 +58,6 @@ def _statistics(summary: Summary) -> list[str]:
     if summary.samples >= 4:
         lines.append(f"  IQR:    {show(summary.iqr)} {unit} ({show(summary.p25)} to {show(summary.p75)})")
     return lines
-
-
-def _sizes(spec: TaskSpec, samples: int, number_per_run: int) -> str:
-    runs = count(number_per_run, "run") if samples == 1 else f"{number_per_run} runs per measurement"
-    return f"{count(samples, 'measurement')}, {runs}, {count(spec.num_threads, 'thread')}"
 
 
 LEAST_NAME = 16
@@ -106,23 +100,18 @@ def shorten_name(name: str) -> str:
 
 def conclude(names: Sequence[str], standings: Standings) -> str:
     """One sentence: which is the fastest and by how much, or that these times cannot tell."""
-    fastest, rivals = standings.fastest, standings.rivals
+    fastest, rivals, alone = standings.fastest, standings.rivals, len(names) == 2
     if rivals:
-        return _admit(names, standings)
+        among = [name for i, name in enumerate(names) if i == fastest or i in rivals]
+        which = "which is faster" if alone else f"which of {', '.join(among[:-1])} and {among[-1]} is the fastest"
+        reason = _describe_reason([standings.ratios[i] for i in rivals])
+        return f"These measurements cannot tell {which}: {reason}."
     ratio = standings.ratios[standings.runner_up]
     low, high = _bounds(ratio)
-    which = "faster" if len(names) == 2 else "the fastest"
-    next_one = names[standings.runner_up] + ("" if len(names) == 2 else ", the next one,")
+    which = "faster" if alone else "the fastest"
+    next_one = names[standings.runner_up] + ("" if alone else ", the next one,")
     much = format_ratio(math.exp(ratio.log_ratio))
     return f"{names[fastest]} is {which}: {next_one} takes {much} times as long (95 % interval {low} to {high})."
-
-
-def _admit(names: Sequence[str], standings: Standings) -> str:
-    among = [names[i] for i in range(len(names)) if i == standings.fastest or i in standings.rivals]
-    which = "which is faster" if len(names) == 2 else f"which of {', '.join(among[:-1])} and {among[-1]} is the fastest"
-    return (
-        f"These measurements cannot tell {which}: {_describe_reason([standings.ratios[i] for i in standings.rivals])}."
-    )
 
 
 def _describe_reason(ratios: Sequence[PairedRatio]) -> str:

@@ -176,6 +176,7 @@ def render_overrides(
     width = max(width, LEAST_WIDTH)
     summaries = [row.summary for row in rows]
     stages = render_stages(rows, width, colour=colour)
+    long = [f"{short} is {stage}" for stage, short in SHORT_STAGES.items() if short in ("interp", "t_func", "alloc")]
     parts = [
         [describe_run(run, width)],
         render_costs(rows, width, colour=colour),
@@ -183,7 +184,7 @@ def render_overrides(
         [*wrap("The instructions that are more than with plain Tensors, by stage of the call:", width), "", *stages]
         if stages
         else [],
-        _explain_stages(width) if stages else [],
+        wrap(f"{', '.join(long)}. Functions by stage are in the JSON.", width) if stages else [],
         [line for finding in findings for line in wrap(describe_finding(finding), width, 2)],
         list_classic_lines(rows),
         list_failures(summaries, run.plan, width),
@@ -207,11 +208,6 @@ def _explain_costs(run: Run, rows: Sequence[OverrideRow], width: int) -> Iterato
     yield from wrap(" ".join(texts), width)
     yield from explain_marks(summaries, width)
     yield from explain_environments(summaries, width)
-
-
-def _explain_stages(width: int) -> list[str]:
-    long = [f"{short} is {stage}" for stage, short in SHORT_STAGES.items() if short in ("interp", "t_func", "alloc")]
-    return wrap(f"{', '.join(long)}. Functions by stage are in the JSON.", width)
 
 
 def describe_finding(finding: OverrideFinding) -> str:

@@ -74,21 +74,15 @@ class _Node:
             yield from child.rows(depth + 1)
 
 
-def _lay_out(row: _Row, column: int, width: int) -> Iterator[str]:
+def _lay_out(row: _Row, column: int, width: int) -> list[str]:
     """A name, and to the right of it the variants; below it where it is too long."""
     indent = min(INDENT * row.depth, width // 2)
     names = wrap(row.name, width - indent - INDENT) or [""]
     lines = [" " * indent + names[0], *(" " * (indent + INDENT) + line for line in names[1:])]
-    if not row.cases:
-        yield from lines
-        return
-    texts = list(_fold(_describe_variants(row.cases), width - column))
-    if measure(lines[-1]) + len(GAP) > column:
-        yield from lines
-    else:
-        yield from lines[:-1]
-        yield pad(lines[-1], column) + texts.pop(0)
-    yield from (" " * column + text for text in texts)
+    texts = _fold(_describe_variants(row.cases), width - column) if row.cases else []
+    if texts and measure(lines[-1]) + len(GAP) <= column:
+        lines[-1] = pad(lines[-1], column) + texts.pop(0)
+    return [*lines, *(" " * column + text for text in texts)]
 
 
 def _wrap_list(text: str, width: int, hanging: int = 0) -> list[str]:
@@ -99,19 +93,15 @@ def _wrap_list(text: str, width: int, hanging: int = 0) -> list[str]:
     return [line.replace("\xa0", " ") for line in wrap(glued, width, hanging)]
 
 
-def _fold(segments: Iterable[str], width: int) -> Iterator[str]:
+def _fold(segments: Iterable[str], width: int) -> list[str]:
     """As many segments a line as fit, with separators between them."""
-    line = ""
+    lines: list[str] = []
     for segment in segments:
-        if line and measure(line + SEPARATOR + segment) <= width:
-            line += SEPARATOR + segment
-            continue
-        if line:
-            yield line
-        *full, line = _wrap_list(segment, width)
-        yield from full
-    if line:
-        yield line
+        if lines and measure(lines[-1] + SEPARATOR + segment) <= width:
+            lines[-1] += SEPARATOR + segment
+        else:
+            lines += _wrap_list(segment, width)
+    return lines
 
 
 def _describe_variants(cases: Sequence[Case]) -> list[str]:
@@ -198,14 +188,12 @@ def _describe_sampling(plan: Plan) -> list[str]:
 
 
 def _describe_places(plan: Plan, cores: int) -> str:
-    where = f"{count(cores, 'core')}"
-    if len(plan.targets) > 1:
-        where += f"; {len(plan.targets)} environments: {', '.join(map(name_target, plan.targets))}"
-    return f"Where: {where}"
+    names = ", ".join(map(name_target, plan.targets))
+    several = f"; {len(plan.targets)} environments: {names}" if len(plan.targets) > 1 else ""
+    return f"Where: {count(cores, 'core')}{several}"
 
 
 def _describe_estimate(expected: Estimate) -> str:
-    results = count(expected.total, "result")
     if not expected.total:
         return "Nothing is left to measure."
     if not expected.known:
@@ -213,4 +201,4 @@ def _describe_estimate(expected: Estimate) -> str:
     else:
         basis = f"from {expected.known} of {expected.total} earlier durations"
     times = f"about {format_duration(expected.clock_s)}, {format_duration(expected.cpu_s)} of processor time"
-    return f"{results}: {times} ({basis})"
+    return f"{count(expected.total, 'result')}: {times} ({basis})"

@@ -44,8 +44,7 @@ def list_names(names: Sequence[str]) -> str:
     >>> list_names(["a", "b"]), list_names([f"n-{i:03}" for i in range(1, 101)])
     ('a, b', 'n-001, n-002, …')
     """
-    shown = names if len(names) <= MOST_NAMES else [*names[:SOME_NAMES], ELLIPSIS]
-    return ", ".join(map(printable, shown))
+    return ", ".join(map(printable, names if len(names) <= MOST_NAMES else [*names[:SOME_NAMES], ELLIPSIS]))
 
 
 def describe_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
@@ -153,8 +152,9 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int, w
     counted = [summary.case for summary in summaries if summary.count]
     if not steps and counted:
         shortest = shlex.quote(min(map(name_case, counted), key=len))
-        which = f"{name_run(run)} --functions {shortest}{where}"
-        steps.append(("See where instructions go with", f"torchmark show {which}"))
+        steps.append(
+            ("See where instructions go with", f"torchmark show {name_run(run)} --functions {shortest}{where}")
+        )
     if not steps and summaries:
         steps.append(("See this again with", f"torchmark show {name_run(run)}{where}"))
     lines: list[str] = []
@@ -270,7 +270,10 @@ def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
 
     Names last: they are what runs are asked for by. The beginning of its id tells a run from all others.
     """
-    length = _find_id_length([entry.info.id for entry in entries])
+    ids = [entry.info.id for entry in entries]
+    lengths = range(SHORTEST_ID, max(map(len, ids), default=0))
+    unique = (n for n in lengths if len({one[:n] for one in ids}) == len(ids))
+    length = next(unique, max(SHORTEST_ID, lengths.stop))
     rows = [TextRow(_fill(entry, length)) for entry in entries]
     columns = [
         TextColumn(head, left=head not in _NUMBERS, least=SHORTEST_TEXT if head in ("torch", "name") else None)
@@ -280,8 +283,8 @@ def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
 
 
 def _fill(entry: RunEntry, id_length: int) -> dict[str, str]:
-    """All columns in their order."""
-    info = entry.info
+    """All columns in their order. Where several targets have names, these stand for their versions of torch."""
+    info, names = entry.info, [name for name in entry.targets if name]
     return {
         "run": info.id[:id_length],
         "name": printable(info.name),
@@ -289,17 +292,6 @@ def _fill(entry: RunEntry, id_length: int) -> dict[str, str]:
         "cases": str(entry.cases),
         "results": f"{info.outcomes}/{info.orders}",
         "failed": str(info.failures),
-        "torch": printable(_describe_torch(entry)),
+        "torch": printable(", ".join(names if len(names) > 1 else entry.torch_versions)),
         "state": describe_state(entry),
     }
-
-
-def _describe_torch(entry: RunEntry) -> str:
-    """The versions; where several targets have names, those."""
-    names = [name for name in entry.targets if name]
-    return ", ".join(names if len(names) > 1 else entry.torch_versions)
-
-
-def _find_id_length(ids: Sequence[str]) -> int:
-    lengths = range(SHORTEST_ID, max(map(len, ids), default=0))
-    return next((n for n in lengths if len({one[:n] for one in ids}) == len(ids)), max(SHORTEST_ID, lengths.stop))

@@ -22,7 +22,6 @@ HEADS = ("guards, call", "first compile", "from cache", "graphs", "breaks")
 # Heads for terminals without much room.
 SHORT_HEADS = ("guards", "first", "cached", "graphs", "breaks")
 LEAST_COMPILE_NAME = 36
-MOST_BREAKS = 5
 TITLE = "torch.compile"
 
 
@@ -54,9 +53,8 @@ def _name(compiled: Sequence[tuple[CaseSummary, CompileCosts]], *, several: bool
 
 
 def _fill(costs: CompileCosts) -> tuple[str, ...]:
-    calls = costs.call.per_run
     return (
-        format_time_cell(quantile(sorted(calls), 0.5)) if calls else "",
+        format_time_cell(quantile(sorted(costs.call.per_run), 0.5)) if costs.call.per_run else "",
         format_time_cell(costs.cold_s),
         format_time_cell(costs.warm_s) if costs.warm.cache_hits else "no cache",
         str(costs.graphs),
@@ -73,7 +71,7 @@ def _describe_breaks(all_costs: Sequence[CompileCosts]) -> list[tuple[int, str]]
             texts.append(f"{count(costs.cold.abandoned, 'function')} left to the interpreter")
         if texts:
             told.append((i, "; ".join(texts)))
-    return told[:MOST_BREAKS]
+    return told[:5]
 
 
 def describe_compile_costs(costs: CompileCosts) -> str:
@@ -107,10 +105,8 @@ def _describe_warm(costs: CompileCosts) -> tuple[str, str]:
 
 def _describe_graphs(costs: CompileCosts) -> str:
     breaks = count(costs.graph_breaks, "break") if costs.graph_breaks else "no breaks"
-    text = f"{costs.graphs}, {breaks}"
-    if costs.cold.abandoned:
-        text += f", {count(costs.cold.abandoned, 'function')} left to the interpreter"
-    return text
+    left = f", {count(costs.cold.abandoned, 'function')} left to the interpreter" if costs.cold.abandoned else ""
+    return f"{costs.graphs}, {breaks}{left}"
 
 
 FAILED = "failed"
@@ -173,7 +169,8 @@ def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target], *, sh
         else:
             name, words = leaf if place[:2] != last[:2] else "", variants.words(case, short=short)
         indent = INDENT if heading else ""
-        cells = _fill_row(summary, name and indent + name)
+        stmt = printable(one_line(case.args.stmt.strip()))
+        cells = {NAME: name and indent + name, **fill_cells(summary), MARKS: find_marks(summary), STATEMENT: stmt}
         rows.append(TextRow(cells, heading=heading, above=above and indent + above, aside=" ".join(words)))
         last = place
     return rows
@@ -202,11 +199,6 @@ def _number(values: Iterable[T]) -> dict[T, int]:
     return {value: i for i, value in enumerate(dict.fromkeys(values))}
 
 
-def _fill_row(summary: CaseSummary, name: str) -> dict[str, str]:
-    stmt = printable(one_line(summary.case.args.stmt.strip()))
-    return {NAME: name, **fill_cells(summary), MARKS: find_marks(summary), STATEMENT: stmt}
-
-
 # Names have at least this much room; columns of numbers give way.
 LEAST_NAME = 16
 # In which order they do.
@@ -233,9 +225,7 @@ def render_results(
     """
     width = max(width, LEAST_WIDTH)
     shown = [summary for summary in summaries if summary.wall or summary.count or not summary.failures]
-    parts: list[list[str]] = []
-    if shown:
-        parts += [_render_table(shown, plan, width, colour), list(_explain(shown, plan, width))]
+    parts = [_render_table(shown, plan, width, colour), list(_explain(shown, plan, width))] if shown else []
     parts.append(render_compile_costs(shown, width))
     if any(summary.failures for summary in summaries):
         heading, *failures = list_failures(summaries, plan, width)

@@ -79,8 +79,7 @@ def format_time(t: float) -> str:
     """A time on its own, to three figures."""
     unit, scale = select_unit(t)
     value = t / scale
-    figures_before_point = len(str(int(abs(value))))
-    return f"{value:.{max(3 - figures_before_point, 0)}f} {unit}"
+    return f"{value:.{max(3 - len(str(int(abs(value)))), 0)}f} {unit}"
 
 
 def format_edges(low: float, high: float) -> tuple[str, str]:

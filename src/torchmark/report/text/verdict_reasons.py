@@ -89,9 +89,10 @@ def describe_bound(time: TimeEvidence) -> str:
 def _fill_in(judgement: CaseJudgement) -> str:
     time, count = judgement.time, judgement.count
     expected = 0.0 if count is None else expected_seconds(count.delta)
+    share = 0.0 if time is None else to_share(time.log_ratio)
     return _SENTENCES[judgement.cause].format(
         instructions="Instructions were not counted" if count is None else _describe_instructions_change(count),
-        time="it was not timed" if time is None else _describe_time_change(time),
+        time="it was not timed" if time is None else f"{format_share(share)} {'less' if share < 0 else 'more'} time",
         bound="?" if time is None else format_share(find_bound(time)),
         bound_s="?" if time is None else format_seconds(find_bound(time) * time.base_s),
         expected=f"about {format_seconds(expected)} {'less' if expected < 0 else 'more'}",
@@ -107,11 +108,6 @@ def _describe_instructions_change(count: CountEvidence) -> str:
         return "The same instructions" + also
     noun = "instruction" if abs(count.delta) == 1 else "instructions"
     return f"{format_delta(count.delta)} {noun} ({format_change(count.ratio)}){also}"
-
-
-def _describe_time_change(time: TimeEvidence) -> str:
-    share = to_share(time.log_ratio)
-    return f"{format_share(share)} {'less' if share < 0 else 'more'} time"
 
 
 _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAILED: "failed"}
@@ -154,9 +150,8 @@ def describe_facts(judgement: CaseJudgement) -> list[tuple[str, str]]:
 
 
 def _describe_time(time: TimeEvidence) -> str:
-    change = format_change(to_share(time.log_ratio))
-    difference = format_seconds_change(find_seconds(time))
-    return f"{change} ({format_interval(time)}), about {difference} on {format_time(time.base_s)}"
+    difference = f"about {format_seconds_change(find_seconds(time))} on {format_time(time.base_s)}"
+    return f"{format_change(to_share(time.log_ratio))} ({format_interval(time)}), {difference}"
 
 
 def _describe_counts(counted: CountEvidence) -> list[tuple[str, str]]:
