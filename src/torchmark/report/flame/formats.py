@@ -99,7 +99,6 @@ class Graph:
 
     @property
     def flame(self) -> Flame:
-        """The tree."""
         base, head = self._choose_sides()
         return draw_flame(head, self.title, self.note, base=base)
 

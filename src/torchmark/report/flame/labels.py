@@ -128,7 +128,6 @@ class FlameScale:
         return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
     def format_change(self, change: int) -> str:
-        """A change with its sign."""
         return f"{MINUS if change < 0 else '+'}{self.show(abs(change))}"
 
     def format_sides(self, base: int, head: int) -> str:

@@ -108,7 +108,6 @@ class ExportEntry:
 
     @property
     def counted(self) -> tuple[tuple[Outcome, Tally], ...]:
-        """The rounds that have counts."""
         return tuple((r.outcome, r.tally) for r in self.rounds if r.tally is not None)
 
 
@@ -118,9 +117,11 @@ def list_entries(run: Run) -> tuple[ExportEntry, ...]:
     for outcome in sorted(run.outcomes, key=lambda outcome: outcome.order.round):
         rounds.setdefault((outcome.order.case, outcome.order.target), []).append(_read(outcome))
     summaries = summarise_run(run)
+    suites, targets = len({case.suite for case in run.plan.cases}) > 1, len(run.plan.targets) > 1
+    names = make_unique(name_case(s.case, suite=suites, target=s.target if targets else None) for s in summaries)
     return tuple(
         ExportEntry(name, summary, _leave_out_others(rounds.get((summary.case, summary.target), ()), run.info.host))
-        for name, summary in zip(_name_all(run, summaries), summaries, strict=True)
+        for name, summary in zip(names, summaries, strict=True)
     )
 
 
@@ -191,29 +192,21 @@ def name_case(case: Case, *, suite: bool = False, target: Target | None = None) 
     return " / ".join(filter(None, map(one_line, parts)))
 
 
-def _name_all(run: Run, summaries: Sequence[CaseSummary]) -> list[str]:
-    suites = len({case.suite for case in run.plan.cases}) > 1
-    targets = len(run.plan.targets) > 1
-    return make_unique(name_case(s.case, suite=suites, target=s.target if targets else None) for s in summaries)
-
-
 def make_unique(names: Iterable[str]) -> list[str]:
     """Names in their order; what has been there gets a number.
 
     >>> make_unique(["a", "a", "b", "a #2"])
     ['a', 'a #2', 'b', 'a #2 #2']
     """
-    taken: set[str] = set()
     seen: Counter[str] = Counter()
-    unique = []
+    unique: dict[str, None] = {}
     for name in names:
         chosen = name
-        while chosen in taken:
+        while chosen in unique:
             seen[name] += 1
             chosen = f"{name} #{seen[name] + 1}"
-        taken.add(chosen)
-        unique.append(chosen)
-    return unique
+        unique[chosen] = None
+    return list(unique)
 
 
 def _read(outcome: Outcome) -> Round:

@@ -92,7 +92,15 @@ def _write_blocks(entry: ExportEntry) -> Iterator[dict[str, Any]]:
 
 
 def _write_aggregates(run_name: str, times: Summary) -> Iterator[dict[str, Any]]:
-    for name, value, unit in _aggregate(times):
+    """As Google Benchmark has them, which has none of a single repetition."""
+    if times.std is None:
+        return
+    for name, value, unit in (
+        ("mean", times.mean * NS_PER_S, "time"),
+        ("median", times.median * NS_PER_S, "time"),
+        ("stddev", times.std * NS_PER_S, "time"),
+        ("cv", times.std / times.mean if times.mean else 0.0, "percentage"),
+    ):
         yield {
             "name": f"{run_name}_{name}",
             "run_type": "aggregate",
@@ -101,16 +109,6 @@ def _write_aggregates(run_name: str, times: Summary) -> Iterator[dict[str, Any]]
             "iterations": times.samples,
             **_in_ns(value),
         }
-
-
-def _aggregate(times: Summary) -> Iterator[tuple[str, float, str]]:
-    """As Google Benchmark has them, which has none of a single repetition."""
-    if times.std is None:
-        return
-    yield "mean", times.mean * NS_PER_S, "time"
-    yield "median", times.median * NS_PER_S, "time"
-    yield "stddev", times.std * NS_PER_S, "time"
-    yield "cv", times.std / times.mean if times.mean else 0.0, "percentage"
 
 
 def _in_ns(value: float) -> dict[str, Any]:
@@ -207,8 +205,7 @@ def _common(descriptions: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _clean(metadata: dict[str, Any]) -> dict[str, Any]:
     """pyperf refuses texts that are empty or have several lines."""
-    texts = {name: one_line(value) if isinstance(value, str) else value for name, value in metadata.items()}
-    return present(texts)
+    return present({name: one_line(value) if isinstance(value, str) else value for name, value in metadata.items()})
 
 
 # How far from the quartiles, in interquartile ranges, a value may lie that is no outlier: Tukey's rule.
@@ -235,15 +232,13 @@ def _describe_machine(run: Run, entries: tuple[ExportEntry, ...]) -> dict[str, A
     host, nodes = run.info.host, list_nodes(run.outcomes, run.info.host)
     environments = (outcome.environment for entry in entries for outcome, _ in entry.timed)
     environment = next(filter(None, environments), None)
+    own = {"brand_raw": host.cpu_model, "count": host.cores_online}
+    cpu = {"brand_raw": name_processors(nodes)} if nodes else own
     return {
         "system": host.system,
         "python_version": environment.python_version if environment else None,
         "torch_version": environment.torch_version if environment else None,
-        "cpu": present(
-            {"brand_raw": name_processors(nodes)}
-            if nodes
-            else {"brand_raw": host.cpu_model, "count": host.cores_online}
-        ),
+        "cpu": present(cpu),
         **({"node": ", ".join(node.name for node in nodes)} if nodes else {}),
     }
 
@@ -325,8 +320,7 @@ def _list_times(entry: ExportEntry, wall: WallSummary) -> Iterator[dict[str, Any
         item["range"] = _span(wall.interval.low * NS_PER_S, wall.interval.high * NS_PER_S)
         extra += f"\nrange: {wall.interval.confidence:.1%} interval of the median"
     yield {**item, "extra": extra}
-    if wall.compiling is not None:
-        costs = wall.compiling
+    if (costs := wall.compiling) is not None:
         yield {"name": f"{entry.name} (compile, empty cache)", "unit": "s", "value": costs.cold_s}
         yield {"name": f"{entry.name} (compile, from cache)", "unit": "s", "value": costs.warm_s}
 
@@ -365,9 +359,8 @@ def _measure(value: float, bounds: tuple[float, float] | None) -> dict[str, floa
 
 def _bound_counts(counts: CountSummary) -> tuple[float, float] | None:
     """The layouts that cost least and most; None where there is only one."""
-    if len(counts.totals) < 2:
-        return None
-    return min(counts.totals) / counts.number, max(counts.totals) / counts.number
+    totals, number = counts.totals, counts.number
+    return None if len(totals) < 2 else (min(totals) / number, max(totals) / number)
 
 
 # Of the keys of the standard suite, one behind the other; there and here.
@@ -410,13 +403,7 @@ def _list_values(entries: Sequence[ExportEntry]) -> dict[str, dict[str, list[flo
         if key in values:
             raise UsageError(f"Two cases have the same key in this format: {key}. Choose one of them with -k.")
         if entry.timed or entry.counted:
-            values[key] = {"times": _list_block_times(entry), "counts": _list_counts(entry)}
+            times = [t for _, times in entry.timed for t in times.per_run]
+            counts = [round(total * RUNS / tally.number) for _, tally in entry.counted for total in tally.totals]
+            values[key] = {"times": times, "counts": counts}
     return values
-
-
-def _list_block_times(entry: ExportEntry) -> list[float]:
-    return [t for _, times in entry.timed for t in times.per_run]
-
-
-def _list_counts(entry: ExportEntry) -> list[int]:
-    return [round(total * RUNS / tally.number) for _, tally in entry.counted for total in tally.totals]

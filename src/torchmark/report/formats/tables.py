@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torchmark.model.plan import Metric
-from torchmark.model.run import CaseSummary, Run
+from torchmark.model.run import CaseSummary, Run, WallSummary
 from torchmark.report.formats.entries import list_entries, to_json_compiling, to_json_counts, to_json_nodes
 from torchmark.report.text.grid import escape_markdown, guard, markdown_row
 from torchmark.report.text.terminal import one_line, printable
@@ -62,16 +62,14 @@ def _write_row(summary: CaseSummary) -> dict[str, Any]:
         **to_json_nodes(summary),
     }
     if wall is not None:
-        row |= _describe_times(summary)
+        row |= _describe_times(wall)
     for metric in Metric:
         failures = [failure for failed, failure in summary.failures if failed is metric]
         row[f"{metric.value}_failure"] = "\n".join(f"{f.kind.value}: {f.message}" for f in failures)
     return row
 
 
-def _describe_times(summary: CaseSummary) -> dict[str, Any]:
-    wall = summary.wall
-    assert wall is not None
+def _describe_times(wall: WallSummary) -> dict[str, Any]:
     times, interval = wall.times, wall.interval
     return {
         "samples": times.samples,
@@ -134,24 +132,14 @@ def _name_columns(summaries: list[CaseSummary]) -> list[_Column]:
     return [_Column("benchmark", "---", lambda s: escape_markdown(" / ".join(s.case.label))), *telling]
 
 
-def _format_median(summary: CaseSummary) -> str | None:
-    return format_time(summary.wall.times.median) if summary.wall else None
-
-
 def _format_interval(summary: CaseSummary) -> str | None:
-    if summary.wall is None or summary.wall.interval is None:
-        return None
-    interval = summary.wall.interval
-    return format_range(interval.low, interval.high)
+    interval = summary.wall.interval if summary.wall else None
+    return format_range(interval.low, interval.high) if interval else None
 
 
 def _format_compiling(summary: CaseSummary) -> str | None:
     costs = summary.wall.compiling if summary.wall else None
     return f"{format_time(costs.cold_s)}, {format_time(costs.warm_s)}" if costs else None
-
-
-def _format_instructions(summary: CaseSummary) -> str | None:
-    return f"{summary.count.instructions:,.0f}" if summary.count else None
 
 
 def _format_spread(summary: CaseSummary) -> str | None:
@@ -162,23 +150,20 @@ def _format_spread(summary: CaseSummary) -> str | None:
 def _format_notes(summary: CaseSummary) -> str | None:
     failures = [f"{metric.value} failed: {one_line(failure.message)}" for metric, failure in summary.failures]
     # Some rounds may be there.
-    begun = {metric for metric, _ in summary.failures} | {m for m, part in _parts(summary).items() if part}
+    parts = {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
+    begun = {metric for metric, _ in summary.failures} | {metric for metric, part in parts.items() if part}
     missing = [f"{metric.value} {'incomplete' if metric in begun else 'missing'}" for metric in summary.missing]
     return escape_markdown("\n".join([*failures, *missing])) or None
 
 
-def _parts(summary: CaseSummary) -> dict[Metric, object]:
-    return {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
-
-
 RESULTS = {
     Metric.WALL: (
-        _Column("time", "---:", _format_median),
+        _Column("time", "---:", lambda s: format_time(s.wall.times.median) if s.wall else None),
         _Column("95 % interval", "---:", _format_interval),
         _Column("compile (empty cache, again)", "---:", _format_compiling),
     ),
     Metric.COUNT: (
-        _Column("instructions", "---:", _format_instructions),
+        _Column("instructions", "---:", lambda s: f"{s.count.instructions:,.0f}" if s.count else None),
         _Column("spread", "---:", _format_spread),
     ),
 }

@@ -6,7 +6,6 @@ import enum
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from torchmark.analysis.flames import MOST_GRAPHS
 from torchmark.analysis.gate import hold_gate
@@ -28,7 +27,7 @@ from torchmark.report.caveats import (
 from torchmark.report.text.names import Variants
 from torchmark.report.text.run_summary import SHORT_COMMIT, describe_kinds, describe_nodes, format_sources
 from torchmark.report.text.terminal import count, format_lines, printable
-from torchmark.report.text.units import format_delta, format_share_cell, to_share
+from torchmark.report.text.units import format_delta, format_share, to_share
 from torchmark.report.text.verdict_reasons import format_verdict_change
 
 
@@ -94,9 +93,8 @@ ENDLESS = 1_000_000
 
 def list_doubts(entry: ReportEntry, sides: Sequence[ReportSide], shared: Collection[ComparisonCaveat]) -> list[Doubt]:
     """All that is to be doubted of a case. What all cases share is told once, elsewhere."""
-    found: list[Doubt] = []
-    if entry.judgement is not None:
-        found += [(one.kind, describe_caveat(one)) for one in entry.judgement.caveats if one not in shared]
+    caveats = () if entry.judgement is None else entry.judgement.caveats
+    found = [(one.kind, describe_caveat(one)) for one in caveats if one not in shared]
     own = [[] if summary is None else _list_own(summary) for summary in entry.summaries]
     return list(dict.fromkeys([*found, *_name_owners(own, sides)]))
 
@@ -145,13 +143,8 @@ def _strip(lines: Sequence[str]) -> Iterator[str]:
 UNKNOWN = "–"
 
 
-class Fact(NamedTuple):
-    """What is known of each side."""
-
-    name: str
-    values: tuple[str, ...]
-    differs: bool
-
+Fact = tuple[str, tuple[str, ...], bool]
+"""What something is called, what is known of it of each side, and whether that differs."""
 
 # What a worker tells of itself, by what people call it.
 _FIELDS: dict[str, Callable[[Environment], str | None]] = {
@@ -173,20 +166,20 @@ def list_facts(sides: Sequence[ReportSide]) -> list[Fact]:
     facts += [_make_fact(name, [_ask(side, field) for side in sides]) for name, field in _FIELDS.items()]
     facts += [_make_fact(*row) for row in _list_hosts(sides)]
     # Other nodes of the same kind change nothing.
-    facts.append(_make_fact("Nodes", [_describe_nodes(side) for side in sides], telling=False))
+    nodes = [describe_nodes(one.nodes, timed=any(e.valgrind is None for e in one.environments)) for one in sides]
+    facts.append(_make_fact("Nodes", nodes, telling=False))
     facts.append(_make_fact("Kinds of nodes", [describe_kinds(side.count_kinds) for side in sides], telling=False))
     names = sorted({name for side in sides for one in side.environments for name, _ in one.variables})
     facts += [_make_fact(f"${name}", [_ask(side, _read_variable(name)) for side in sides]) for name in names]
     facts.append(_make_fact("Benchmarks", [format_sources(side.sources) for side in sides]))
-    return [fact for fact in facts if any(value != UNKNOWN for value in fact.values)]
+    return [fact for fact in facts if any(value != UNKNOWN for value in fact[1])]
 
 
 def list_builds(sides: Sequence[ReportSide]) -> list[tuple[str, str]]:
     """How each torch was built, in its own words; once for those that are alike."""
     texts: dict[str, list[str]] = {}
     for side in sides:
-        text = "\n".join(_collect(one.torch_build for one in side.environments))
-        if text:
+        if text := "\n".join(_collect(one.torch_build for one in side.environments)):
             texts.setdefault(format_lines(text), []).append(printable(side.name))
     return [(" and ".join(names), text) for text, names in texts.items()]
 
@@ -197,13 +190,9 @@ def describe_versions(side: ReportSide) -> str:
     return printable(", ".join(texts))
 
 
-def _describe_nodes(side: ReportSide) -> str:
-    return describe_nodes(side.nodes, timed=any(one.valgrind is None for one in side.environments))
-
-
 def _make_fact(name: str, values: Sequence[str], *, telling: bool = True) -> Fact:
     shown = tuple(printable(value) or UNKNOWN for value in values)
-    return Fact(printable(name), shown, telling and len(set(shown)) > 1)
+    return printable(name), shown, telling and len(set(shown)) > 1
 
 
 def _collect(values: Iterable[str | None]) -> list[str]:
@@ -269,9 +258,8 @@ def make_headline(report: ReportData) -> str:
 
 def _head_comparison(found: Counter[EntryStatus]) -> str:
     judged = sum(found.values())
-    slower, faster, failed, undecided = (
-        found[one] for one in (EntryStatus.SLOWER, EntryStatus.FASTER, EntryStatus.FAILED, EntryStatus.UNDECIDED)
-    )
+    slower, faster = found[EntryStatus.SLOWER], found[EntryStatus.FASTER]
+    failed, undecided = found[EntryStatus.FAILED], found[EntryStatus.UNDECIDED]
     if slower:
         also = f", {faster} {_are(faster)} faster" if faster else ""
         return f"{slower} of {count(judged, 'case')} {_are(slower)} slower{also}"
@@ -291,13 +279,8 @@ def _head_results(found: Counter[EntryStatus], total: int) -> str:
     if failed or missing:
         parts = [f"{failed} failed"] * bool(failed) + [f"{missing} {_are(missing)} not measured yet"] * bool(missing)
         return f"{total - failed - missing} of {count(total, 'case')} measured, {', '.join(parts)}"
-    return f"{count(total, 'case')} measured" + (
-        "" if not found[EntryStatus.DOUBTFUL] else f", {_describe_doubtful(found)}"
-    )
-
-
-def _describe_doubtful(found: Counter[EntryStatus]) -> str:
-    return f"{found[EntryStatus.DOUBTFUL]} with caveats"
+    doubtful = f", {found[EntryStatus.DOUBTFUL]} with caveats" if found[EntryStatus.DOUBTFUL] else ""
+    return f"{count(total, 'case')} measured{doubtful}"
 
 
 def _are(number: int) -> str:
@@ -306,11 +289,8 @@ def _are(number: int) -> str:
 
 def name_sides(report: ReportData) -> str:
     """What is reported on, with what it was measured in."""
-    names = [
-        f"{printable(one.name)} ({about})" if (about := describe_versions(one)) else printable(one.name)
-        for one in reversed(report.sides)
-    ]
-    return " against ".join(names)
+    sides = ((printable(one.name), describe_versions(one)) for one in reversed(report.sides))
+    return " against ".join(f"{name} ({about})" if about else name for name, about in sides)
 
 
 def describe_story(report: ReportData) -> list[str]:
@@ -329,7 +309,6 @@ def describe_story(report: ReportData) -> list[str]:
 
 
 def _count_up(entries: Sequence[ReportEntry]) -> str:
-    """A sentence in which every case is counted once."""
     found = Counter(find_status(entry) for entry in entries)
     parts = [f"{found[one]} {one.value}" for one in EntryStatus if found[one]]
     return f"Of {count(len(entries), 'case')}, {', '.join(parts)}" if entries else "There are no cases"
@@ -370,9 +349,8 @@ def _describe_stages(entries: Sequence[ReportEntry]) -> str:
     if not shares:
         return ""
     stage, share = max(shares.items(), key=lambda one: one[1])
-    text = format_share_cell(share).replace("%", " %")
     which = "" if (found := describe_explained(entries)) == "all cases" else f" over {found}"
-    return f"On average{which}, {text} of the instructions of a case are in the stage “{stage}”."
+    return f"On average{which}, {format_share(share)} of the instructions of a case are in the stage “{stage}”."
 
 
 def describe_explained(entries: Sequence[ReportEntry]) -> str:
@@ -422,13 +400,13 @@ def _describe_cause(entries: Sequence[ReportEntry], word: str) -> str:
         return f"{text}."
     if any(delta * sign < 0 for delta in deltas.values()):
         return f"{text}. The stage that {'gained' if sign > 0 else 'lost'} most is {stage} ({format_delta(most)})."
-    how_much = "all" if share >= ALL else format_share_cell(share).replace("%", " %")
+    how_much = "all" if share >= ALL else format_share(share)
     return f"{text}, {how_much} of them in the stage “{stage}”."
 
 
 def hold_default_gate(report: ReportData) -> GateResult | None:
     """What a gate would say that lets nothing through; None where there is nothing to hold against anything."""
-    judgements: list[CaseJudgement] = [entry.judgement for entry in report.entries if entry.judgement is not None]
+    judgements = _list_judgements(report)
     if not judgements:
         return None
     missing = [entry.case for entry in report.entries if find_status(entry) is EntryStatus.ONLY_BASE]

@@ -252,8 +252,8 @@ def render_functions(
     lines = [(_cells(row, total), _name(row.name, noisy=row.noisy)) for row in shown]
     if rest:
         others = sum(row.exclusive for row in rest)
-        lines.append(((f"{others:,.1f}", _share(others, total)), f"in {count(len(rest), 'other function')}"))
-    lines.append(((f"{total:,.1f}", _share(total, total)), "in all"))
+        lines.append(((f"{others:,.1f}", format_part(others, total)), f"in {count(len(rest), 'other function')}"))
+    lines.append(((f"{total:,.1f}", format_part(total, total)), "in all"))
     texts = [TextRow({FUNCTION: name, **dict(zip(HEADS, cells, strict=False))}) for cells, name in lines]
     table = _lay_out([*map(TextColumn, HEADS)], texts, width)
     legend = [VARIES] if any(row.noisy for row in shown) else []
@@ -261,10 +261,10 @@ def render_functions(
 
 
 def _cells(row: FunctionRow, total: float) -> tuple[str, ...]:
-    return f"{row.exclusive:,.1f}", _share(row.exclusive, total), f"{row.inclusive:,.1f}"
+    return f"{row.exclusive:,.1f}", format_part(row.exclusive, total), f"{row.inclusive:,.1f}"
 
 
-def _share(part: float, total: float) -> str:
+def format_part(part: float, total: float) -> str:
     return format_share_cell(part / total) if total > 0 and part >= 0 else ""
 
 
