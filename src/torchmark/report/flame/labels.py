@@ -32,7 +32,6 @@ def full_name(frame: Frame) -> str:
 
 
 def origin_of(frame: Frame) -> str:
-    """Where it is from, in the same way."""
     return printable(frame.origin[-LONGEST_NAME:]).strip()
 
 
@@ -131,7 +130,6 @@ class FlameScale:
         return f"{MINUS if change < 0 else '+'}{self.show(abs(change))}"
 
     def format_sides(self, base: int, head: int) -> str:
-        """Base, head and how they differ."""
         if base == head:
             return f"{self.show(head)} (no change)"
         change = f"{self.format_change(head - base)}, {format_relation(base, head)}"

@@ -194,7 +194,6 @@ def find_top(heading: Sequence[str]) -> int:
 
 
 def compose(flame: Flame) -> Picture:
-    """Break what is said around the graph into lines."""
     letters = int(TREE_WIDTH / NOTE_LETTER)
     heading = [part for line in list_heading(flame) for part in textwrap.wrap(line, letters)]
     rows: list[list[Key]] = [[]]

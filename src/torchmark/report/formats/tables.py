@@ -122,9 +122,7 @@ def _name_columns(summaries: list[CaseSummary]) -> list[_Column]:
         return lambda summary: escape_markdown(summary.case.autolabels.as_dict[name])
 
     candidates = [
-        _Column("runtime", "---", label("runtime")),
-        _Column("autograd", "---", label("autograd")),
-        _Column("language", "---", label("language")),
+        *(_Column(name, "---", label(name)) for name in ("runtime", "autograd", "language")),
         _Column("threads", "---:", lambda summary: str(summary.case.args.num_threads)),
         _Column("target", "---", lambda summary: escape_markdown(summary.target.name)),
     ]

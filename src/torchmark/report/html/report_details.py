@@ -92,10 +92,12 @@ _ROWS: tuple[tuple[str, Callable[[CaseSummary], str]], ...] = (
 def pack_details(entry: ReportEntry, report: ReportData, doubts: list[str], texts: Texts) -> dict[str, Any]:
     """What a row opens to; what there is nothing to say of is left out."""
     number, samples = texts.number, [pack_samples(one) for one in _list_samples(entry)]
+    about = "Each side is shown alone, without a difference."
+    apart = [" ".join([about, *map(describe_caveat, entry.obstacles)])] if entry.obstacles else []
     found: dict[str, Any] = {
         "numbers": [[number(name), *map(number, values)] for name, values in list_numbers(entry)],
         "doubts": [number(text) for text in doubts],
-        "notes": [number(format_lines(text)) for text in (*entry.notes, *_describe_apart(entry))],
+        "notes": [number(format_lines(text)) for text in (*entry.notes, *apart)],
         "labels": [[number(name), number(text)] for name, text in _list_labels(entry.case)],
         "code": [[number(name), number(text)] for name, text in _list_code(entry)],
         "commands": [[number(printable(one.about)), number(format_lines(one.text))] for one in entry.commands],
@@ -112,12 +114,6 @@ def pack_details(entry: ReportEntry, report: ReportData, doubts: list[str], text
     if entry.obstacles:
         found["apart"] = 1
     return {key: value for key, value in found.items() if value != []}
-
-
-def _describe_apart(entry: ReportEntry) -> Iterator[str]:
-    """Why no difference is shown of a case that both sides have."""
-    if entry.obstacles:
-        yield " ".join(["Each side is shown alone, without a difference.", *map(describe_caveat, entry.obstacles)])
 
 
 def _list_extremes(entry: ReportEntry) -> list[tuple[str, str, float] | None]:

@@ -121,18 +121,10 @@ def _draw_change(
     judgement: CaseJudgement, change: tuple[float, float, float], span: _PercentSpan, variants: Variants
 ) -> ChangeBar:
     share, low, high = change
-    left, width = span.draw(share)
-    return ChangeBar(
-        name=variants.name(judgement.case),
-        row=identify_row(judgement.case),
-        text=format_verdict_change(judgement),
-        tone=judgement.verdict.value,
-        left=left,
-        width=width,
-        zero=span.at(0.0),
-        low=span.at(low),
-        reach=round(span.at(high) - span.at(low), 2),
-    )
+    name, row = variants.name(judgement.case), identify_row(judgement.case)
+    text, tone = format_verdict_change(judgement), judgement.verdict.value
+    whisker = span.at(low), round(span.at(high) - span.at(low), 2)
+    return ChangeBar(name, row, text, tone, *span.draw(share), span.at(0.0), *whisker)
 
 
 def draw_stages(report: ReportData) -> list[ChangeBar]:

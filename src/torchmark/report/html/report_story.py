@@ -185,7 +185,6 @@ def list_builds(sides: Sequence[ReportSide]) -> list[tuple[str, str]]:
 
 
 def describe_versions(side: ReportSide) -> str:
-    """The torch and the Python of a side, on a line."""
     texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(side, _FIELDS[name])) != UNKNOWN]
     return printable(", ".join(texts))
 

@@ -28,7 +28,6 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 @functools.cache
 def load_asset(name: str) -> str:
-    """The text of a file in `assets`."""
     return resources.files("torchmark.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -137,7 +136,6 @@ def split_name(name: str) -> list[str]:
 
 
 def render_measurement(spec: TaskSpec, times: Times) -> str:
-    """One measurement: its statistics, a small histogram and its caveats."""
     per_run = times.per_run
     summary = summarise(per_run) if per_run else None
     sizes = count(len(per_run), "sample"), count(times.number_per_run, "run"), count(spec.num_threads, "thread")
@@ -188,7 +186,6 @@ def draw_histogram(values: Sequence[float]) -> list[dict[str, float | str]]:
 
 
 def render_grids(grids: Sequence[Grid], style: Style) -> str:
-    """Comparison tables, coloured as asked for."""
     return fill_template("compare.html", {"tables": [_table(grid, style) for grid in grids]})
 
 

@@ -53,7 +53,7 @@ LEFT, RIGHT, TOP = 30.0, 10.0, 44.0
 WIDEST = 4.0
 # However many visits a layout has that is far from all others, they are far.
 HALF = 0.5
-# What is larger, as a share, is as good as endless.
+# What is larger, as a share, is as good as endless. No count is as large.
 ENDLESS = 1e100
 
 VERDICT_WORDS = {**{verdict: verdict.value for verdict in Verdict}, Verdict.SAME: "the same"}
@@ -141,16 +141,16 @@ class _DifferencesDrawing:
         parts = [draw_region(self._span, time.equivalence, TOP, height)]
         if time.floor < time.equivalence:
             parts.append(draw_region(self._span, time.floor, TOP, height, "1 3"))
-        left, right = self._span.at(self._low), self._span.at(self._high)
-        estimate, zero = self._span.at(self._estimate), self._span.at(0.0)
-        parts += [
-            element(
-                "rect", x=left, y=TOP, width=max(right - left, 1.0), height=height, fill=self._ink, fill_opacity=0.2
-            ),
-            draw_upright(zero, TOP, bottom),
-            draw_upright(estimate, TOP, bottom, stroke=self._ink, stroke_width=1.5),
-        ]
-        return join(parts)
+        left, right, estimate, zero = map(self._span.at, (self._low, self._high, self._estimate, 0.0))
+        width = max(right - left, 1.0)
+        return join(
+            [
+                *parts,
+                element("rect", x=left, y=TOP, width=width, height=height, fill=self._ink, fill_opacity=0.2),
+                draw_upright(zero, TOP, bottom),
+                draw_upright(estimate, TOP, bottom, stroke=self._ink, stroke_width=1.5),
+            ]
+        )
 
     def _draw_total(self, y: float) -> Markup:
         left, right, middle = (self._span.at(one) for one in (self._low, self._high, self._estimate))
@@ -239,7 +239,6 @@ def draw_dots(strokes: str, ink: str) -> Markup:
 
 
 def draw_centre(x: float, y: float) -> Markup:
-    """What stands for a layout."""
     return element("path", d=f"M{fix(x)} {fix(y - 5)}v10", stroke="currentColor", stroke_width=2)
 
 
@@ -250,8 +249,6 @@ COLUMN = 64.0
 # What a bar is cut by, so that neighbours are told apart in print as well.
 CUT = 1.0
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
-# No count is as large.
-ENDLESS_CHANGE = 1e100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,11 +263,9 @@ class StageBar:
         return sum(self.instructions.values())
 
 
-def stack_sides(explanation: Explanation) -> tuple[StageBar, StageBar]:
-    return (
-        StageBar(Side.BASE.value, {change.stage: change.base for change in explanation.stages}),
-        StageBar(Side.HEAD.value, {change.stage: change.head for change in explanation.stages}),
-    )
+def stack_sides(explanation: Explanation) -> tuple[StageBar, ...]:
+    stages = explanation.stages
+    return tuple(StageBar(side.value, {one.stage: getattr(one, side.value) for one in stages}) for side in Side)
 
 
 def draw_stages(stacks: Sequence[StageBar], *, name: str = "Instructions by stage", width: float = WIDTH) -> Markup:
@@ -290,11 +285,10 @@ def draw_stages(stacks: Sequence[StageBar], *, name: str = "Instructions by stag
 
 def _clean(stack: StageBar) -> StageBar:
     """The same without what is no count."""
-    return StageBar(stack.name, {stage: n for stage, n in stack.instructions.items() if 0 <= n < ENDLESS_CHANGE})
+    return StageBar(stack.name, {stage: n for stage, n in stack.instructions.items() if 0 <= n < ENDLESS})
 
 
 def _draw_bar(stack: StageBar, stages: Sequence[str], top: float, width: float, longest: float) -> Markup:
-    """Stages side by side; pointing at one tells its number."""
     parts, x = [], MARGIN
     for stage in stages:
         number = stack.instructions.get(stage, 0.0)
@@ -347,12 +341,8 @@ def format_instructions(number: float) -> str:
 
 def _format_count_change(base: float, head: float) -> str:
     delta = head - base
-    text = (
-        format_delta(delta)
-        if abs(delta) < ENORMOUS
-        else f"{'+' if delta > 0 else '-'}{format_instructions(abs(delta))}"
-    )
-    return text.replace("-", "−")
+    rounded = f"{'+' if delta > 0 else '-'}{format_instructions(abs(delta))}"
+    return (format_delta(delta) if abs(delta) < ENORMOUS else rounded).replace("-", "−")
 
 
 def _describe(stacks: Sequence[StageBar], stages: Sequence[str]) -> str:

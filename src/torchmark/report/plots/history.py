@@ -60,19 +60,13 @@ class Value(NamedTuple):
 
 
 def list_values(history: History, metric: Metric) -> list[Value]:
+    points = enumerate(history.points)
     if metric is Metric.WALL:
-        found = [_read_time(i, point) for i, point in enumerate(history.points)]
-    else:
-        borders = [shift.position for shift in history.shifts if metric in shift.metrics and shift.before is None]
-        found = [
-            _read_count(i, point, sum(border <= i for border in borders)) for i, point in enumerate(history.points)
-        ]
+        heights = ((i, to_height(point.log_ratio), point.segment) for i, point in points)
+        return [Value(i, height, height, height, segment) for i, height, segment in heights if height is not None]
+    borders = [shift.position for shift in history.shifts if metric in shift.metrics and shift.before is None]
+    found = (_read_count(i, point, sum(border <= i for border in borders)) for i, point in points)
     return [value for value in found if value is not None]
-
-
-def _read_time(position: int, point: Point) -> Value | None:
-    height = to_height(point.log_ratio)
-    return None if height is None else Value(position, height, height, height, point.segment)
 
 
 def _read_count(position: int, point: Point, segment: int) -> Value | None:
@@ -97,8 +91,7 @@ def find_heights(values: Sequence[Value], metric: Metric) -> tuple[float, float]
     """From where to where an axis goes. What is not called a change takes up a quarter of it at most."""
     ends = [end for value in values for end in (value.low, value.high)] or [0.0]
     low, high = min(ends), max(ends)
-    is_time = metric is Metric.WALL
-    least = 100 * LEAST_SHIFT if is_time else SMALLEST_RATIO * max(abs(low), abs(high))
+    least = 100 * LEAST_SHIFT if metric is Metric.WALL else SMALLEST_RATIO * max(abs(low), abs(high))
     missing = max(0.0, FLAT * least - (high - low)) / 2
     return widen(low - missing, high + missing, AIR)
 

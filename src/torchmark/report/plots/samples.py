@@ -77,12 +77,10 @@ class Drawer:
         if not self._ordered:
             return f"{self._name}: no samples."
         facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
-        found = self._interval
-        if found is not None:
+        if (found := self._interval) is not None:
             facts.append(f"{format_level(found.confidence)} interval {format_range(found.low, found.high)}")
         least, most = format_edges(self._ordered[0], self._ordered[-1])
-        facts += [f"minimum {least}", f"maximum {most}"]
-        facts.append(count(len(self._ordered), "sample"))
+        facts += [f"minimum {least}", f"maximum {most}", count(len(self._ordered), "sample")]
         if self._before or self._behind:
             facts.append(f"{self._before + self._behind} of them not on the axis")
         return f"{self._name}: {', '.join(facts)}."
@@ -108,10 +106,9 @@ class Drawer:
 
     def _draw_samples(self, span: Span, foot: float, bars: int) -> list[Markup]:
         shown = [one for one in self._ordered if span.has(one)]
-        shape = (
-            self._draw_dots(shown, span, foot) if len(self._ordered) < FEW else self._draw_bars(shown, span, foot, bars)
-        )
-        return [shape, self._draw_statistics(span, foot)]
+        if len(self._ordered) < FEW:
+            return [self._draw_dots(shown, span, foot), self._draw_statistics(span, foot)]
+        return [self._draw_bars(shown, span, foot, bars), self._draw_statistics(span, foot)]
 
     def _draw_bars(self, shown: Sequence[float], span: Span, foot: float, bars: int) -> Markup:
         heights = [0] * bars
@@ -150,8 +147,7 @@ def sort_samples(strip: Strip) -> list[float]:
 
 def _find_interval(strip: Strip, ordered: Sequence[float]) -> Interval | None:
     found = strip.interval or (find_median_interval(ordered, CONFIDENCE) if ordered else None)
-    is_sane = found is not None and abs(found.low) < ENDLESS_S and abs(found.high) < ENDLESS_S
-    return found if is_sane else None
+    return found if found and abs(found.low) < ENDLESS_S and abs(found.high) < ENDLESS_S else None
 
 
 def draw_median(x: float, top: float, bottom: float) -> Markup:

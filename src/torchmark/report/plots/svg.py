@@ -177,10 +177,9 @@ def label(
     weight: str | None = None, fill: str | None = None,
 ) -> Markup:  # fmt: skip
     """A text whose line is at `y`; `anchor` is "middle" or "end" where it does not begin at `x`."""
-    size_told = None if size == SIZE else size
     return element(
-        "text", write(text), x=x, y=y, font_size=size_told, text_anchor=anchor, opacity=opacity, font_weight=weight,
-        fill=fill,
+        "text", write(text), x=x, y=y, font_size=None if size == SIZE else size, text_anchor=anchor, opacity=opacity,
+        font_weight=weight, fill=fill,
     )  # fmt: skip
 
 
@@ -236,11 +235,9 @@ class Figure:
         self.height += height
 
     def add_heading(self, text: str, aside: str, y: float, *, apart: float = SIZE, fill: str | None = None) -> None:
-        """A bold text as far as there is room for it, and a small one at the right end."""
         self.add(draw_heading(self.width, text, aside, y, apart=apart, fill=fill))
 
     def add_legend(self, entries: Iterable[tuple[Mark, str]]) -> None:
-        """Marks with their texts below all else."""
         parts: list[Markup] = []
         left, right = MARGIN, self.width - MARGIN
         x, line = left, self.height + LINE / 2
@@ -369,8 +366,7 @@ def _list_multiples(low: float, high: float, factor: int, exponent: int, most: i
     first, last = math.ceil(low / step - hair), math.floor(high / step + hair)
     if last - first >= most:
         return None
-    values = dict.fromkeys(_scale(number * factor, exponent) for number in range(first, last + 1))
-    return tuple(values)
+    return tuple(dict.fromkeys(_scale(number * factor, exponent) for number in range(first, last + 1)))
 
 
 # Tukey's outer fences, in interquartile ranges: of a normal distribution two in a million lie outside.

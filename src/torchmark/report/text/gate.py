@@ -205,7 +205,6 @@ def _list_some(texts: Sequence[str], width: int) -> Iterator[str]:
 
 
 def explain_judgements(judgements: Sequence[CaseJudgement], width: int) -> str:
-    """Where the instructions of these come from or go to, one below the other."""
     return "\n\n".join(
         f"{name_case(one.case)}\n{render_explanation(one.explanation, width)}"
         for one in judgements

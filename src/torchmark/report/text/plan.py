@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,23 +30,16 @@ def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
     rows: list[_Row] = []
     for suite, root in suites.items():
         if len(suites) > 1:
-            rows.append(_Row(0, printable(suite), ()))
+            rows.append((0, printable(suite), ()))
         rows += root.rows(int(len(suites) > 1))
     # Few long names are no reason to push all variants to the right.
-    widths = (measure(row.text) for row in rows if row.cases)
+    widths = (INDENT * depth + measure(name) for depth, name, own in rows if own)
     longest = max((taken for taken in widths if taken <= width * 2 // 5), default=width // 4)
-    return "\n".join(line for row in rows for line in _lay_out(row, longest + len(GAP), width))
+    return "\n".join(line for row in rows for line in _lay_out(*row, longest + len(GAP), width))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Row:
-    depth: int
-    name: str
-    cases: tuple[Case, ...]
-
-    @property
-    def text(self) -> str:
-        return " " * (INDENT * self.depth) + self.name
+_Row = tuple[int, str, tuple[Case, ...]]
+"""How deep it is, its name, and the cases whose label ends with it."""
 
 
 class _Node:
@@ -70,16 +62,16 @@ class _Node:
             while not child.cases and len(child.children) == 1:
                 ((name, child),) = child.children.items()
                 path.append(name)
-            yield _Row(depth, printable(" / ".join(path)), tuple(child.cases))
+            yield depth, printable(" / ".join(path)), tuple(child.cases)
             yield from child.rows(depth + 1)
 
 
-def _lay_out(row: _Row, column: int, width: int) -> list[str]:
+def _lay_out(depth: int, name: str, cases: Sequence[Case], column: int, width: int) -> list[str]:
     """A name, and to the right of it the variants; below it where it is too long."""
-    indent = min(INDENT * row.depth, width // 2)
-    names = wrap(row.name, width - indent - INDENT) or [""]
+    indent = min(INDENT * depth, width // 2)
+    names = wrap(name, width - indent - INDENT) or [""]
     lines = [" " * indent + names[0], *(" " * (indent + INDENT) + line for line in names[1:])]
-    texts = _fold(_describe_variants(row.cases), width - column) if row.cases else []
+    texts = _fold(_describe_variants(cases), width - column) if cases else []
     if texts and measure(lines[-1]) + len(GAP) <= column:
         lines[-1] = pad(lines[-1], column) + texts.pop(0)
     return [*lines, *(" " * column + text for text in texts)]

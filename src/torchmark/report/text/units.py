@@ -252,7 +252,6 @@ def _read(text: str) -> float:
 
 
 def format_level(confidence: float) -> str:
-    """How sure an interval is."""
     percent = confidence * 100
     return f"{percent:.0f} %" if percent < LEAST_WITH_DECIMALS else f"{percent:.1f}".removesuffix(".0") + " %"
 
@@ -304,7 +303,6 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_seconds_change(seconds: float) -> str:
-    """A change of time with its sign."""
     text = format_seconds(seconds)
     return text if text.startswith("0 ") else _sign(seconds) + text
 
@@ -329,7 +327,6 @@ def format_duration(seconds: float) -> str:
 
 
 def format_delta(number: float) -> str:
-    """A change of a count with its sign."""
     if not math.isfinite(number):
         return _sign(number) + (UNKNOWN if math.isnan(number) else ENDLESS)
     text = f"{abs(number):,.0f}" if abs(number) >= FEW else f"{abs(number):.1f}".removesuffix(".0")
@@ -337,7 +334,6 @@ def format_delta(number: float) -> str:
 
 
 def format_allocation_delta(number: float) -> str:
-    """A change of allocations with its sign."""
     text = format_allocations(abs(number))
     return text if text == "0" else _sign(number) + text
 
