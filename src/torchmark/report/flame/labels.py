@@ -89,10 +89,8 @@ def list_shorter(label: str) -> list[str]:
 
 def family_of(frame: Frame) -> int:
     """The number of its family: what stands for no function, Python's functions, or a stage of a call."""
-    if frame.kind is FrameKind.OTHER:
-        return 0
-    if frame.kind is FrameKind.PYTHON:
-        return 1
+    if frame.kind in (FrameKind.OTHER, FrameKind.PYTHON):
+        return int(frame.kind is FrameKind.PYTHON)
     return FAMILIES.index(stage_of(Function("", frame.name, frame.origin)), 2)
 
 

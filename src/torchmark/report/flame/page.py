@@ -129,9 +129,8 @@ def list_names(names: Iterable[Frame]) -> list[list[Any]]:
     found = []
     for frame in names:
         label, full = label_of(frame), full_name(frame)
-        found.append(
-            [label, colour_of(frame), origin_of(frame), list_shorter(label), *([] if full == label else [full])]
-        )
+        longer = [] if full == label else [full]
+        found.append([label, colour_of(frame), origin_of(frame), list_shorter(label), *longer])
     return found
 
 

@@ -160,8 +160,7 @@ def shorten(name: str, most_bytes: int) -> str:
     encoded = name.encode()
     if len(encoded) <= most_bytes:
         return name
-    digest = hashlib.sha256(encoded).hexdigest()[:8]
-    return f"{encoded[: most_bytes - 9].decode(errors='ignore')} {digest}"
+    return f"{encoded[: most_bytes - 9].decode(errors='ignore')} {hashlib.sha256(encoded).hexdigest()[:8]}"
 
 
 def per_run(total: int, number: int) -> int | float:

@@ -73,8 +73,7 @@ def _write_google_entry(index: int, entry: ExportEntry) -> Iterator[dict[str, An
         "threads": summary.case.args.num_threads,
     }
     counters = {**to_json_counts(summary), **to_json_compiling(wall.compiling)}
-    for row in _write_blocks(entry):
-        yield {**head, **row, **counters}
+    yield from ({**head, **row, **counters} for row in _write_blocks(entry))
     for row in _write_aggregates(entry.name, wall.times):
         yield {**head, **row, **(counters if row["aggregate_name"] in ("mean", "median") else {})}
 
@@ -158,11 +157,10 @@ def _write_benchmark(
 ) -> Iterator[dict[str, Any]]:
     if not rounds or not all(value > 0 for _, _, values in rounds for value in values):
         return
-    case = entry.summary.case
     metadata = {
         "name": name,
         "unit": unit,
-        "tags": [tag for tag in map(one_line, case.tags) if tag not in ("", NO_TAG)] or None,
+        "tags": [tag for tag in map(one_line, entry.summary.case.tags) if tag not in ("", NO_TAG)] or None,
         **_common([_describe(outcome) for outcome, _, _ in rounds]),
         **more,
     }
@@ -230,8 +228,7 @@ def write_pytest_benchmark(run: Run) -> str:
 
 def _describe_machine(run: Run, entries: tuple[ExportEntry, ...]) -> dict[str, Any]:
     host, nodes = run.info.host, list_nodes(run.outcomes, run.info.host)
-    environments = (outcome.environment for entry in entries for outcome, _ in entry.timed)
-    environment = next(filter(None, environments), None)
+    environment = next((one.environment for entry in entries for one, _ in entry.timed if one.environment), None)
     own = {"brand_raw": host.cpu_model, "count": host.cores_online}
     cpu = {"brand_raw": name_processors(nodes)} if nodes else own
     return {

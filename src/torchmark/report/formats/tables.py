@@ -32,8 +32,7 @@ def write_csv(run: Run) -> str:
     `nodes` is there only for a run that several machines took part in.
     """
     entries = list_entries(run)
-    nodes = ("nodes",) if any(entry.summary.nodes for entry in entries) else ()
-    columns = (*COLUMNS, *nodes)
+    columns = (*COLUMNS, "nodes") if any(entry.summary.nodes for entry in entries) else COLUMNS
     rows = (_write_row(entry.summary) for entry in entries)
     lines = [",".join(columns), *(",".join(_write_cell(row.get(name)) for name in columns) for row in rows)]
     return "\n".join([*lines, ""])

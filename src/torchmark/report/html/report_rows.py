@@ -55,8 +55,7 @@ class Texts:
 
 def identify_row(case: Case) -> str:
     """What a link to a case says: the same in every report, whatever else is in it."""
-    text = f"{case.suite}\n{case.key}".encode(errors="surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:ID_DIGITS]
+    return hashlib.sha256(f"{case.suite}\n{case.key}".encode(errors="surrogatepass")).hexdigest()[:ID_DIGITS]
 
 
 def pack_samples(samples: Sequence[float]) -> list[float] | None:

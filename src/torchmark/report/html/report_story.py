@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from torchmark.analysis.flames import MOST_GRAPHS
@@ -361,23 +361,22 @@ def describe_explained(entries: Sequence[ReportEntry]) -> str:
 
 def add_up_shares(entries: Sequence[ReportEntry]) -> dict[str, float]:
     """What part of its instructions a case has in each stage, in the mean of all cases."""
-    shares: dict[str, float] = {}
+    shares: dict[str, float] = defaultdict(float)
     told = [entry.breakdown for entry in entries if entry.breakdown is not None]
     for breakdown in told:
         total = sum(stage.head for stage in breakdown.stages)
         for stage in breakdown.stages:
-            shares[stage.stage] = shares.get(stage.stage, 0.0) + (stage.head / total / len(told) if total else 0.0)
+            shares[stage.stage] += stage.head / total / len(told) if total else 0.0
     return {stage: share for stage, share in shares.items() if share > 0}
 
 
 def add_up_changes(entries: Sequence[ReportEntry]) -> dict[str, float]:
     """How many instructions more each stage takes, in all of these cases together."""
-    deltas: dict[str, float] = {}
-    # A side that was not counted gives no difference.
-    told = [one.breakdown for one in entries if one.breakdown is not None and one.breakdown.only is None]
-    for breakdown in told:
-        for stage in breakdown.stages:
-            deltas[stage.stage] = deltas.get(stage.stage, 0.0) + stage.delta
+    deltas: dict[str, float] = defaultdict(float)
+    for entry in entries:
+        # A side that was not counted gives no difference.
+        for stage in entry.breakdown.stages if entry.breakdown is not None and entry.breakdown.only is None else ():
+            deltas[stage.stage] += stage.delta
     return {stage: delta for stage, delta in deltas.items() if round(delta)}
 
 

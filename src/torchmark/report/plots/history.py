@@ -281,7 +281,7 @@ class _HistoryDrawing:
         told = f"{format_height(last.height, self._metric)} in the newest of {count(len(self._values), 'run')}"
         if len(self._values) > 1:
             told += f", {format_height(first.height, self._metric)} in the oldest"
-        changes = " ".join(self._describe_point(shift) for shift in self._shifts)
+        changes = " ".join(map(self._describe_point, self._shifts))
         return f"{told}. {changes or 'No change.'}"
 
 

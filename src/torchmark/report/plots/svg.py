@@ -437,9 +437,8 @@ def widen(low: float, high: float, air: float = AIR) -> tuple[float, float]:
     ((0.99, 1.01), (-0.01, 0.01))
     """
     size = max(abs(low), abs(high))
-    reach = air * (high - low)
-    if high - low <= max(CLOSE * size, TINY):
-        reach = AROUND * (size if size > TINY else 1.0)
+    is_close = high - low <= max(CLOSE * size, TINY)
+    reach = AROUND * (size if size > TINY else 1.0) if is_close else air * (high - low)
     wide = low - reach, high + reach
     return wide if all(map(math.isfinite, wide)) else (low, high)
 
@@ -473,5 +472,4 @@ def draw_axis(span: Span, y: float, marks: Sequence[tuple[float, str]], width: f
     for x, text in marks:
         half = measure_text(text, SMALL) / 2
         texts.append(label(min(max(x, half), width - half), text_y, text, size=SMALL, anchor="middle", opacity=0.8))
-    line = element("path", d=strokes, fill="none", stroke="currentColor", stroke_opacity=0.5)
-    return join([line, *texts])
+    return join([element("path", d=strokes, fill="none", stroke="currentColor", stroke_opacity=0.5), *texts])

@@ -119,8 +119,7 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_WIDTH) -> 
     name = TextColumn("name", "", left=True, least=LEAST_NAME)
     columns = [name, *(TextColumn(key) for key in _fill_counts(rows[0]) if key in shown)]
     texts = [TextRow({"name": row.name, **_fill_counts(row)}) for row in rows]
-    lines = TextTable(columns, texts, line_width, name="name").lines()
-    return "\n".join([*lines, "", *_explain(rows)])
+    return "\n".join([*TextTable(columns, texts, line_width, name="name").lines(), "", *_explain(rows)])
 
 
 def _fill_counts(row: CountRow) -> dict[str, str]:
@@ -164,11 +163,8 @@ def _explain(rows: Sequence[CountRow]) -> list[str]:
     first = rows[0]
     how = "in one memory layout" if first.layouts == 1 else f"the median of {first.layouts} memory layouts"
     lines = [f"Per run, from {count(first.number, 'run')}; {how}."]
-    if _has_baseline(rows):
-        lines.append("The baseline is the empty loop.")
-    if first.environment is not None:
-        lines.append(name_environment(first.environment))
-    return lines
+    lines += ["The baseline is the empty loop."] if _has_baseline(rows) else []
+    return [*lines, name_environment(first.environment)] if first.environment is not None else lines
 
 
 def name_environment(environment: Environment) -> str:

@@ -86,6 +86,7 @@ _REASONS = {
     Ground.SETTINGS: "measured with other settings",
     Ground.MACHINE: "nothing is compared across it",
     Ground.DEFINITION: "nothing is compared across it",
+    Ground.NONE: "nothing else that was measured explains it",
 }
 # Another version is another commit too.
 _IMPLIED = {"torch commit": "torch"}
@@ -117,17 +118,14 @@ def _describe_size(shift: Shift) -> str:
 def _reason(shift: Shift) -> str:
     if shift.ground is Ground.OTHER_CASES and shift.common is not None:
         return f"{count(shift.others, 'other case')} shifted by {100 * math.expm1(shift.common):+.1f} % in the median"
-    if shift.ground is Ground.NONE:
-        if shift.common is not None:
-            return f"{count(shift.others, 'other case')} did not shift with it"
-        return "nothing else that was measured explains it"
+    if shift.ground is Ground.NONE and shift.common is not None:
+        return f"{count(shift.others, 'other case')} did not shift with it"
     return _REASONS[shift.ground]
 
 
 def _shorten(what: str, text: str | None) -> str:
-    if text is None:
-        return "none"
-    return printable(text[:SHORT_COMMIT] if what.endswith("commit") else cut(text, LONGEST))
+    shown = "none" if text is None else text[:SHORT_COMMIT] if what.endswith("commit") else cut(text, LONGEST)
+    return printable(shown)
 
 
 def format_command(history: History, shift: Shift, interpreters: Collection[str]) -> str | None:
@@ -138,8 +136,7 @@ def format_command(history: History, shift: Shift, interpreters: Collection[str]
     if base == head or not {base, head} <= set(interpreters):
         return None
     label = " / ".join(history.case.label).replace('"', '""')
-    language = history.case.autolabels.as_dict["language"].lower()
-    expression = f'"{label}" and {language}'
+    expression = f'"{label}" and {history.case.autolabels.as_dict["language"].lower()}'
     words = ["torchmark", "ab", history.case.suite, "--base", base, "--head", head, "-k", expression]
     return shlex.join(filter(None, words))
 
@@ -173,9 +170,7 @@ def render_histories(
     proposed which use them. `plain` is for terminals that have only ASCII.
     """
     width = max(width, LEAST_WIDTH)
-    shown = list(histories)
-    if len(shown) > MANY:
-        shown = [history for history in shown if choose_shifts(history, metrics)]
+    shown = [one for one in histories if len(histories) <= MANY or choose_shifts(one, metrics)]
     several_targets = len({history.target.name for history in histories}) > 1
     several_suites = len({history.case.suite for history in histories}) > 1
     renderer = _Renderer(width, metrics, pinned, interpreters, plain, several_targets, several_suites)

@@ -32,8 +32,7 @@ def describe_input(one: FuzzedInput) -> str:
 
 def describe_tensor_input(name: str, tensor: Mapping[str, Any]) -> str:
     """Its size, and whatever is not as usual: steps, the order in memory, what is sparse."""
-    size = tensor["size"]
-    parts = [name, "x".join(map(str, size)) or "scalar"]
+    parts = [name, "x".join(map(str, tensor["size"])) or "scalar"]
     if any(step != 1 for step in tensor.get("steps", ())):
         parts.append(f"every {_join(tensor['steps'])}")
     order = tensor.get("order", ())
@@ -79,8 +78,7 @@ class InputAdvance(Advancing[Tried]):
         parts = [f"{self.done}/{self.total} inputs", f"{self.failed} failed" if self.failed else ""]
         parts.append(format_rate(self.done, self.elapsed_s))
         if 0 < self.done < self.total:
-            remaining = self.elapsed_s / self.done * (self.total - self.done)
-            parts.append(f"about {format_duration(remaining)} left")
+            parts.append(f"about {format_duration(self.elapsed_s / self.done * (self.total - self.done))} left")
         return draw_bar(self.done, self.total, width, fancy=fancy) + "  ".join(filter(None, parts))
 
 
@@ -137,12 +135,10 @@ def describe_ratios(comparison: InputComparison, letters: tuple[str, str]) -> st
     middle, p25, p75 = (format_ratio(comparison.quantile(q)) for q in (0.5, 0.25, 0.75))
     a, b = letters
     number = len(comparison.entries)
+    if number == 1 and comparison.base is None:
+        return f"It takes {middle} ns an element."
     if number == 1:
-        return (
-            f"It takes {middle} ns an element."
-            if comparison.base is None
-            else f"{b} takes {middle} times as long as {a}."
-        )
+        return f"{b} takes {middle} times as long as {a}."
     if comparison.base is None:
         return f"In the middle it takes {middle} ns an element; half of {count(number, 'input')} take {p25} to {p75}."
     faster, slower = comparison.count_notable()
@@ -232,9 +228,7 @@ def _times(effect: float) -> str:
     ('1.00', '3.2', '41', '0.012')
     """
     ratio = math.exp(effect)
-    if ratio < 0.1:
-        return f"{ratio:.2g}"
-    return f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}"
+    return f"{ratio:.2g}" if ratio < 0.1 else f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}"
 
 
 def describe_search(search: RuleSearch, subject: str, other: str | None = None) -> list[str]:

@@ -216,8 +216,7 @@ def describe_finding(finding: OverrideFinding) -> str:
 
 
 def _describe_cheapest(finding: OverrideFinding) -> str:
-    least = finding.least
-    closest = f"{_name_type(least)}, with {least.value:+,.0f} instructions"
+    closest = f"{_name_type(finding.least)}, with {finding.least.value:+,.0f} instructions"
     if finding.is_met:
         return f"plain Tensors are cheapest in every call. Closest is {closest}."
     exceptions = f"{finding.of - finding.met} of {finding.of} cases"

@@ -162,8 +162,7 @@ def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target], *, sh
         case, heading, leaf, above = summary.case, variants.heading(summary.case), variants.leaf(summary.case), ""
         if len(targets) > 1:
             # Below the case's name, the environment is told once for each block.
-            kind = " ".join(variants.kind(case))
-            above = ": ".join(filter(None, (leaf, kind))) if place[:-1] != last[:-1] else ""
+            above = ": ".join(filter(None, (leaf, " ".join(variants.kind(case))))) if place[:-1] != last[:-1] else ""
             name = f"{INDENT}({name_target(summary.target)})" if place != last else ""
             words = variants.language(case, short=short)
         else:
@@ -184,11 +183,10 @@ def _order(
     headings = _number(variants.heading(summary.case) for summary in summaries)
     labels = _number((summary.case.suite, summary.case.label) for summary in summaries)
     runtimes = _number(summary.case.autolabels.as_dict["runtime"] for summary in summaries)
-    modes = list(AutogradMode)
 
     def position(summary: CaseSummary) -> tuple[int, ...]:
         case = summary.case
-        variant = runtimes[case.autolabels.as_dict["runtime"]], modes.index(case.autolabels.autograd)
+        variant = runtimes[case.autolabels.as_dict["runtime"]], list(AutogradMode).index(case.autolabels.autograd)
         heading, label = headings[variants.heading(case)], labels[case.suite, case.label]
         return heading, label, *variant, case.args.num_threads, places.get(summary.target, len(places))
 

@@ -144,9 +144,8 @@ def choose_scale(t: float) -> Scale:
 
 def decimals_for(value: float) -> int:
     """Decimal places for a scaled number: two, or more where two would show nothing but zeros."""
-    if value == 0 or abs(value) >= 0.1 or not math.isfinite(value):
-        return 2
-    return 1 - math.floor(math.log10(abs(value)))
+    tiny = 0 < abs(value) < 0.1
+    return 1 - math.floor(math.log10(abs(value))) if tiny else 2
 
 
 def format_share_cell(share: float) -> str:

@@ -116,8 +116,7 @@ _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAIL
 def describe_verdict(judgement: CaseJudgement) -> str:
     """The verdict in a few words, with the number that it is about."""
     if judgement.verdict is Verdict.FAILED and judgement.failures:
-        sides = dict.fromkeys(failed.side.value for failed in judgement.failures)
-        return f"failed on {' and '.join(sides)}"
+        return f"failed on {' and '.join(dict.fromkeys(failed.side.value for failed in judgement.failures))}"
     if judgement.verdict in _WORDS:
         return _WORDS[judgement.verdict]
     return f"{judgement.verdict.value}, {format_verdict_change(judgement)}"
@@ -156,11 +155,10 @@ def _describe_time(time: TimeEvidence) -> str:
 
 def _describe_counts(counted: CountEvidence) -> list[tuple[str, str]]:
     base, head = counted.base, counted.head
+    change = f"{head.value:,.0f} on both sides"
     if counted.delta:
-        change = f"{format_delta(counted.delta)} ({format_change(counted.ratio)})"
-        change += f", from {base.value:,.0f} to {head.value:,.0f}"
-    else:
-        change = f"{head.value:,.0f} on both sides"
+        sides = f"from {base.value:,.0f} to {head.value:,.0f}"
+        change = f"{format_delta(counted.delta)} ({format_change(counted.ratio)}), {sides}"
     if base.low != base.high or head.low != head.high:
         change += f"; over layouts {_describe_range(base)} and {_describe_range(head)}"
     return [
