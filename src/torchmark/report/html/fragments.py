@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
 from torchmark.model.task import TaskSpec, Times
-from torchmark.report.caveats import Face, describe_caveat
+from torchmark.report.caveats import describe_caveat
 from torchmark.report.html.templates import fill_template
 from torchmark.report.plots.comparison import draw_differences, draw_stages, stack_sides
 from torchmark.report.plots.samples import Strip, draw_distributions
@@ -181,14 +181,14 @@ def _name(name: str, noisy: bool) -> str:
     return (NOISY if noisy else "") + name.removeprefix(UNKNOWN_FILE)
 
 
-def render_judgement(judgement: CaseJudgement, face: Face = "python") -> str:
+def render_judgement(judgement: CaseJudgement) -> str:
     values = {
         "name": name_case(judgement.case),
         "verdict": describe_verdict(judgement),
         "colour": colour(judgement.verdict),
         "facts": describe_facts(judgement),
         "drawings": tuple(draw_evidence(judgement)),
-        "notes": [describe_caveat(caveat, face) for caveat in judgement.caveats],
+        "notes": [describe_caveat(caveat, "python") for caveat in judgement.caveats],
     }
     return fill_template("judgement.html", values)
 

@@ -132,32 +132,30 @@ NAMES = {Metric.WALL: "time", Metric.COUNT: "instructions"}
 DASHES = {ShiftStanding.UNCONFIRMED: "4 3", ShiftStanding.ENVIRONMENT: "1 3"}
 
 
-def draw_history(
-    history: History, metric: Metric, *, name: str = "", width: float = WIDTH, hover: bool = True
-) -> Markup:
+def draw_history(history: History, metric: Metric, *, name: str = "", hover: bool = True) -> Markup:
     """The series of one metric. Pointing at a run tells which it is, unless `hover` is off, which makes it smaller.
 
     `name` is what those hear who do not see it.
     """
-    return _HistoryDrawing(history, metric, width).draw(name or f"{NAMES[metric].capitalize()} over all runs", hover)
+    return _HistoryDrawing(history, metric).draw(name or f"{NAMES[metric].capitalize()} over all runs", hover)
 
 
 class _HistoryDrawing:
-    def __init__(self, history: History, metric: Metric, width: float) -> None:
-        self._history, self._metric, self._width = history, metric, width
+    def __init__(self, history: History, metric: Metric) -> None:
+        self._history, self._metric = history, metric
         self._values, self._shifts = list_values(history, metric), choose_shifts(history, [metric])
         low, high = find_heights(self._values, metric)
         ticks = find_ticks(low, high, MOST_TICKS)
         self._marks = [(tick, _format_tick(ticks.show(tick), tick, metric)) for tick in ticks.values]
         self._left = MARGIN + max((measure_text(text, SMALL) for _, text in self._marks), default=0.0) + 6
-        self._right = width - MARGIN
+        self._right = WIDTH - MARGIN
         self._top, self._bottom = HEADER + WORDS, HEADER + WORDS + SERIES
         # Upside down, for pixels are counted from the top.
         self._heights = Span(low, high, self._bottom, self._top)
 
     def draw(self, name: str, hover: bool) -> Markup:
-        figure, metric = Figure(self._width), NAMES[self._metric]
-        newest = fit(self._describe_newest(), self._width - 2 * MARGIN - measure_text(metric) - 2 * SIZE, SMALL)
+        figure, metric = Figure(), NAMES[self._metric]
+        newest = fit(self._describe_newest(), WIDTH - 2 * MARGIN - measure_text(metric) - 2 * SIZE, SMALL)
         figure.add_heading(metric, newest, 13)
         figure.add(self._draw_grid(), self._draw_footer(), height=self._bottom + FOOTER)
         if self._values:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from torchmark.analysis.summarise import find_median_interval
 from torchmark.model.judgement import Side
-from torchmark.model.task import Interval
 from torchmark.report.plots.svg import (
     AXIS_HEIGHT,
     MARGIN,
@@ -50,16 +49,10 @@ HEADER, BARS, BELOW = 20.0, 40.0, 11.0
 
 @dataclasses.dataclass(frozen=True)
 class Strip:
-    """The samples of one side in seconds per run, in whatever order, under a name.
-
-    `interval` is that of the median; without one it is found from the samples. `colour` is a CSS value; without one,
-    the first strip of a drawing has that of base, and all others have that of head.
-    """
+    """The samples of one side in seconds per run, in whatever order, under a name."""
 
     name: str
     samples: Sequence[float]
-    interval: Interval | None = None
-    colour: str | None = None
 
 
 class Drawer:
@@ -69,7 +62,7 @@ class Drawer:
         self._name, self._ink = strip.name, ink
         self._ordered = sort_samples(strip)
         self._span = span if self._ordered else None
-        self._interval = _find_interval(strip, self._ordered)
+        self._interval = find_median_interval(self._ordered, CONFIDENCE) if self._ordered else None
         self._before = 0 if span is None else sum(one < span.low for one in self._ordered)
         self._behind = 0 if span is None else sum(one > span.high for one in self._ordered)
 
@@ -85,14 +78,14 @@ class Drawer:
             facts.append(f"{self._before + self._behind} of them not on the axis")
         return f"{self._name}: {', '.join(facts)}."
 
-    def draw(self, top: float, bars: int, width: float) -> Markup:
+    def draw(self, top: float, bars: int) -> Markup:
         """The strip from its top on, with so many bars all along the axis."""
         foot = top + HEADER + BARS
         return element(
             "g",
             title(self.describe()),
-            draw_heading(width, self._name, self._summarise(), top + 12, fill=self._ink),
-            draw_across(MARGIN, width - MARGIN, foot, stroke_opacity=0.4),
+            draw_heading(self._name, self._summarise(), top + 12, fill=self._ink),
+            draw_across(MARGIN, WIDTH - MARGIN, foot, stroke_opacity=0.4),
             *(() if self._span is None else self._draw_samples(self._span, foot, bars)),
         )
 
@@ -145,11 +138,6 @@ def sort_samples(strip: Strip) -> list[float]:
     return sorted(one for one in strip.samples if abs(one) < ENDLESS_S)
 
 
-def _find_interval(strip: Strip, ordered: Sequence[float]) -> Interval | None:
-    found = strip.interval or (find_median_interval(ordered, CONFIDENCE) if ordered else None)
-    return found if found and abs(found.low) < ENDLESS_S and abs(found.high) < ENDLESS_S else None
-
-
 def draw_median(x: float, top: float, bottom: float) -> Markup:
     return draw_upright(x, top, bottom, stroke_width=1.5)
 
@@ -175,25 +163,21 @@ LEGEND: tuple[tuple[Mark, str], ...] = (
 )
 
 
-def draw_distributions(
-    strips: Sequence[Strip], *, name: str = "Distribution of the samples", width: float = WIDTH, legend: bool = True
-) -> Markup:
-    """One case: a strip for each of its sides, all on one axis. `name` is what those hear who do not see it."""
-    figure = Figure(width)
+def draw_distributions(strips: Sequence[Strip], *, name: str = "Distribution of the samples") -> Markup:
+    """A strip for each side of a case, base first, all on one axis. `name` is what those hear who do not see it."""
+    figure = Figure()
     groups = [sort_samples(strip) for strip in strips]
     limits = find_limits(groups)
-    span = None if limits is None else Span(*widen(*limits), MARGIN, width - MARGIN)
+    span = None if limits is None else Span(*widen(*limits), MARGIN, WIDTH - MARGIN)
     bars = 0 if span is None else _count_bars(groups, span)
-    inks = [strip.colour or colour(Side.HEAD if i else Side.BASE) for i, strip in enumerate(strips)]
-    drawers = [Drawer(strip, span, ink) for strip, ink in zip(strips, inks, strict=True)]
+    drawers = [Drawer(strip, span, colour(Side.HEAD if i else Side.BASE)) for i, strip in enumerate(strips)]
     for drawer in drawers:
-        figure.add(drawer.draw(figure.height, bars, width), height=HEADER + BARS + BELOW + GAP)
+        figure.add(drawer.draw(figure.height, bars), height=HEADER + BARS + BELOW + GAP)
     if span is not None:
         scale = scale_times(span.low, span.high)
         marks = label_ticks(span, scale.length_s, scale.unit)
-        figure.add(draw_axis(span, figure.height, marks, width), height=AXIS_HEIGHT)
-    if legend:
-        figure.add_legend(LEGEND)
+        figure.add(draw_axis(span, figure.height, marks), height=AXIS_HEIGHT)
+    figure.add_legend(LEGEND)
     return figure.close(name, " ".join(drawer.describe() for drawer in drawers) or "Nothing to show.")
 
 

@@ -144,8 +144,7 @@ def choose_scale(t: float) -> Scale:
 
 def decimals_for(value: float) -> int:
     """Decimal places for a scaled number: two, or more where two would show nothing but zeros."""
-    tiny = 0 < abs(value) < 0.1
-    return 1 - math.floor(math.log10(abs(value))) if tiny else 2
+    return 1 - math.floor(math.log10(abs(value))) if 0 < abs(value) < 0.1 else 2
 
 
 def format_share_cell(share: float) -> str:
