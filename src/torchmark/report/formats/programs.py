@@ -157,11 +157,14 @@ def _write_benchmark(
 ) -> Iterator[dict[str, Any]]:
     if not rounds or not all(value > 0 for _, _, values in rounds for value in values):
         return
+    # pyperf refuses a benchmark whose runs come from different interpreters or processors.
+    first, *others = [_describe(outcome) for outcome, _, _ in rounds]
+    common = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     metadata = {
         "name": name,
         "unit": unit,
         "tags": [tag for tag in map(one_line, entry.summary.case.tags) if tag not in ("", NO_TAG)] or None,
-        **_common([_describe(outcome) for outcome, _, _ in rounds]),
+        **common,
         **more,
     }
     runs = [{"values": values, "metadata": _describe_run(outcome, loops)} for outcome, loops, values in rounds]
@@ -193,12 +196,6 @@ def _describe_environment(environment: Environment) -> dict[str, Any]:
         "cpu_capability": environment.cpu_capability,
         "valgrind": environment.valgrind,
     }
-
-
-def _common(descriptions: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all rounds share: pyperf refuses a benchmark whose runs come from other interpreters or processors."""
-    first, *others = descriptions
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
 def _clean(metadata: dict[str, Any]) -> dict[str, Any]:

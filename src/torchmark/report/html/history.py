@@ -63,9 +63,11 @@ def render_history_page(
         place += [name_target(history.target)] if targets else []
         cards.append(_make_card(history, ", ".join(place), metrics, interpreters))
     used = {shift.standing for history in histories for shift in choose_shifts(history, metrics)}
+    moments = [point.run.created for history in histories for point in history.points]
+    days = [format_day(min(moments)), format_day(max(moments))] if moments else []
     values = {
         "outcome": describe_outcome(histories, metrics),
-        "days": _describe_days(histories),
+        "days": " to ".join(dict.fromkeys(days)),
         "changed": [card for card in cards if card.changes],
         "others": [card for card in cards if not card.changes],
         "meanings": [(standing.value, MEANINGS[standing]) for standing in _ORDER if standing in used],
@@ -79,12 +81,6 @@ def _rank(history: History, metrics: Sequence[Metric]) -> tuple[int, float]:
     first = min((_ORDER.index(shift.standing) for shift in shifts), default=len(_ORDER))
     sizes = (abs(shift.share or 0.0) for shift in shifts if _ORDER.index(shift.standing) == first)
     return first, -max(sizes, default=0.0)
-
-
-def _describe_days(histories: Sequence[History]) -> str:
-    moments = [point.run.created for history in histories for point in history.points]
-    ends = [format_day(min(moments)), format_day(max(moments))] if moments else []
-    return " to ".join(dict.fromkeys(ends))
 
 
 def _make_card(history: History, place: str, metrics: Sequence[Metric], interpreters: Collection[str]) -> Card:

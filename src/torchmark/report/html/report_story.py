@@ -164,7 +164,8 @@ def list_facts(sides: Sequence[ReportSide]) -> list[Fact]:
     """All that is known of anybody, with the most telling first."""
     facts = [_make_fact("Results", [side.title for side in sides], telling=False)]
     facts += [_make_fact(name, [_ask(side, field) for side in sides]) for name, field in _FIELDS.items()]
-    facts += [_make_fact(*row) for row in _list_hosts(sides)]
+    hosts = [_describe_host(side) for side in sides]
+    facts += [_make_fact(name, [host[name] for host in hosts]) for name in hosts[0]]
     # Other nodes of the same kind change nothing.
     nodes = [describe_nodes(one.nodes, timed=any(e.valgrind is None for e in one.environments)) for one in sides]
     facts.append(_make_fact("Nodes", nodes, telling=False))
@@ -207,27 +208,19 @@ def _read_variable(name: str) -> Callable[[Environment], str | None]:
     return lambda one: dict(one.variables).get(name)
 
 
-def _list_hosts(sides: Sequence[ReportSide]) -> Iterable[tuple[str, list[str]]]:
-    hosts = [side.host for side in sides]
-    yield "Processor", [_find_processors(side) for side in sides]
-    # Of nodes, that is not known.
-    owns = [None if side.nodes else side.host for side in sides]
-    yield "Cores", ["" if own is None else _describe_cores(own.cores_allowed, own.cores_online) for own in owns]
-    yield "Quota", ["" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}" for own in owns]
-    yield "System", ["" if host is None else host.system for host in hosts]
-    yield "Compiler", [(host and host.compiler) or "" for host in hosts]
-
-
-def _find_processors(side: ReportSide) -> str:
-    if side.nodes:
-        return " and ".join(_collect(node.cpu_model for node in side.nodes))
-    return (side.host and side.host.cpu_model) or ""
-
-
-def _describe_cores(allowed: int | None, online: int | None) -> str:
-    if allowed is None or allowed == online:
-        return "" if online is None else str(online)
-    return f"{allowed} of {online or '?'}"
+def _describe_host(side: ReportSide) -> dict[str, str]:
+    # Of nodes, cores and quotas are not known.
+    host, own = side.host, None if side.nodes else side.host
+    cores = "" if own is None or own.cores_online is None else str(own.cores_online)
+    if own is not None and own.cores_allowed not in (None, own.cores_online):
+        cores = f"{own.cores_allowed} of {own.cores_online or '?'}"
+    return {
+        "Processor": " and ".join(_collect(one.cpu_model for one in side.nodes or filter(None, [host]))),
+        "Cores": cores,
+        "Quota": "" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}",
+        "System": "" if host is None else host.system,
+        "Compiler": (host and host.compiler) or "",
+    }
 
 
 # What a gate stops unless somebody says otherwise.
@@ -301,16 +294,13 @@ def describe_story(report: ReportData) -> list[str]:
         for status in (EntryStatus.SLOWER, EntryStatus.FASTER)
     )
     extremes = [_name_extreme(slower, "the worst", report), _name_extreme(faster, "the best", report)]
-    texts = ["; ".join(filter(None, [_count_up(report.entries), *extremes])) + "."]
+    found = Counter(find_status(entry) for entry in report.entries)
+    numbers = ", ".join(f"{found[one]} {one.value}" for one in EntryStatus if found[one])
+    counted = f"Of {count(len(report.entries), 'case')}, {numbers}" if found else "There are no cases"
+    texts = ["; ".join(filter(None, [counted, *extremes])) + "."]
     # Who has something to worry about does not want to hear of gains first.
     texts.append(_describe_cause(slower, "slower") if slower else _describe_cause(faster, "faster"))
     return [text for text in texts if text]
-
-
-def _count_up(entries: Sequence[ReportEntry]) -> str:
-    found = Counter(find_status(entry) for entry in entries)
-    parts = [f"{found[one]} {one.value}" for one in EntryStatus if found[one]]
-    return f"Of {count(len(entries), 'case')}, {', '.join(parts)}" if entries else "There are no cases"
 
 
 def _name_extreme(entries: Sequence[ReportEntry], extreme: str, report: ReportData) -> str:

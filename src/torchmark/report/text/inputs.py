@@ -173,20 +173,15 @@ _VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", 
 
 
 def describe_condition(condition: Condition) -> str:
+    feature = condition.feature
     if isinstance(condition.value, bool) and condition.relation in (Relation.IS, Relation.IS_NOT):
-        holds = condition.value is (condition.relation is Relation.IS)
-        return condition.feature if holds else _deny(condition.feature)
+        if condition.value is (condition.relation is Relation.IS):
+            return feature
+        verb = min((verb for verb in _VERBS if verb in feature), key=feature.index, default="")
+        return feature.replace(verb, _VERBS[verb], 1) if verb else f"not {feature}"
     # Without needless zeros, and never in powers of ten as long as it is whole.
     is_whole = isinstance(condition.value, float) and condition.value.is_integer()
-    return f"{condition.feature} {condition.relation.value} {int(condition.value) if is_whole else condition.value}"
-
-
-def _deny(claim: str) -> str:
-    places = [(claim.index(verb), verb) for verb in _VERBS if verb in claim]
-    if not places:
-        return f"not {claim}"
-    _, verb = min(places)
-    return claim.replace(verb, _VERBS[verb], 1)
+    return f"{feature} {condition.relation.value} {int(condition.value) if is_whole else condition.value}"
 
 
 def describe_conditions(conditions: tuple[Condition, ...]) -> str:

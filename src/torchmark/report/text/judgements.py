@@ -256,15 +256,10 @@ def close(judgements: Sequence[CaseJudgement]) -> str:
     variants = Variants(judgement.case for judgement in judgements)
     parts = []
     for verdict, extreme in _EXTREMES.items():
-        found = [judgement for judgement in judgements if judgement.verdict is verdict]
-        if found and extreme:
-            worst = max(found, key=find_magnitude)
-            which = f"{extreme}: " if len(found) > 1 else ""
-            parts.append(
-                f"{len(found)} {verdict.value} ({which}{format_verdict_change(worst)}, {variants.name(worst.case)})"
-            )
-        elif found:
-            parts.append(f"{len(found)} {verdict.value}")
+        if found := [judgement for judgement in judgements if judgement.verdict is verdict]:
+            worst, which = max(found, key=find_magnitude), f"{extreme}: " if len(found) > 1 else ""
+            told = f" ({which}{format_verdict_change(worst)}, {variants.name(worst.case)})" if extreme else ""
+            parts.append(f"{len(found)} {verdict.value}{told}")
     failed = Counter(describe_verdict(judgement) for judgement in judgements if judgement.verdict is Verdict.FAILED)
     parts += [f"{number} {where}" for where, number in failed.items()]
     return f"{count(len(judgements), 'case')}: {', '.join(parts)}."

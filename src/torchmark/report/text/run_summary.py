@@ -211,13 +211,9 @@ def _describe_environments(run: Run) -> Iterator[str]:
 
 def _describe_environment(environments: list[Environment]) -> str:
     # A run that was gone on with elsewhere, or after an upgrade, has several.
-    texts = [
-        f"{what} {' and '.join(dict.fromkeys(versions))}"
-        for what, versions in (
-            ("torch", (one.torch_version for one in environments)),
-            ("Python", (one.python_version for one in environments)),
-        )
-    ]
+    torch = dict.fromkeys(one.torch_version for one in environments)
+    python = dict.fromkeys(one.python_version for one in environments)
+    texts = [f"torch {' and '.join(torch)}", f"Python {' and '.join(python)}"]
     counted = next((one for one in environments if one.valgrind is not None), None)
     native = {one.cpu_capability for one in environments if one.valgrind is None}
     native |= {one.native_capability for one in environments}

@@ -83,30 +83,21 @@ def describe_compile_costs(costs: CompileCosts) -> str:
 
 
 def list_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
+    # Back ends other than Inductor keep nothing, and Inductor may refuse to.
+    again, cached = ("from cache", "") if costs.warm.cache_hits else ("again", " (nothing was found in the cache)")
+    breaks = count(costs.graph_breaks, "break") if costs.graph_breaks else "no breaks"
+    left = f", {count(costs.cold.abandoned, 'function')} left to the interpreter" if costs.cold.abandoned else ""
     return (
         ("steady call", _median(costs.steady)),
         ("guards and call", _median(costs.call)),
         ("compile, empty cache", format_time(costs.cold_s)),
-        _describe_warm(costs),
-        ("graphs", _describe_graphs(costs)),
+        (f"compile, {again}", format_time(costs.warm_s) + cached),
+        ("graphs", f"{costs.graphs}, {breaks}{left}"),
     )
 
 
 def _median(times: Times) -> str:
     return format_time(quantile(sorted(times.per_run), 0.5))
-
-
-def _describe_warm(costs: CompileCosts) -> tuple[str, str]:
-    """Back ends other than Inductor keep nothing, and Inductor may refuse to."""
-    if costs.warm.cache_hits:
-        return "compile, from cache", format_time(costs.warm_s)
-    return "compile, again", f"{format_time(costs.warm_s)} (nothing was found in the cache)"
-
-
-def _describe_graphs(costs: CompileCosts) -> str:
-    breaks = count(costs.graph_breaks, "break") if costs.graph_breaks else "no breaks"
-    left = f", {count(costs.cold.abandoned, 'function')} left to the interpreter" if costs.cold.abandoned else ""
-    return f"{costs.graphs}, {breaks}{left}"
 
 
 FAILED = "failed"
