@@ -202,7 +202,8 @@ def compose(flame: Flame) -> Picture:
             rows.append([])
         rows[-1].append(key)
     boxes = choose_wide(lay_out(flame))
-    return Picture(flame, heading, draw_tree(flame, boxes, find_top(heading)), count_rows(boxes), rows)
+    tree = draw_tree(flame, boxes, find_top(heading))
+    return Picture(flame=flame, heading=heading, tree=tree, rows=count_rows(boxes), keys=rows)
 
 
 def count_rows(boxes: Sequence[Box]) -> int:

@@ -119,11 +119,12 @@ def _make_entry(name: str, summary: CaseSummary, rounds: Sequence[Round], host: 
     return ExportEntry(name, summary, timed, tuple((outcome, one) for outcome, one in kept if isinstance(one, Tally)))
 
 
-def require(run: Run, entries: Sequence[ExportEntry], *metrics: Metric) -> None:
-    """Refuse a run that has none of the results that a format can hold."""
+def require_entries(run: Run, *metrics: Metric) -> tuple[ExportEntry, ...]:
+    """All entries; a run that has none of the results that a format can hold is refused."""
+    entries = list_entries(run)
     there = {Metric.WALL: any(e.timed for e in entries), Metric.COUNT: any(e.counted for e in entries)}
     if any(there[metric] for metric in metrics):
-        return
+        return entries
     wanted = " or ".join(WHAT[metric] for metric in metrics)
     others = [WHAT[metric] for metric in there if there[metric]]
     rest = f" It has {others[0]}, which this format has no place for." if others else ""

@@ -21,14 +21,13 @@ from torchmark.report.formats.entries import (
     NS_PER_S,
     ExportEntry,
     dump_json,
-    list_entries,
     make_unique,
     moment,
     name_processors,
     one_line,
     per_run,
     present,
-    require,
+    require_entries,
     shorten,
     to_json_compiling,
     to_json_counts,
@@ -42,9 +41,7 @@ SCHEMA_VERSION = 1
 
 def write_google(run: Run) -> str:
     """Times in nanoseconds; counts and what compiling cost are counters of the same benchmark."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL)
-    timed = [entry for entry in entries if entry.timed]
+    timed = [entry for entry in require_entries(run, Metric.WALL) if entry.timed]
     host, info, nodes = run.info.host, run.info, list_nodes(run.outcomes, run.info.host)
     context = {
         "date": moment(info.created).isoformat(timespec="seconds"),
@@ -123,8 +120,7 @@ NO_TAG = "all"
 
 def write_pyperf(run: Run) -> str:
     """Times in seconds, and instructions as benchmarks of their own. pyperf takes nothing but positive values."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
+    entries = require_entries(run, Metric.WALL, Metric.COUNT)
     benchmarks = [benchmark for entry in entries for benchmark in _write_pyperf_entry(entry)]
     host, info = run.info.host, run.info
     own = None if list_nodes(run.outcomes, host) else host
@@ -209,8 +205,7 @@ FENCE = 1.5
 
 def write_pytest_benchmark(run: Run) -> str:
     """Times in seconds; counts and what compiling cost are extra information."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL)
+    entries = require_entries(run, Metric.WALL)
     source = run.info.sources[0] if run.info.sources else None
     return dump_json(
         {
@@ -291,8 +286,7 @@ LONGEST_NAME = 1024
 
 def write_github_action(run: Run) -> str:
     """A list for the tool `customSmallerIsBetter`: an item for each metric of each case."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
+    entries = require_entries(run, Metric.WALL, Metric.COUNT)
     return dump_json([item for entry in entries for item in _list_items(entry)], indent=2)
 
 
@@ -325,8 +319,7 @@ def _span(low: float, high: float) -> str:
 
 def write_bmf(run: Run) -> str:
     """Bencher Metric Format: `latency` in nanoseconds, `instructions`, and what compiling cost in seconds."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
+    entries = require_entries(run, Metric.WALL, Metric.COUNT)
     names = make_unique(shorten(entry.name, LONGEST_NAME) for entry in entries)
     measures = ((name, _list_measures(entry)) for name, entry in zip(names, entries, strict=True))
     return dump_json({name: values for name, values in measures if values}, indent=2)
@@ -373,9 +366,7 @@ def write_upstream(run: Run) -> str:
     if len(run.plan.targets) > 1:
         names = ", ".join(repr(target.name) for target in run.plan.targets)
         raise UsageError(f"This format cannot tell targets apart: choose one of {names} with --env.")
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
-    values = _list_values(entries)
+    values = _list_values(require_entries(run, Metric.WALL, Metric.COUNT))
     md5 = hashlib.md5("".join(values).encode(), usedforsecurity=False).hexdigest()
     whole = md5 == STANDARD_MD5 and all(all(results.values()) for results in values.values())
     ended = max((outcome.ended for outcome in run.outcomes), default=run.info.created)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torchmark.model.plan import Metric
-from torchmark.model.run import CaseSummary, Run, WallSummary
+from torchmark.model.run import CaseSummary, Run
 from torchmark.report.formats.entries import list_entries, to_json_compiling, to_json_counts, to_json_nodes
-from torchmark.report.text.grid import escape_markdown, guard, markdown_row
+from torchmark.report.text.grid import escape_markdown, guard, markdown_row, to_json_summary
 from torchmark.report.text.terminal import one_line, printable
 from torchmark.report.text.units import format_range, format_time
 
@@ -61,27 +61,12 @@ def _write_row(summary: CaseSummary) -> dict[str, Any]:
         **to_json_nodes(summary),
     }
     if wall is not None:
-        row |= _describe_times(wall)
+        low, high = (wall.interval.low, wall.interval.high) if wall.interval else (None, None)
+        row |= {**to_json_summary(wall.times), "low_s": low, "high_s": high}
     for metric in Metric:
         failures = [failure for failed, failure in summary.failures if failed is metric]
         row[f"{metric.value}_failure"] = "\n".join(f"{f.kind.value}: {f.message}" for f in failures)
     return row
-
-
-def _describe_times(wall: WallSummary) -> dict[str, Any]:
-    times, interval = wall.times, wall.interval
-    return {
-        "samples": times.samples,
-        "median_s": times.median,
-        "low_s": interval.low if interval else None,
-        "high_s": interval.high if interval else None,
-        "mean_s": times.mean,
-        "p25_s": times.p25,
-        "p75_s": times.p75,
-        "min_s": times.minimum,
-        "max_s": times.maximum,
-        "std_s": times.std,
-    }
 
 
 NOTHING = "–"

@@ -171,9 +171,15 @@ def render_histories(
     """
     width = max(width, LEAST_WIDTH)
     shown = [one for one in histories if len(histories) <= MANY or choose_shifts(one, metrics)]
-    several_targets = len({history.target.name for history in histories}) > 1
-    several_suites = len({history.case.suite for history in histories}) > 1
-    renderer = _Renderer(width, metrics, pinned, interpreters, plain, several_targets, several_suites)
+    renderer = _Renderer(
+        width=width,
+        metrics=metrics,
+        pinned=pinned,
+        interpreters=interpreters,
+        plain=plain,
+        several_targets=len({history.target.name for history in histories}) > 1,
+        several_suites=len({history.case.suite for history in histories}) > 1,
+    )
     blocks = ["\n".join(renderer.render(history)) for history in shown]
     closing = [*_explain_marks(shown, metrics, width), *_close(histories, len(shown), metrics, width)]
     return "\n\n".join([*blocks, "\n".join(closing)])
