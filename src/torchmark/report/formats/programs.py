@@ -12,7 +12,6 @@ from typing import Any
 
 from torchmark.analysis.results import list_nodes
 from torchmark.errors import UsageError
-from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric
 from torchmark.model.run import CountSummary, Run, WallSummary
@@ -178,20 +177,17 @@ def _describe_run(outcome: Outcome, loops: int) -> dict[str, Any]:
 
 
 def _describe(outcome: Outcome) -> dict[str, Any]:
-    environment, node = outcome.environment, outcome.node
-    known = {} if node is None else {"cpu_model_name": node.cpu_model}
-    return known | ({} if environment is None else _describe_environment(environment))
-
-
-def _describe_environment(environment: Environment) -> dict[str, Any]:
-    return {
-        "python_version": environment.python_version,
-        "python_executable": environment.python,
-        "torch_version": environment.torch_version,
-        "torch_commit": environment.torch_commit,
-        "cpu_capability": environment.cpu_capability,
-        "valgrind": environment.valgrind,
-    }
+    described: dict[str, Any] = {} if outcome.node is None else {"cpu_model_name": outcome.node.cpu_model}
+    if (environment := outcome.environment) is not None:
+        described |= {
+            "python_version": environment.python_version,
+            "python_executable": environment.python,
+            "torch_version": environment.torch_version,
+            "torch_commit": environment.torch_commit,
+            "cpu_capability": environment.cpu_capability,
+            "valgrind": environment.valgrind,
+        }
+    return described
 
 
 def _clean(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -229,7 +229,6 @@ def pack_page(
     """All but the flame graphs. Lists by case are in the order of the rows."""
     texts = Texts()
     entries = report.entries
-    facets = find_facets(entries, [[kind for kind, _ in one] for one in doubts])
     details = [
         pack_details(entry, report, [text for _, text in found], texts)
         for entry, found in zip(entries, doubts, strict=True)
@@ -241,7 +240,7 @@ def pack_page(
         "parties": [printable(side.name) for side in report.sides],
         "columns": [[one.key, int(one.ascending)] for one in columns],
         "keys": [[_shorten(cell.key) for cell in row.cells] for row in rows],
-        "facets": [list(facet) for facet in facets],
+        "facets": list(map(list, find_facets(entries, [[kind for kind, _ in one] for one in doubts]))),
         "colours": {stage: stage_colour(stage) for stage in stages},
         "details": details,
         "flames": _title_flames(report),

@@ -68,7 +68,6 @@ def describe_method(samplings: Sequence[Sampling], *, in_turns: bool = False) ->
 
 # In either direction: as many as are taken in at a glance.
 MOST_BARS = 8
-# More names are counted.
 MOST_NAMES = 12
 
 

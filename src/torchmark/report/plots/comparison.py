@@ -301,7 +301,6 @@ def _draw_bar(stack: StageBar, stages: Sequence[str], top: float, longest: float
 
 
 def _draw_table(stacks: Sequence[StageBar], stages: Sequence[str], top: float) -> Markup:
-    """A line a stage with the numbers of all sides, and the difference of two."""
     ends = [WIDTH - MARGIN - COLUMN * i for i in range(len(stacks) + (len(stacks) == 2))][::-1]
     room = (ends[0] if ends else WIDTH) - COLUMN - MARGIN - SWATCH - GAP
     parts, y = [], top + 12

@@ -93,17 +93,14 @@ def format_limit(limit: Limit) -> str:
 
 
 def describe_regression(regression: Regression) -> str:
-    name, base, head = name_case(regression.case), regression.base, regression.head
-    if regression.quantity is None or base is None or head is None:
+    name, quantity, base, head = name_case(regression.case), regression.quantity, regression.base, regression.head
+    if quantity is None or base is None or head is None:
         return f"{name} {_OTHERWISE[regression.reason]}{_describe_functions(regression.functions)}"
     share = f" ({format_change((head - base) / base)})" if base else ""
     than = "than accepted" if regression.accepted else "than base"
-    if regression.quantity is Quantity.TIME:
-        text = f"{name} takes {format_time(head - base)}{share} more {than}"
-    else:
-        text = f"{name} takes {_number(head - base)} {_UNITS[regression.quantity]}{share} more {than}"
-    text += f", limit {format_limit(regression.limit)}" if regression.limit is not None else ""
-    return text + _describe_functions(regression.functions)
+    more = format_time(head - base) if quantity is Quantity.TIME else f"{_number(head - base)} {_UNITS[quantity]}"
+    limit = f", limit {format_limit(regression.limit)}" if regression.limit is not None else ""
+    return f"{name} takes {more}{share} more {than}{limit}{_describe_functions(regression.functions)}"
 
 
 def describe_improvement(improvement: Improvement) -> str:

@@ -239,9 +239,9 @@ class _Renderer:
         if measured == 1:
             return "time: measured in one run only; a history takes two"
         text = f"time: {_percent(math.expm1(newest.log_ratio))} against {name_run(anchor)}, {count(measured, 'run')}"
-        if self.pinned is not None and anchor.id != self.pinned.id:
-            text += f"; {name_run(self.pinned)} has no time that it can be compared with"
-        return text
+        if self.pinned is None or anchor.id == self.pinned.id:
+            return text
+        return f"{text}; {name_run(self.pinned)} has no time that it can be compared with"
 
     def _list(self, history: History, shift: Shift) -> Iterator[str]:
         run = history.points[shift.position].run

@@ -26,17 +26,6 @@ from torchmark.report.text.units import choose_scale, format_edges, format_range
 from torchmark.stats.intervals import PairedRatio
 
 
-def warn_of_spread(summary: Summary) -> str | None:
-    if not is_suspect(summary):
-        return None
-    meaning = (
-        "This could indicate system fluctuation."
-        if summary.iqr_share < UNRELIABLE_IQR
-        else "This suggests significant environmental influence."
-    )
-    return f"  WARNING: Interquartile range is {summary.iqr_share:.1%} of the median measurement.\n           {meaning}"
-
-
 def describe_measurement(spec: TaskSpec, summary: Summary | None, number_per_run: int) -> str:
     """Task, statistics, sample counts and the warning, one below the other.
 
@@ -46,8 +35,12 @@ def describe_measurement(spec: TaskSpec, summary: Summary | None, number_per_run
     runs = count(number_per_run, "run") if samples == 1 else f"{number_per_run} runs per measurement"
     lines = [spec.summarize(), *(_statistics(summary) if summary else [])]
     lines.append(f"  {count(samples, 'measurement')}, {runs}, {count(spec.num_threads, 'thread')}")
-    warning = warn_of_spread(summary) if summary else None
-    return "\n".join([*lines, warning] if warning else lines)
+    if summary and is_suspect(summary):
+        is_usable = summary.iqr_share < UNRELIABLE_IQR
+        meaning = "could indicate system fluctuation" if is_usable else "suggests significant environmental influence"
+        lines.append(f"  WARNING: Interquartile range is {summary.iqr_share:.1%} of the median measurement.")
+        lines.append(f"           This {meaning}.")
+    return "\n".join(lines)
 
 
 def _statistics(summary: Summary) -> list[str]:

@@ -188,9 +188,8 @@ def _describe_places(plan: Plan, cores: int) -> str:
 def _describe_estimate(expected: Estimate) -> str:
     if not expected.total:
         return "Nothing is left to measure."
+    basis = f"from {expected.known} of {expected.total} earlier durations"
     if not expected.known:
         basis = "a rough guess: none of these has been measured here"
-    else:
-        basis = f"from {expected.known} of {expected.total} earlier durations"
     times = f"about {format_duration(expected.clock_s)}, {format_duration(expected.cpu_s)} of processor time"
     return f"{count(expected.total, 'result')}: {times} ({basis})"

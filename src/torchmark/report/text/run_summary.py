@@ -118,10 +118,9 @@ def render_footer(
     noun = "case" if len(plan.targets) == 1 else "result"
     if not summaries:
         return ["Nothing was measured."]
-    if measured == len(summaries):
-        parts = [f"All of {count(measured, noun)} measured" if measured > 1 else f"1 {noun} measured"]
-    else:
-        parts = [f"{measured} of {count(len(summaries), noun)} measured"]
+    all_of = f"All of {count(measured, noun)}" if measured > 1 else f"1 {noun}"
+    some = all_of if measured == len(summaries) else f"{measured} of {count(len(summaries), noun)}"
+    parts = [f"{some} measured"]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{missing} not measured yet"] if missing else []
     shard = None if run is None else _name_shard(run)
@@ -182,12 +181,11 @@ def describe_run(run: Run, width: int) -> str:
 
 def _describe_run(info: RunInfo) -> str:
     name = f"{info.name} ({info.id[:SHORT_ID]})" if info.name else info.id[:SHORT_ID]
+    shard = _name_shard(info)
+    part = "not finished" if shard is None else f"shard {shard}"
+    state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
     if info.finished is not None:
         state = f"finished {format_moment(info.finished)}"
-    else:
-        shard = _name_shard(info)
-        part = "not finished" if shard is None else f"shard {shard}"
-        state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
     failed = f", {count(info.failures, 'failure')}" if info.failures else ""
     return f"Run {name}, {format_moment(info.created)}, {state}{failed}"
 
