@@ -37,11 +37,10 @@ def as_collapsed(head: Stacks, base: Stacks | None = None) -> str:
 def as_speedscope(head: Stacks, base: Stacks | None = None, *, name: str = "") -> dict[str, Any]:
     """A file with one profile, or with base's and head's, of equally many runs. Weights are of all runs together."""
     frames: dict[Frame, int] = {}
-    if base is None:
-        profiles = [_profile(name or "profile", head, 1, frames)]
-    else:
-        sides = zip(("base", "head"), _level(base, head), strict=True)
-        profiles = [_profile(side, stacks, times, frames) for side, (stacks, times) in sides]
+    sides = [(name or "profile", (head, 1))]
+    if base is not None:
+        sides = list(zip(("base", "head"), _level(base, head), strict=True))
+    profiles = [_profile(side, stacks, times, frames) for side, (stacks, times) in sides]
     return {
         "$schema": SCHEMA,
         "exporter": EXPORTER,

@@ -162,7 +162,7 @@ def format_relation(base: int, head: int) -> str:
     if base == head:
         return "no change"
     if not base or not head:
-        return "new" if not base else "gone"
+        return "gone" if base else "new"
     return f"{MINUS if head < base else '+'}{format_percent(abs(head - base), base)}"
 
 

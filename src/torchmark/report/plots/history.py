@@ -123,7 +123,6 @@ def name_commit(run: RunInfo, suite: str) -> str:
 HEADER, WORDS, SERIES, FOOTER = 20.0, 15.0, 84.0, 20.0
 # The first and the last run are not at the very end.
 INSET = 5.0
-# Marks on the upright axis.
 MOST_TICKS = 4
 # More dots than this are small ones.
 MANY = 60

@@ -119,9 +119,7 @@ class Drawer:
 
     def _draw_dots(self, shown: Sequence[float], span: Span, foot: float) -> Markup:
         strokes = "".join(f"M{fix(span.at(one))} {fix(foot - 12)}h0" for one in shown)
-        return element(
-            "path", d=strokes, stroke=self._ink, stroke_width=9, stroke_linecap="round", stroke_opacity=0.5
-        )  # fmt: skip
+        return element("path", d=strokes, stroke=self._ink, stroke_width=9, stroke_linecap="round", stroke_opacity=0.5)
 
     def _draw_statistics(self, span: Span, foot: float) -> Markup:
         """The median through the bars; below them its interval, and the minimum."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -137,12 +138,11 @@ def _fill_counts(row: CountRow) -> dict[str, str]:
 
 def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) -> Iterator[str]:
     notes = [(name, caveat) for name, own in zip(names, caveats, strict=True) for caveat in own]
-    facts = [describe_fact(caveat) for _, caveat in notes]
+    told = [(name, describe_fact(caveat)) for name, caveat in notes]
+    facts = Counter(fact for _, fact in told)
     # A fact that all results share is one of the machine, and is said once.
-    whose = [
-        "" if facts.count(fact) == len(names) else f"{name}: " for (name, _), fact in zip(notes, facts, strict=True)
-    ]
-    yield from dict.fromkeys(f"NOTE: {name}{fact}" for name, fact in zip(whose, facts, strict=True))
+    whose = (("" if facts[fact] == len(names) else f"{name}: ", fact) for name, fact in told)
+    yield from dict.fromkeys(f"NOTE: {name}{fact}" for name, fact in whose)
     yield from dict.fromkeys(describe_advice(caveat, "shell", ()) for _, caveat in notes)
 
 

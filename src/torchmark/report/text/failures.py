@@ -61,10 +61,10 @@ def list_hints(failures: Iterable[Failure]) -> list[str]:
 def describe_statements(failures: Mapping[str, Failure], *, with_names: bool) -> list[str]:
     """What went wrong with statements, then what to do. A broken setup fails them all in the same way: told once."""
     groups = group((describe_failure(failure), stmt) for stmt, failure in failures.items())
-    lines = [
-        f"Failed: {', '.join(map(one_line, stmts))}\n{text}" if with_names else text for text, stmts in groups.items()
-    ]
-    return lines + list_hints(failures.values())
+    heads = {
+        text: f"Failed: {', '.join(map(one_line, stmts))}\n" if with_names else "" for text, stmts in groups.items()
+    }
+    return [head + text for text, head in heads.items()] + list_hints(failures.values())
 
 
 VERBS = {Metric.WALL: "timing", Metric.COUNT: "counting"}
@@ -126,10 +126,8 @@ def describe_fault(fault: Fault) -> str:
       Try x.
     """
     place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
-    lines = [*fault.message.splitlines(), *(fault.advice or "").splitlines()]
-    return "\n".join(
-        [f"{place}: {' / '.join(fault.label)}" if fault.label else place, *(f"  {line}" for line in lines)]
-    )
+    lines = (f"  {line}" for line in (*fault.message.splitlines(), *(fault.advice or "").splitlines()))
+    return "\n".join([f"{place}: {' / '.join(fault.label)}" if fault.label else place, *lines])
 
 
 # Statements that fail on so many inputs from the first on, all in the same way, will fail on the others too.

@@ -87,10 +87,8 @@ def make_rows(judgements: Sequence[CaseJudgement], among: Sequence[CaseJudgement
     """Rows in the order given, with names that tell them apart from all others they are `among`."""
     variants, shared = Variants(judgement.case for judgement in among), find_shared(among)
     return [
-        JudgementRow(
-            judgement, variants.name(judgement.case), fill_cells(judgement, find_comparison_marks(judgement, shared))
-        )
-        for judgement in judgements
+        JudgementRow(one, variants.name(one.case), fill_cells(one, find_comparison_marks(one, shared)))
+        for one in judgements
     ]
 
 
@@ -224,11 +222,9 @@ def _explain_interval(times: Sequence[TimeEvidence]) -> str:
     if not found:
         return ""
     least = min(found, key=lambda time: time.confidence)
-    level = format_level(least.confidence)
-    which = (
-        f"the {level} interval" if len({one.confidence for one in found}) == 1 else f"an interval of at least {level}"
-    )
-    reason = explain_level(least)
+    level, reason = format_level(least.confidence), explain_level(least)
+    alike = len({one.confidence for one in found}) == 1
+    which = f"the {level} interval" if alike else f"an interval of at least {level}"
     return f" ± is {which} of the change in time{f': {reason}' if reason else ''}."
 
 
