@@ -132,8 +132,7 @@ def _list_samples(entry: ReportEntry) -> list[tuple[float, ...]]:
     time = None if entry.judgement is None else entry.judgement.time
     if any(samples) or time is None:
         return samples
-    base, head = (tuple(t for visit in time.visits for t in getattr(visit, side)) for side in ("base_s", "head_s"))
-    return [base, head]
+    return [tuple(t for visit in time.visits for t in getattr(visit, side)) for side in ("base_s", "head_s")]
 
 
 def _list_drawings(entry: ReportEntry) -> Iterator[Drawing]:

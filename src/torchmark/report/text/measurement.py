@@ -216,11 +216,9 @@ def _list_notes(results: Sequence[TimedStatement], used: Collection[str]) -> lis
     ]
     lines = [f"NOTE: {_describe_source(result, results)}{describe_fact(caveat)}" for result, caveat in notes]
     lines += dict.fromkeys(describe_advice(caveat, "shell", used) for _, caveat in notes)
-    for result in results:
-        if does_nothing(result.spec.stmt):
-            whose = _describe_source(result, results)
-            lines.append(f"NOTE: {whose}The statement does nothing: this is the empty loop's own cost.")
-    return lines
+    idle = "The statement does nothing: this is the empty loop's own cost."
+    empty = (result for result in results if does_nothing(result.spec.stmt))
+    return [*lines, *(f"NOTE: {_describe_source(result, results)}{idle}" for result in empty)]
 
 
 def _describe_source(result: TimedStatement, results: Sequence[TimedStatement]) -> str:

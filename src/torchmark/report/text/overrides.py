@@ -266,17 +266,13 @@ def _time(extreme: Extreme) -> str:
 
 def list_classic_lines(rows: Sequence[OverrideRow]) -> list[str]:
     """The lines that reports on a change have always had, word for word."""
-    lines = []
-    for row in rows:
-        if row.has(CLASSIC) and row.summary.wall is not None:
-            name = MAKER_OF_PLAIN if row.has(PLAIN) else row.operands
-            times = row.summary.wall.times
-            std = math.nan if times.std is None else times.std
-            lines.append(
-                f"Type {name} had a minimum time of {times.minimum / MICROSECOND:.6g} us and a standard deviation of "
-                f"{std / MICROSECOND:.6g} us."
-            )
-    return lines
+    found = [(row, row.summary.wall.times) for row in rows if row.has(CLASSIC) and row.summary.wall is not None]
+    return [
+        f"Type {MAKER_OF_PLAIN if row.has(PLAIN) else row.operands} had a minimum time of "
+        f"{times.minimum / MICROSECOND:.6g} us and a standard deviation of "
+        f"{(math.nan if times.std is None else times.std) / MICROSECOND:.6g} us."
+        for row, times in found
+    ]
 
 
 def describe_bundle(output: str, size: int, drawn: int, slower: int) -> str:

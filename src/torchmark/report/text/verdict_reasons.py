@@ -77,12 +77,9 @@ def describe_bound(time: TimeEvidence) -> str:
         return "There is no interval yet: too little was measured for one."
     if time.confirmed is False:
         return f"Less than {format_share(bound)} either way: what some layouts of memory show, fresh ones do not."
+    remedy = "more layouts of memory would decide" if time.layouts else "taking turns might decide: `torchmark ab`"
     if time.needed_s is not None:
         remedy = f"about {format_duration(time.needed_s)} more would decide"
-    elif time.layouts:
-        remedy = "more layouts of memory would decide"
-    else:
-        remedy = "taking turns might decide: `torchmark ab`"
     return f"Less than {format_share(bound)} either way; {remedy}."
 
 
@@ -179,10 +176,8 @@ def _contrast(base: float, head: float) -> str:
 
 
 def _describe_effort(time: TimeEvidence) -> str:
-    if time.layouts:
-        text = f"in turns, in {count(time.layouts, 'layout')} of memory, {count(time.sweeps, 'visit')} each"
-    else:
-        text = "one side after the other"
+    turns = f"in turns, in {count(time.layouts, 'layout')} of memory, {count(time.sweeps, 'visit')} each"
+    text = turns if time.layouts else "one side after the other"
     if time.seconds:
         text += f", {time.seconds:.2g} s" if time.seconds < 10 else f", {format_duration(time.seconds)}"
     if time.confirmed is not None:
