@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import Any
 
 from torchmark.analysis.flames import ALL, draw_flame
@@ -30,17 +31,16 @@ def as_collapsed(head: Stacks, base: Stacks | None = None) -> str:
     """
     sides = [_collapse(head, 1)] if base is None else [_collapse(*side) for side in _level(base, head)]
     lines = sorted({line for side in sides for line in side})
-    return "".join(f"{line} {' '.join(str(side.get(line, 0)) for side in sides)}\n" for line in lines)
+    return "".join(f"{line} {' '.join(str(side[line]) for side in sides)}\n" for line in lines)
 
 
 def as_speedscope(head: Stacks, base: Stacks | None = None, *, name: str = "") -> dict[str, Any]:
     """A file with one profile, or with base's and head's, of equally many runs. Weights are of all runs together."""
     frames: dict[Frame, int] = {}
-    if base is None:
-        profiles = [_profile(name or "profile", head, 1, frames)]
-    else:
-        sides = zip(("base", "head"), _level(base, head), strict=True)
-        profiles = [_profile(side, stacks, times, frames) for side, (stacks, times) in sides]
+    sides = [(name or "profile", (head, 1))]
+    if base is not None:
+        sides = list(zip(("base", "head"), _level(base, head), strict=True))
+    profiles = [_profile(side, stacks, times, frames) for side, (stacks, times) in sides]
     return {
         "$schema": SCHEMA,
         "exporter": EXPORTER,
@@ -53,16 +53,14 @@ def as_speedscope(head: Stacks, base: Stacks | None = None, *, name: str = "") -
 
 def _level(base: Stacks, head: Stacks) -> list[tuple[Stacks, int]]:
     """Both with what to multiply them by, so that they are of the same number of runs."""
-    if base.number == head.number:
-        return [(base, 1), (head, 1)]
-    return [(base, head.number), (head, base.number)]
+    alike = base.number == head.number
+    return [(base, 1 if alike else head.number), (head, 1 if alike else base.number)]
 
 
-def _collapse(stacks: Stacks, times: int) -> dict[str, int]:
-    lines: dict[str, int] = {}
+def _collapse(stacks: Stacks, times: int) -> Counter[str]:
+    lines: Counter[str] = Counter()
     for frames, value in stacks.stacks:
-        line = ";".join(full_name(frame).replace(";", ",") for frame in frames or (ALL,))
-        lines[line] = lines.get(line, 0) + value * times
+        lines[";".join(full_name(frame).replace(";", ",") for frame in frames or (ALL,))] += value * times
     return lines
 
 
@@ -99,7 +97,6 @@ class Graph:
 
     @property
     def flame(self) -> Flame:
-        """The tree."""
         base, head = self._choose_sides()
         return draw_flame(head, self.title, self.note, base=base)
 

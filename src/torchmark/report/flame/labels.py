@@ -32,7 +32,6 @@ def full_name(frame: Frame) -> str:
 
 
 def origin_of(frame: Frame) -> str:
-    """Where it is from, in the same way."""
     return printable(frame.origin[-LONGEST_NAME:]).strip()
 
 
@@ -90,10 +89,8 @@ def list_shorter(label: str) -> list[str]:
 
 def family_of(frame: Frame) -> int:
     """The number of its family: what stands for no function, Python's functions, or a stage of a call."""
-    if frame.kind is FrameKind.OTHER:
-        return 0
-    if frame.kind is FrameKind.PYTHON:
-        return 1
+    if frame.kind in (FrameKind.OTHER, FrameKind.PYTHON):
+        return int(frame.kind is FrameKind.PYTHON)
     return FAMILIES.index(stage_of(Function("", frame.name, frame.origin)), 2)
 
 
@@ -128,11 +125,9 @@ class FlameScale:
         return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
     def format_change(self, change: int) -> str:
-        """A change with its sign."""
         return f"{MINUS if change < 0 else '+'}{self.show(abs(change))}"
 
     def format_sides(self, base: int, head: int) -> str:
-        """Base, head and how they differ."""
         if base == head:
             return f"{self.show(head)} (no change)"
         change = f"{self.format_change(head - base)}, {format_relation(base, head)}"
@@ -167,7 +162,7 @@ def format_relation(base: int, head: int) -> str:
     if base == head:
         return "no change"
     if not base or not head:
-        return "new" if not base else "gone"
+        return "gone" if base else "new"
     return f"{MINUS if head < base else '+'}{format_percent(abs(head - base), base)}"
 
 

@@ -34,7 +34,7 @@ from torchmark.report.flame.picture import (
     list_keys,
     open_svg,
 )
-from torchmark.report.html.templates import load_asset, load_templates, script_json, write_policy
+from torchmark.report.html.templates import fill_template, load_asset, script_json, write_policy
 from torchmark.report.text.terminal import cut_middle, printable
 
 
@@ -47,7 +47,6 @@ class Spent(NamedTuple):
 
     @property
     def change(self) -> int:
-        """How much more than in base."""
         return self.head - self.base
 
 
@@ -84,10 +83,9 @@ def describe_flame(flame: Flame) -> list[str]:
     """The total, and the functions that cost most in themselves, or whose own cost changed most."""
     gauge, root = gauge_of(flame), flame.root
     if root.base_value is None:
-        lines = [f"{gauge.show(root.value)} {gauge.unit}"]
-        for one in rank_own(flame)[:MOST_FUNCTIONS]:
-            lines.append(f"{format_percent(one.head, root.value):>6}  {_name(one)}")
-        return lines
+        spent = rank_own(flame)[:MOST_FUNCTIONS]
+        shares = (f"{format_percent(one.head, root.value):>6}  {_name(one)}" for one in spent)
+        return [f"{gauge.show(root.value)} {gauge.unit}", *shares]
     relation = format_relation(root.base_value, root.value)
     lines = [f"{gauge.show(root.base_value)} → {gauge.show(root.value)} {gauge.unit} ({relation})"]
     ranked = sorted(rank_growth(flame), key=lambda one: -abs(one.change))
@@ -131,9 +129,8 @@ def list_names(names: Iterable[Frame]) -> list[list[Any]]:
     found = []
     for frame in names:
         label, full = label_of(frame), full_name(frame)
-        found.append(
-            [label, colour_of(frame), origin_of(frame), list_shorter(label), *([] if full == label else [full])]
-        )
+        longer = [] if full == label else [full]
+        found.append([label, colour_of(frame), origin_of(frame), list_shorter(label), *longer])
     return found
 
 
@@ -200,29 +197,25 @@ def render_html(flame: Flame) -> str:
     """A file on its own. It asks for nothing from outside."""
     compared = flame.root.base_value is not None
     script = _write_script(flame, 'torchmarkFlame(document.getElementById("graph"), ')
-    html: str = (
-        load_templates()
-        .get_template("flame.html")
-        .render(
-            title=printable(flame.title).strip() or "Flame graph",
-            notes=list_heading(flame)[1:] if flame.title.strip() else list_heading(flame),
-            unit=gauge_of(flame).unit,
-            compared=compared,
-            rows=_list_changes(flame) if compared else _list_spent(flame),
-            graph=surround(flame, draw_tree(flame, choose_wide(lay_out(flame)))),
-            style=load_asset("flame.css") + load_asset("flame-page.css"),
-            script=script,
-            policy=write_policy(script),
-        )
-    )
-    return html
+    values = {
+        "title": printable(flame.title).strip() or "Flame graph",
+        "notes": list_heading(flame)[1:] if flame.title.strip() else list_heading(flame),
+        "unit": gauge_of(flame).unit,
+        "compared": compared,
+        "rows": _list_changes(flame) if compared else _list_spent(flame),
+        "graph": surround(flame, draw_tree(flame, choose_wide(lay_out(flame)))),
+        "style": load_asset("flame.css") + load_asset("flame-page.css"),
+        "script": script,
+        "policy": write_policy(script),
+    }
+    return fill_template("flame.html", values)
 
 
 def _list_spent(flame: Flame) -> list[tuple[str, str, list[str]]]:
     """The functions in which most is spent: name, origin, what and how much of all."""
     gauge = gauge_of(flame)
     return [
-        (*_name_graph(one), [gauge.show(one.head), format_percent(one.head, flame.root.value)])
+        (label_of(one.frame), origin_of(one.frame), [gauge.show(one.head), format_percent(one.head, flame.root.value)])
         for one in rank_own(flame)[:MOST_FUNCTIONS_ON_PAGE]
     ]
 
@@ -232,19 +225,9 @@ def _list_changes(flame: Flame) -> list[tuple[str, str, list[str]]]:
     gauge = gauge_of(flame)
     ranked = rank_growth(flame)
     most = sorted(ranked, key=lambda one: -abs(one.change))[:MOST_FUNCTIONS_ON_PAGE]
-    return [
-        (
-            *_name_graph(one),
-            [
-                gauge.show(one.base),
-                gauge.show(one.head),
-                gauge.format_change(one.change),
-                format_relation(one.base, one.head),
-            ],
-        )
-        for one in sorted(most, key=ranked.index)
-    ]
-
-
-def _name_graph(one: Spent) -> tuple[str, str]:
-    return label_of(one.frame), origin_of(one.frame)
+    rows = []
+    for one in sorted(most, key=ranked.index):
+        change = gauge.format_change(one.change), format_relation(one.base, one.head)
+        cells = [gauge.show(one.base), gauge.show(one.head), *change]
+        rows.append((label_of(one.frame), origin_of(one.frame), cells))
+    return rows

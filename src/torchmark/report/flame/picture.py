@@ -128,15 +128,11 @@ class Key(NamedTuple):
 
 def list_heading(flame: Flame) -> list[str]:
     """Title, total, how it was found out, and the note; what is not known is left out."""
-    lines = [flame.title, _describe_total(flame), flame.note]
-    return [line for line in (printable(line).strip() for line in lines) if line]
-
-
-def _describe_total(flame: Flame) -> str:
     gauge, root = gauge_of(flame), flame.root
-    if root.base_value is None:
-        return f"{gauge.show(root.value)} {gauge.unit}. {METHODS[flame.method]}"
-    return f"{gauge.format_sides(root.base_value, root.value)} {gauge.unit}. {METHODS[flame.method]} {WIDTHS}"
+    total = gauge.show(root.value) if root.base_value is None else gauge.format_sides(root.base_value, root.value)
+    widths = "" if root.base_value is None else WIDTHS
+    lines = [flame.title, f"{total} {gauge.unit}. {METHODS[flame.method]} {widths}", flame.note]
+    return [line for line in (printable(line).strip() for line in lines) if line]
 
 
 def list_keys(flame: Flame) -> list[Key]:
@@ -151,11 +147,9 @@ def list_keys(flame: Flame) -> list[Key]:
     sums = [0] * len(FAMILIES)
     for node in list_callers_first(flame.root):
         sums[family_of(node.frame)] += node.own
+    names = [OTHER, *FAMILIES[1:]]
     return [
-        Key(
-            f"tmf-c{family * SHADES}",
-            f"{FAMILIES[family] if family else OTHER} {format_percent(own, flame.root.value)}",
-        )
+        Key(f"tmf-c{family * SHADES}", f"{names[family]} {format_percent(own, flame.root.value)}")
         for family, own in enumerate(sums)
         if own
     ]
@@ -188,22 +182,18 @@ class Picture:
 
     @property
     def bottom(self) -> int:
-        """Where the frames end."""
         return find_top(self.heading) + ROW * self.rows
 
     @property
     def height(self) -> int:
-        """In pixels."""
         return self.bottom + MARGIN + NOTE_ROW * len(self.keys) + MARGIN
 
 
 def find_top(heading: Sequence[str]) -> int:
-    """Where the frames begin."""
     return MARGIN + NOTE_ROW * len(heading) + MARGIN
 
 
 def compose(flame: Flame) -> Picture:
-    """Break what is said around the graph into lines."""
     letters = int(TREE_WIDTH / NOTE_LETTER)
     heading = [part for line in list_heading(flame) for part in textwrap.wrap(line, letters)]
     rows: list[list[Key]] = [[]]
@@ -217,7 +207,6 @@ def compose(flame: Flame) -> Picture:
 
 
 def count_rows(boxes: Sequence[Box]) -> int:
-    """How many levels of frames there are."""
     return 1 + max(box.depth for box in boxes)
 
 
@@ -247,7 +236,6 @@ def _draw_frame(box: Box, scale: float, root: FlameNode, gauge: FlameScale) -> s
 
 
 def draw(picture: Picture) -> str:
-    """The elements of a picture."""
     parts = [f'<rect class="tmf-paper" width="{WIDTH}" height="{picture.height}"/>']
     for i, line in enumerate(picture.heading):
         style = "tmf-still-note" if i else "tmf-still-title"

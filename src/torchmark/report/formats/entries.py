@@ -83,14 +83,7 @@ def present(values: dict[str, Any]) -> dict[str, Any]:
 WHAT = {Metric.WALL: "times", Metric.COUNT: "counts"}
 NS_PER_S = 1e9
 
-
-@dataclasses.dataclass(frozen=True)
-class Round:
-    """One repetition of a case: what was timed in it, or what was counted."""
-
-    outcome: Outcome
-    times: Times | None = None
-    tally: Tally | None = None
+Round = tuple[Outcome, Times | Tally | None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,42 +92,39 @@ class ExportEntry:
 
     name: str
     summary: CaseSummary
-    rounds: tuple[Round, ...]
-
-    @property
-    def timed(self) -> tuple[tuple[Outcome, Times], ...]:
-        """The rounds that have times, with at least one block each."""
-        return tuple((r.outcome, r.times) for r in self.rounds if r.times is not None and r.times.raw_times)
-
-    @property
-    def counted(self) -> tuple[tuple[Outcome, Tally], ...]:
-        """The rounds that have counts."""
-        return tuple((r.outcome, r.tally) for r in self.rounds if r.tally is not None)
+    timed: tuple[tuple[Outcome, Times], ...]
+    """The rounds that have times, with at least one block each."""
+    counted: tuple[tuple[Outcome, Tally], ...]
 
 
 def list_entries(run: Run) -> tuple[ExportEntry, ...]:
     """Every case in every target, also those that have no result, in the order of the plan."""
     rounds: dict[tuple[Case, Target], list[Round]] = {}
     for outcome in sorted(run.outcomes, key=lambda outcome: outcome.order.round):
-        rounds.setdefault((outcome.order.case, outcome.order.target), []).append(_read(outcome))
+        rounds.setdefault((outcome.order.case, outcome.order.target), []).append((outcome, _read(outcome)))
     summaries = summarise_run(run)
+    suites, targets = len({case.suite for case in run.plan.cases}) > 1, len(run.plan.targets) > 1
+    names = make_unique(name_case(s.case, suite=suites, target=s.target if targets else None) for s in summaries)
     return tuple(
-        ExportEntry(name, summary, _leave_out_others(rounds.get((summary.case, summary.target), ()), run.info.host))
-        for name, summary in zip(_name_all(run, summaries), summaries, strict=True)
+        _make_entry(name, summary, rounds.get((summary.case, summary.target), ()), run.info.host)
+        for name, summary in zip(names, summaries, strict=True)
     )
 
 
-def _leave_out_others(rounds: Sequence[Round], host: Host) -> tuple[Round, ...]:
-    """Without those that are not in the summary, because they are from places of another kind."""
-    kept = {one.order for one in choose_rounds((one.outcome for one in rounds), host).outcomes}
-    return tuple(one for one in rounds if one.outcome.order in kept)
+def _make_entry(name: str, summary: CaseSummary, rounds: Sequence[Round], host: Host) -> ExportEntry:
+    # The others are not in the summary, because they are from places of another kind.
+    chosen = {one.order for one in choose_rounds((outcome for outcome, _ in rounds), host).outcomes}
+    kept = [(outcome, result) for outcome, result in rounds if outcome.order in chosen]
+    timed = tuple((outcome, one) for outcome, one in kept if isinstance(one, Times) and one.raw_times)
+    return ExportEntry(name, summary, timed, tuple((outcome, one) for outcome, one in kept if isinstance(one, Tally)))
 
 
-def require(run: Run, entries: Sequence[ExportEntry], *metrics: Metric) -> None:
-    """Refuse a run that has none of the results that a format can hold."""
+def require_entries(run: Run, *metrics: Metric) -> tuple[ExportEntry, ...]:
+    """All entries; a run that has none of the results that a format can hold is refused."""
+    entries = list_entries(run)
     there = {Metric.WALL: any(e.timed for e in entries), Metric.COUNT: any(e.counted for e in entries)}
     if any(there[metric] for metric in metrics):
-        return
+        return entries
     wanted = " or ".join(WHAT[metric] for metric in metrics)
     others = [WHAT[metric] for metric in there if there[metric]]
     rest = f" It has {others[0]}, which this format has no place for." if others else ""
@@ -159,8 +149,7 @@ def shorten(name: str, most_bytes: int) -> str:
     encoded = name.encode()
     if len(encoded) <= most_bytes:
         return name
-    digest = hashlib.sha256(encoded).hexdigest()[:8]
-    return f"{encoded[: most_bytes - 9].decode(errors='ignore')} {digest}"
+    return f"{encoded[: most_bytes - 9].decode(errors='ignore')} {hashlib.sha256(encoded).hexdigest()[:8]}"
 
 
 def per_run(total: int, number: int) -> int | float:
@@ -191,38 +180,28 @@ def name_case(case: Case, *, suite: bool = False, target: Target | None = None) 
     return " / ".join(filter(None, map(one_line, parts)))
 
 
-def _name_all(run: Run, summaries: Sequence[CaseSummary]) -> list[str]:
-    suites = len({case.suite for case in run.plan.cases}) > 1
-    targets = len(run.plan.targets) > 1
-    return make_unique(name_case(s.case, suite=suites, target=s.target if targets else None) for s in summaries)
-
-
 def make_unique(names: Iterable[str]) -> list[str]:
     """Names in their order; what has been there gets a number.
 
     >>> make_unique(["a", "a", "b", "a #2"])
     ['a', 'a #2', 'b', 'a #2 #2']
     """
-    taken: set[str] = set()
     seen: Counter[str] = Counter()
-    unique = []
+    unique: dict[str, None] = {}
     for name in names:
         chosen = name
-        while chosen in taken:
+        while chosen in unique:
             seen[name] += 1
             chosen = f"{name} #{seen[name] + 1}"
-        taken.add(chosen)
-        unique.append(chosen)
-    return unique
+        unique[chosen] = None
+    return list(unique)
 
 
-def _read(outcome: Outcome) -> Round:
+def _read(outcome: Outcome) -> Times | Tally | None:
     result = outcome.result
-    if isinstance(result, Tally):
-        return Round(outcome, tally=result)
     if not isinstance(result, (Times, CompileCosts)):
-        return Round(outcome)
+        return result if isinstance(result, Tally) else None
     times = steady_times(result)
     if not all(map(math.isfinite, times.raw_times)):
         raise StoreError(f"A time of {name_case(outcome.order.case)} is no finite number: the run cannot be exported.")
-    return Round(outcome, times=times)
+    return times

@@ -12,7 +12,6 @@ from typing import Any
 
 from torchmark.analysis.results import list_nodes
 from torchmark.errors import UsageError
-from torchmark.model.environment import Environment
 from torchmark.model.outcome import Outcome
 from torchmark.model.plan import Metric
 from torchmark.model.run import CountSummary, Run, WallSummary
@@ -21,14 +20,13 @@ from torchmark.report.formats.entries import (
     NS_PER_S,
     ExportEntry,
     dump_json,
-    list_entries,
     make_unique,
     moment,
     name_processors,
     one_line,
     per_run,
     present,
-    require,
+    require_entries,
     shorten,
     to_json_compiling,
     to_json_counts,
@@ -42,9 +40,7 @@ SCHEMA_VERSION = 1
 
 def write_google(run: Run) -> str:
     """Times in nanoseconds; counts and what compiling cost are counters of the same benchmark."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL)
-    timed = [entry for entry in entries if entry.timed]
+    timed = [entry for entry in require_entries(run, Metric.WALL) if entry.timed]
     host, info, nodes = run.info.host, run.info, list_nodes(run.outcomes, run.info.host)
     context = {
         "date": moment(info.created).isoformat(timespec="seconds"),
@@ -73,8 +69,7 @@ def _write_google_entry(index: int, entry: ExportEntry) -> Iterator[dict[str, An
         "threads": summary.case.args.num_threads,
     }
     counters = {**to_json_counts(summary), **to_json_compiling(wall.compiling)}
-    for row in _write_blocks(entry):
-        yield {**head, **row, **counters}
+    yield from ({**head, **row, **counters} for row in _write_blocks(entry))
     for row in _write_aggregates(entry.name, wall.times):
         yield {**head, **row, **(counters if row["aggregate_name"] in ("mean", "median") else {})}
 
@@ -92,7 +87,15 @@ def _write_blocks(entry: ExportEntry) -> Iterator[dict[str, Any]]:
 
 
 def _write_aggregates(run_name: str, times: Summary) -> Iterator[dict[str, Any]]:
-    for name, value, unit in _aggregate(times):
+    """As Google Benchmark has them, which has none of a single repetition."""
+    if times.std is None:
+        return
+    for name, value, unit in (
+        ("mean", times.mean * NS_PER_S, "time"),
+        ("median", times.median * NS_PER_S, "time"),
+        ("stddev", times.std * NS_PER_S, "time"),
+        ("cv", times.std / times.mean if times.mean else 0.0, "percentage"),
+    ):
         yield {
             "name": f"{run_name}_{name}",
             "run_type": "aggregate",
@@ -101,16 +104,6 @@ def _write_aggregates(run_name: str, times: Summary) -> Iterator[dict[str, Any]]
             "iterations": times.samples,
             **_in_ns(value),
         }
-
-
-def _aggregate(times: Summary) -> Iterator[tuple[str, float, str]]:
-    """As Google Benchmark has them, which has none of a single repetition."""
-    if times.std is None:
-        return
-    yield "mean", times.mean * NS_PER_S, "time"
-    yield "median", times.median * NS_PER_S, "time"
-    yield "stddev", times.std * NS_PER_S, "time"
-    yield "cv", times.std / times.mean if times.mean else 0.0, "percentage"
 
 
 def _in_ns(value: float) -> dict[str, Any]:
@@ -126,8 +119,7 @@ NO_TAG = "all"
 
 def write_pyperf(run: Run) -> str:
     """Times in seconds, and instructions as benchmarks of their own. pyperf takes nothing but positive values."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
+    entries = require_entries(run, Metric.WALL, Metric.COUNT)
     benchmarks = [benchmark for entry in entries for benchmark in _write_pyperf_entry(entry)]
     host, info = run.info.host, run.info
     own = None if list_nodes(run.outcomes, host) else host
@@ -160,12 +152,14 @@ def _write_benchmark(
 ) -> Iterator[dict[str, Any]]:
     if not rounds or not all(value > 0 for _, _, values in rounds for value in values):
         return
-    case = entry.summary.case
+    # pyperf refuses a benchmark whose runs come from different interpreters or processors.
+    first, *others = [_describe(outcome) for outcome, _, _ in rounds]
+    common = {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
     metadata = {
         "name": name,
         "unit": unit,
-        "tags": [tag for tag in map(one_line, case.tags) if tag not in ("", NO_TAG)] or None,
-        **_common([_describe(outcome) for outcome, _, _ in rounds]),
+        "tags": [tag for tag in map(one_line, entry.summary.case.tags) if tag not in ("", NO_TAG)] or None,
+        **common,
         **more,
     }
     runs = [{"values": values, "metadata": _describe_run(outcome, loops)} for outcome, loops, values in rounds]
@@ -183,32 +177,22 @@ def _describe_run(outcome: Outcome, loops: int) -> dict[str, Any]:
 
 
 def _describe(outcome: Outcome) -> dict[str, Any]:
-    environment, node = outcome.environment, outcome.node
-    known = {} if node is None else {"cpu_model_name": node.cpu_model}
-    return known | ({} if environment is None else _describe_environment(environment))
-
-
-def _describe_environment(environment: Environment) -> dict[str, Any]:
-    return {
-        "python_version": environment.python_version,
-        "python_executable": environment.python,
-        "torch_version": environment.torch_version,
-        "torch_commit": environment.torch_commit,
-        "cpu_capability": environment.cpu_capability,
-        "valgrind": environment.valgrind,
-    }
-
-
-def _common(descriptions: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all rounds share: pyperf refuses a benchmark whose runs come from other interpreters or processors."""
-    first, *others = descriptions
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+    described: dict[str, Any] = {} if outcome.node is None else {"cpu_model_name": outcome.node.cpu_model}
+    if (environment := outcome.environment) is not None:
+        described |= {
+            "python_version": environment.python_version,
+            "python_executable": environment.python,
+            "torch_version": environment.torch_version,
+            "torch_commit": environment.torch_commit,
+            "cpu_capability": environment.cpu_capability,
+            "valgrind": environment.valgrind,
+        }
+    return described
 
 
 def _clean(metadata: dict[str, Any]) -> dict[str, Any]:
     """pyperf refuses texts that are empty or have several lines."""
-    texts = {name: one_line(value) if isinstance(value, str) else value for name, value in metadata.items()}
-    return present(texts)
+    return present({name: one_line(value) if isinstance(value, str) else value for name, value in metadata.items()})
 
 
 # How far from the quartiles, in interquartile ranges, a value may lie that is no outlier: Tukey's rule.
@@ -217,8 +201,7 @@ FENCE = 1.5
 
 def write_pytest_benchmark(run: Run) -> str:
     """Times in seconds; counts and what compiling cost are extra information."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL)
+    entries = require_entries(run, Metric.WALL)
     source = run.info.sources[0] if run.info.sources else None
     return dump_json(
         {
@@ -233,17 +216,14 @@ def write_pytest_benchmark(run: Run) -> str:
 
 def _describe_machine(run: Run, entries: tuple[ExportEntry, ...]) -> dict[str, Any]:
     host, nodes = run.info.host, list_nodes(run.outcomes, run.info.host)
-    environments = (outcome.environment for entry in entries for outcome, _ in entry.timed)
-    environment = next(filter(None, environments), None)
+    environment = next((one.environment for entry in entries for one, _ in entry.timed if one.environment), None)
+    own = {"brand_raw": host.cpu_model, "count": host.cores_online}
+    cpu = {"brand_raw": name_processors(nodes)} if nodes else own
     return {
         "system": host.system,
         "python_version": environment.python_version if environment else None,
         "torch_version": environment.torch_version if environment else None,
-        "cpu": present(
-            {"brand_raw": name_processors(nodes)}
-            if nodes
-            else {"brand_raw": host.cpu_model, "count": host.cores_online}
-        ),
+        "cpu": present(cpu),
         **({"node": ", ".join(node.name for node in nodes)} if nodes else {}),
     }
 
@@ -302,8 +282,7 @@ LONGEST_NAME = 1024
 
 def write_github_action(run: Run) -> str:
     """A list for the tool `customSmallerIsBetter`: an item for each metric of each case."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
+    entries = require_entries(run, Metric.WALL, Metric.COUNT)
     return dump_json([item for entry in entries for item in _list_items(entry)], indent=2)
 
 
@@ -325,8 +304,7 @@ def _list_times(entry: ExportEntry, wall: WallSummary) -> Iterator[dict[str, Any
         item["range"] = _span(wall.interval.low * NS_PER_S, wall.interval.high * NS_PER_S)
         extra += f"\nrange: {wall.interval.confidence:.1%} interval of the median"
     yield {**item, "extra": extra}
-    if wall.compiling is not None:
-        costs = wall.compiling
+    if (costs := wall.compiling) is not None:
         yield {"name": f"{entry.name} (compile, empty cache)", "unit": "s", "value": costs.cold_s}
         yield {"name": f"{entry.name} (compile, from cache)", "unit": "s", "value": costs.warm_s}
 
@@ -337,8 +315,7 @@ def _span(low: float, high: float) -> str:
 
 def write_bmf(run: Run) -> str:
     """Bencher Metric Format: `latency` in nanoseconds, `instructions`, and what compiling cost in seconds."""
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
+    entries = require_entries(run, Metric.WALL, Metric.COUNT)
     names = make_unique(shorten(entry.name, LONGEST_NAME) for entry in entries)
     measures = ((name, _list_measures(entry)) for name, entry in zip(names, entries, strict=True))
     return dump_json({name: values for name, values in measures if values}, indent=2)
@@ -365,9 +342,8 @@ def _measure(value: float, bounds: tuple[float, float] | None) -> dict[str, floa
 
 def _bound_counts(counts: CountSummary) -> tuple[float, float] | None:
     """The layouts that cost least and most; None where there is only one."""
-    if len(counts.totals) < 2:
-        return None
-    return min(counts.totals) / counts.number, max(counts.totals) / counts.number
+    totals, number = counts.totals, counts.number
+    return None if len(totals) < 2 else (min(totals) / number, max(totals) / number)
 
 
 # Of the keys of the standard suite, one behind the other; there and here.
@@ -386,9 +362,7 @@ def write_upstream(run: Run) -> str:
     if len(run.plan.targets) > 1:
         names = ", ".join(repr(target.name) for target in run.plan.targets)
         raise UsageError(f"This format cannot tell targets apart: choose one of {names} with --env.")
-    entries = list_entries(run)
-    require(run, entries, Metric.WALL, Metric.COUNT)
-    values = _list_values(entries)
+    values = _list_values(require_entries(run, Metric.WALL, Metric.COUNT))
     md5 = hashlib.md5("".join(values).encode(), usedforsecurity=False).hexdigest()
     whole = md5 == STANDARD_MD5 and all(all(results.values()) for results in values.values())
     ended = max((outcome.ended for outcome in run.outcomes), default=run.info.created)
@@ -410,13 +384,7 @@ def _list_values(entries: Sequence[ExportEntry]) -> dict[str, dict[str, list[flo
         if key in values:
             raise UsageError(f"Two cases have the same key in this format: {key}. Choose one of them with -k.")
         if entry.timed or entry.counted:
-            values[key] = {"times": _list_block_times(entry), "counts": _list_counts(entry)}
+            times = [t for _, times in entry.timed for t in times.per_run]
+            counts = [round(total * RUNS / tally.number) for _, tally in entry.counted for total in tally.totals]
+            values[key] = {"times": times, "counts": counts}
     return values
-
-
-def _list_block_times(entry: ExportEntry) -> list[float]:
-    return [t for _, times in entry.timed for t in times.per_run]
-
-
-def _list_counts(entry: ExportEntry) -> list[int]:
-    return [round(total * RUNS / tally.number) for _, tally in entry.counted for total in tally.totals]

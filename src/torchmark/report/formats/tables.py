@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from torchmark.model.plan import Metric
 from torchmark.model.run import CaseSummary, Run
 from torchmark.report.formats.entries import list_entries, to_json_compiling, to_json_counts, to_json_nodes
-from torchmark.report.text.grid import escape_markdown, guard, markdown_row
+from torchmark.report.text.grid import escape_markdown, guard, markdown_row, to_json_summary
 from torchmark.report.text.terminal import one_line, printable
 from torchmark.report.text.units import format_range, format_time
 
@@ -32,8 +32,7 @@ def write_csv(run: Run) -> str:
     `nodes` is there only for a run that several machines took part in.
     """
     entries = list_entries(run)
-    nodes = ("nodes",) if any(entry.summary.nodes for entry in entries) else ()
-    columns = (*COLUMNS, *nodes)
+    columns = (*COLUMNS, "nodes") if any(entry.summary.nodes for entry in entries) else COLUMNS
     rows = (_write_row(entry.summary) for entry in entries)
     lines = [",".join(columns), *(",".join(_write_cell(row.get(name)) for name in columns) for row in rows)]
     return "\n".join([*lines, ""])
@@ -62,29 +61,12 @@ def _write_row(summary: CaseSummary) -> dict[str, Any]:
         **to_json_nodes(summary),
     }
     if wall is not None:
-        row |= _describe_times(summary)
+        low, high = (wall.interval.low, wall.interval.high) if wall.interval else (None, None)
+        row |= {**to_json_summary(wall.times), "low_s": low, "high_s": high}
     for metric in Metric:
         failures = [failure for failed, failure in summary.failures if failed is metric]
         row[f"{metric.value}_failure"] = "\n".join(f"{f.kind.value}: {f.message}" for f in failures)
     return row
-
-
-def _describe_times(summary: CaseSummary) -> dict[str, Any]:
-    wall = summary.wall
-    assert wall is not None
-    times, interval = wall.times, wall.interval
-    return {
-        "samples": times.samples,
-        "median_s": times.median,
-        "low_s": interval.low if interval else None,
-        "high_s": interval.high if interval else None,
-        "mean_s": times.mean,
-        "p25_s": times.p25,
-        "p75_s": times.p75,
-        "min_s": times.minimum,
-        "max_s": times.maximum,
-        "std_s": times.std,
-    }
 
 
 NOTHING = "–"
@@ -124,9 +106,7 @@ def _name_columns(summaries: list[CaseSummary]) -> list[_Column]:
         return lambda summary: escape_markdown(summary.case.autolabels.as_dict[name])
 
     candidates = [
-        _Column("runtime", "---", label("runtime")),
-        _Column("autograd", "---", label("autograd")),
-        _Column("language", "---", label("language")),
+        *(_Column(name, "---", label(name)) for name in ("runtime", "autograd", "language")),
         _Column("threads", "---:", lambda summary: str(summary.case.args.num_threads)),
         _Column("target", "---", lambda summary: escape_markdown(summary.target.name)),
     ]
@@ -134,24 +114,14 @@ def _name_columns(summaries: list[CaseSummary]) -> list[_Column]:
     return [_Column("benchmark", "---", lambda s: escape_markdown(" / ".join(s.case.label))), *telling]
 
 
-def _format_median(summary: CaseSummary) -> str | None:
-    return format_time(summary.wall.times.median) if summary.wall else None
-
-
 def _format_interval(summary: CaseSummary) -> str | None:
-    if summary.wall is None or summary.wall.interval is None:
-        return None
-    interval = summary.wall.interval
-    return format_range(interval.low, interval.high)
+    interval = summary.wall.interval if summary.wall else None
+    return format_range(interval.low, interval.high) if interval else None
 
 
 def _format_compiling(summary: CaseSummary) -> str | None:
     costs = summary.wall.compiling if summary.wall else None
     return f"{format_time(costs.cold_s)}, {format_time(costs.warm_s)}" if costs else None
-
-
-def _format_instructions(summary: CaseSummary) -> str | None:
-    return f"{summary.count.instructions:,.0f}" if summary.count else None
 
 
 def _format_spread(summary: CaseSummary) -> str | None:
@@ -162,23 +132,20 @@ def _format_spread(summary: CaseSummary) -> str | None:
 def _format_notes(summary: CaseSummary) -> str | None:
     failures = [f"{metric.value} failed: {one_line(failure.message)}" for metric, failure in summary.failures]
     # Some rounds may be there.
-    begun = {metric for metric, _ in summary.failures} | {m for m, part in _parts(summary).items() if part}
+    parts = {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
+    begun = {metric for metric, _ in summary.failures} | {metric for metric, part in parts.items() if part}
     missing = [f"{metric.value} {'incomplete' if metric in begun else 'missing'}" for metric in summary.missing]
     return escape_markdown("\n".join([*failures, *missing])) or None
 
 
-def _parts(summary: CaseSummary) -> dict[Metric, object]:
-    return {Metric.WALL: summary.wall, Metric.COUNT: summary.count}
-
-
 RESULTS = {
     Metric.WALL: (
-        _Column("time", "---:", _format_median),
+        _Column("time", "---:", lambda s: format_time(s.wall.times.median) if s.wall else None),
         _Column("95 % interval", "---:", _format_interval),
         _Column("compile (empty cache, again)", "---:", _format_compiling),
     ),
     Metric.COUNT: (
-        _Column("instructions", "---:", _format_instructions),
+        _Column("instructions", "---:", lambda s: f"{s.count.instructions:,.0f}" if s.count else None),
         _Column("spread", "---:", _format_spread),
     ),
 }

@@ -8,20 +8,28 @@ from collections.abc import Iterator, Sequence
 from torchmark.analysis.summarise import find_median_interval, summarise
 from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
 from torchmark.model.task import TaskSpec, Times
-from torchmark.report.caveats import Face, describe_caveat
-from torchmark.report.html.templates import load_templates
+from torchmark.report.caveats import describe_caveat
+from torchmark.report.html.templates import fill_template
 from torchmark.report.plots.comparison import draw_differences, draw_stages, stack_sides
 from torchmark.report.plots.samples import Strip, draw_distributions
 from torchmark.report.plots.svg import Markup, colour
-from torchmark.report.text.counts import NOISY, UNKNOWN_FILE, CountRow, FunctionRow, format_few, name_environment
+from torchmark.report.text.counts import (
+    NOISY,
+    UNKNOWN_FILE,
+    VARIES,
+    CountRow,
+    FunctionRow,
+    format_few,
+    format_part,
+    name_environment,
+)
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
-from torchmark.report.text.units import choose_scale, format_share_cell, format_time
+from torchmark.report.text.units import choose_scale, format_time
 from torchmark.report.text.verdict_reasons import describe_facts, describe_verdict
 
 # As many functions as a person reads through; the rest is added up.
 MOST_FUNCTIONS = 15
-NOISE = f"{NOISY}varies with the layout of memory"
 
 Cells = tuple[str, ...]
 
@@ -49,9 +57,7 @@ class NotebookPanel:
 
 
 def render_panel(panel: NotebookPanel) -> str:
-    fields = {field.name: getattr(panel, field.name) for field in dataclasses.fields(panel)}
-    html: str = load_templates().get_template("panel.html").render(fields)
-    return html
+    return fill_template("panel.html", vars(panel))
 
 
 def render_counts_panel(
@@ -62,21 +68,26 @@ def render_counts_panel(
     shown, rest = ordered[:MOST_FUNCTIONS], ordered[MOST_FUNCTIONS:]
     total = sum(one.exclusive for one in functions)
     others = sum(one.exclusive for one in rest)
-    foot = [(f"{others:,.1f}", _share(others, total), "", count_more(len(rest)))] if rest else []
+    foot = [(f"{others:,.1f}", format_part(others, total), "", count_more(len(rest)))] if rest else []
     table = NotebookTable(
         ("self", "share", "with callees", "function"),
         tuple(
-            (f"{one.exclusive:,.1f}", _share(one.exclusive, total), f"{one.inclusive:,.1f}", _name(one.name, one.noisy))
+            (
+                f"{one.exclusive:,.1f}",
+                format_part(one.exclusive, total),
+                f"{one.inclusive:,.1f}",
+                _name(one.name, one.noisy),
+            )
             for one in shown
         ),
-        (*foot, (f"{total:,.1f}", _share(total, total), "", "total")),
+        (*foot, (f"{total:,.1f}", format_part(total, total), "", "total")),
     )
     return NotebookPanel(
         title=spec.title if spec else "",
         setup=spec.setup_str() if spec else "",
         facts=tuple(_count_facts(row)),
         table=table if functions else None,
-        legend=("Instructions per run.", *([NOISE] if any(one.noisy for one in shown) else [])),
+        legend=("Instructions per run.", *([VARIES] if any(one.noisy for one in shown) else [])),
         notes=tuple(notes),
     )
 
@@ -84,7 +95,7 @@ def render_counts_panel(
 def _count_facts(row: CountRow) -> list[tuple[str, str]]:
     facts = [("instructions", f"{row.instructions:,.1f} per run, {count(row.number, 'run')} counted")]
     if row.baseline is not None:
-        net, share = row.instructions - row.baseline, _share(row.baseline, row.instructions)
+        net, share = row.instructions - row.baseline, format_part(row.baseline, row.instructions)
         facts.append(("without the loop", f"{net:,.1f} per run; the empty loop is {share}"))
     if row.layouts > 1 and row.spread is not None:
         facts.append(("memory layouts", f"median of {row.layouts}, which differ by {row.spread:.1%}"))
@@ -117,21 +128,20 @@ def render_functions_panel(
 
     def cells(n: int, name: str) -> Cells:
         number = f"{n:+,}" if is_difference else f"{n:,}"
-        return (number, _share(n, total), name) if with_share else (number, name)
+        return (number, format_part(n, total), name) if with_share else (number, name)
 
     shown = tuple(cells(n, _name(name, noisy)) for n, name, noisy in (rows[i] for i in kept))
     left = len(rows) - len(kept)
     foot: list[Cells] = []
-    if left and inclusive:
-        foot.append(("", count_more(left)))
-    elif left:
-        foot.append(cells(total - sum(rows[i][0] for i in kept), count_more(left)))
+    if left:
+        others = total - sum(rows[i][0] for i in kept)
+        foot.append(("", count_more(left)) if inclusive else cells(others, count_more(left)))
     if not inclusive:
         foot.append(cells(total, "total"))
     heads = ("instructions", "share", "function") if with_share else ("instructions", "function")
     noisy = any(rows[i][2] for i in kept)
     meaning = "With what each function calls." if inclusive else ""
-    legend = tuple(text for text in (meaning, NOISE if noisy else "") if text)
+    legend = tuple(text for text in (meaning, VARIES if noisy else "") if text)
     return NotebookPanel(table=NotebookTable(heads, shown, tuple(foot)), legend=legend)
 
 
@@ -167,36 +177,27 @@ def _interval(per_run: Sequence[float]) -> str:
     return f"{scale.show(interval.low)} to {scale.show(interval.high)} {scale.unit}"
 
 
-def _share(part: float, total: float) -> str:
-    return format_share_cell(part / total) if total > 0 and part >= 0 else ""
-
-
 def _name(name: str, noisy: bool) -> str:
     return (NOISY if noisy else "") + name.removeprefix(UNKNOWN_FILE)
 
 
-def render_judgement(judgement: CaseJudgement, face: Face = "python") -> str:
-    html: str = (
-        load_templates()
-        .get_template("judgement.html")
-        .render(
-            name=name_case(judgement.case),
-            verdict=describe_verdict(judgement),
-            colour=colour(judgement.verdict),
-            facts=describe_facts(judgement),
-            drawings=tuple(draw_evidence(judgement)),
-            notes=[describe_caveat(caveat, face) for caveat in judgement.caveats],
-        )
-    )
-    return html
+def render_judgement(judgement: CaseJudgement) -> str:
+    values = {
+        "name": name_case(judgement.case),
+        "verdict": describe_verdict(judgement),
+        "colour": colour(judgement.verdict),
+        "facts": describe_facts(judgement),
+        "drawings": tuple(draw_evidence(judgement)),
+        "notes": [describe_caveat(caveat, "python") for caveat in judgement.caveats],
+    }
+    return fill_template("judgement.html", values)
 
 
 def draw_evidence(judgement: CaseJudgement) -> Iterator[Markup]:
     name, time = name_case(judgement.case), judgement.time
     if time is not None:
         yield draw_differences(time, name=f"{name}: difference in time by layout of memory")
-        strips = strip_sides(time)
-        if strips is not None:
+        if (strips := strip_sides(time)) is not None:
             yield draw_distributions(strips, name=f"{name}: times of both sides, one for each visit")
     if judgement.explanation is not None:
         yield draw_stages(stack_sides(judgement.explanation), name=f"{name}: instructions by stage")
@@ -206,6 +207,4 @@ def strip_sides(time: TimeEvidence) -> tuple[Strip, Strip] | None:
     """The times of both sides, visit by visit; None where these were not kept."""
     base_s = [seconds for layout in time.visits for seconds in layout.base_s]
     head_s = [seconds for layout in time.visits for seconds in layout.head_s]
-    if not base_s or not head_s:
-        return None
-    return Strip(Side.BASE.value, base_s), Strip(Side.HEAD.value, head_s)
+    return (Strip(Side.BASE.value, base_s), Strip(Side.HEAD.value, head_s)) if base_s and head_s else None

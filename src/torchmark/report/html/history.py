@@ -35,15 +35,6 @@ _ORDER = (ShiftStanding.CONFIRMED, ShiftStanding.UNCONFIRMED, ShiftStanding.REDE
 
 
 @dataclasses.dataclass(frozen=True)
-class ShiftLine:
-    """One change in words, and the command that would tell more."""
-
-    run: str
-    text: str
-    command: str | None
-
-
-@dataclasses.dataclass(frozen=True)
 class Card:
     """One case: its drawings, what changed, and its runs from the newest on, as a table."""
 
@@ -51,7 +42,8 @@ class Card:
     place: str
     """Its suite and its target, where there are several."""
     drawings: tuple[str, ...]
-    changes: tuple[ShiftLine, ...] = ()
+    changes: tuple[tuple[str, str, str | None], ...] = ()
+    """Of each the run, what changed in words, and the command that would tell more."""
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
 
@@ -64,12 +56,18 @@ def render_history_page(
 ) -> str:
     """The whole page. `interpreters` are those that are still there, so that commands may use them."""
     ranked = sorted(histories, key=lambda history: _rank(history, metrics))
-    several = (len({one.case.suite for one in ranked}) > 1, len({one.target.name for one in ranked}) > 1)
-    cards = [_make_card(history, _describe_place(history, *several), metrics, interpreters) for history in ranked]
+    suites, targets = len({one.case.suite for one in ranked}) > 1, len({one.target.name for one in ranked}) > 1
+    cards = []
+    for history in ranked:
+        place = [printable(history.case.suite)] if suites else []
+        place += [name_target(history.target)] if targets else []
+        cards.append(_make_card(history, ", ".join(place), metrics, interpreters))
     used = {shift.standing for history in histories for shift in choose_shifts(history, metrics)}
+    moments = [point.run.created for history in histories for point in history.points]
+    days = [format_day(min(moments)), format_day(max(moments))] if moments else []
     values = {
         "outcome": describe_outcome(histories, metrics),
-        "days": _describe_days(histories),
+        "days": " to ".join(dict.fromkeys(days)),
         "changed": [card for card in cards if card.changes],
         "others": [card for card in cards if not card.changes],
         "meanings": [(standing.value, MEANINGS[standing]) for standing in _ORDER if standing in used],
@@ -81,16 +79,8 @@ def _rank(history: History, metrics: Sequence[Metric]) -> tuple[int, float]:
     """What is confirmed comes first, and of that what changed most; else the order stays."""
     shifts = choose_shifts(history, metrics)
     first = min((_ORDER.index(shift.standing) for shift in shifts), default=len(_ORDER))
-    sizes = [abs(shift.share or 0.0) for shift in shifts if shift.standing is _ORDER[first]] if shifts else []
+    sizes = (abs(shift.share or 0.0) for shift in shifts if _ORDER.index(shift.standing) == first)
     return first, -max(sizes, default=0.0)
-
-
-def _describe_days(histories: Sequence[History]) -> str:
-    moments = [point.run.created for history in histories for point in history.points]
-    if not moments:
-        return ""
-    first, last = format_day(min(moments)), format_day(max(moments))
-    return first if first == last else f"{first} to {last}"
 
 
 def _make_card(history: History, place: str, metrics: Sequence[Metric], interpreters: Collection[str]) -> Card:
@@ -109,19 +99,10 @@ def _make_card(history: History, place: str, metrics: Sequence[Metric], interpre
     return dataclasses.replace(card, columns=columns, rows=_list_cells(history, shown))
 
 
-def _describe_place(history: History, several_suites: bool, several_targets: bool) -> str:
-    """What tells a case from others of its name."""
-    parts = [printable(history.case.suite)] if several_suites else []
-    return ", ".join([*parts, *([name_target(history.target)] if several_targets else [])])
-
-
-def _describe_shift(history: History, shift: Shift, interpreters: Collection[str]) -> ShiftLine:
+def _describe_shift(history: History, shift: Shift, interpreters: Collection[str]) -> tuple[str, str, str | None]:
     run = history.points[shift.position].run
-    return ShiftLine(
-        f"{format_day(run.created)} {name_run(run)}",
-        describe_shift(shift),
-        format_command(history, shift, interpreters),
-    )
+    name = f"{format_day(run.created)} {name_run(run)}"
+    return name, describe_shift(shift), format_command(history, shift, interpreters)
 
 
 def _list_cells(history: History, metrics: Sequence[Metric]) -> tuple[tuple[str, ...], ...]:

@@ -60,17 +60,15 @@ def make_override_section(base: Sequence[OverrideRow], head: Sequence[OverrideRo
     before = {row.case: row for row in base}
     both = [(before[row.case], row) for row in head if row.case in before]
     rows = [_list_cells(row.operands, [(old, row)]) for old, row in both if row.has(CLASSIC) and not row.has(PLAIN)]
-    for tag, name in KINDS.items():
-        found = [pair for pair in both if pair[1].has(tag)]
-        if len(found) > 1:
-            rows.append(_list_cells(name, found))
+    found = {name: [pair for pair in both if pair[1].has(tag)] for tag, name in KINDS.items()}
+    rows += [_list_cells(name, pairs) for name, pairs in found.items() if len(pairs) > 1]
     return Section(SECTION_TITLE, (ABOUT,), COLUMNS, tuple(rows)) if rows else None
 
 
 def _list_cells(name: str, pairs: Sequence[tuple[OverrideRow, OverrideRow]]) -> tuple[str, ...]:
-    times = [_median([_seconds(pair[side]) for pair in pairs]) for side in (0, 1)]
-    counts = [_median([_instructions(pair[side]) for pair in pairs]) for side in (0, 1)]
-    base, head = counts
+    overheads = [[overhead for pair in pairs if (overhead := pair[side].overhead)] for side in (0, 1)]
+    times = [_median([one.seconds for one in side]) for side in overheads]
+    base, head = counts = [_median([one.instructions for one in side]) for side in overheads]
     change = "" if base is None or head is None or not base else f"{(head - base) / base:+.0%}".replace("%", " %")
     return (
         name,
@@ -78,14 +76,6 @@ def _list_cells(name: str, pairs: Sequence[tuple[OverrideRow, OverrideRow]]) -> 
         *(_describe_finding(count, 1.0) for count in counts),
         change,
     )
-
-
-def _seconds(row: OverrideRow) -> float | None:
-    return None if row.overhead is None else row.overhead.seconds
-
-
-def _instructions(row: OverrideRow) -> float | None:
-    return None if row.overhead is None else row.overhead.instructions
 
 
 def _median(values: Sequence[float | None]) -> float | None:
@@ -120,8 +110,7 @@ def write_tables(judgements: Sequence[CaseJudgement]) -> str:
 
 def _format_times(judgement: CaseJudgement, side: Side) -> tuple[str, str]:
     assert judgement.time is not None
-    times = judgement.time.list_times(side)
-    if not times:
+    if not (times := judgement.time.list_times(side)):
         return "", ""
     found = summarise(times)
     return f"{found.minimum * MICRO:.3f}", "" if found.std is None else f"{found.std * MICRO:.3f}"
@@ -146,9 +135,8 @@ def write_guide(
     lines += ["", "## Became slower", ""] + ([] if slower else ["Nothing."])
     for one in slower:
         grown = _describe_growth(differences[one.case]) if one.case in differences else ""
-        lines.append(
-            f"- {escape_markdown(join_label(one.case.label))}{grown}{_link(one.case, names, untraced, png=not no_png)}"
-        )
+        link = _link(one.case, names, untraced, png=not no_png)
+        lines.append(f"- {escape_markdown(join_label(one.case.label))}{grown}{link}")
     lines += [
         "",
         "## Files",

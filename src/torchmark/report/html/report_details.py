@@ -16,7 +16,7 @@ from torchmark.model.plan import Case
 from torchmark.model.report_data import Breakdown, Drawing, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, CountSummary, WallSummary
 from torchmark.report.caveats import describe_caveat
-from torchmark.report.html.report_rows import CaseTable, Texts, find_facets, pack_samples, shorten_number
+from torchmark.report.html.report_rows import CaseRow, Column, Texts, find_facets, pack_samples, shorten_number
 from torchmark.report.html.report_story import Doubt
 from torchmark.report.plots.comparison import draw_differences
 from torchmark.report.plots.svg import stage_colour
@@ -39,12 +39,8 @@ NOTHING = "–"
 
 def list_numbers(entry: ReportEntry) -> list[tuple[str, list[str]]]:
     """What there is, in the order in which people ask; rows that nobody has are left out."""
-    rows = [(name, [NOTHING if one is None else _ask(one, field) for one in entry.summaries]) for name, field in _ROWS]
-    return [(name, texts) for name, texts in rows if any(text != NOTHING for text in texts)]
-
-
-def _ask(summary: CaseSummary, field: Callable[[CaseSummary], str]) -> str:
-    return field(summary) or NOTHING
+    rows = [(name, ["" if one is None else field(one) for one in entry.summaries]) for name, field in _ROWS]
+    return [(name, [text or NOTHING for text in texts]) for name, texts in rows if any(texts)]
 
 
 def _of_times(field: Callable[[WallSummary], str]) -> Callable[[CaseSummary], str]:
@@ -95,17 +91,19 @@ _ROWS: tuple[tuple[str, Callable[[CaseSummary], str]], ...] = (
 
 def pack_details(entry: ReportEntry, report: ReportData, doubts: list[str], texts: Texts) -> dict[str, Any]:
     """What a row opens to; what there is nothing to say of is left out."""
-    number = texts.number
+    number, samples = texts.number, [pack_samples(one) for one in _list_samples(entry)]
+    about = "Each side is shown alone, without a difference."
+    apart = [" ".join([about, *map(describe_caveat, entry.obstacles)])] if entry.obstacles else []
     found: dict[str, Any] = {
         "numbers": [[number(name), *map(number, values)] for name, values in list_numbers(entry)],
         "doubts": [number(text) for text in doubts],
-        "notes": [number(format_lines(text)) for text in (*entry.notes, *_describe_apart(entry))],
+        "notes": [number(format_lines(text)) for text in (*entry.notes, *apart)],
         "labels": [[number(name), number(text)] for name, text in _list_labels(entry.case)],
         "code": [[number(name), number(text)] for name, text in _list_code(entry)],
         "commands": [[number(printable(one.about)), number(format_lines(one.text))] for one in entry.commands],
         "failures": [[number(title), number(text)] for title, text in _list_failures(entry, report)],
         "drawings": [[number(printable(one.caption)), number(one.svg)] for one in _list_drawings(entry)],
-        "samples": _pack_all_samples(entry),
+        "samples": samples if any(samples) else [],
         "extremes": _list_extremes(entry),
     }
     if entry.judgement is not None:
@@ -116,17 +114,6 @@ def pack_details(entry: ReportEntry, report: ReportData, doubts: list[str], text
     if entry.obstacles:
         found["apart"] = 1
     return {key: value for key, value in found.items() if value != []}
-
-
-def _describe_apart(entry: ReportEntry) -> Iterator[str]:
-    """Why no difference is shown of a case that both sides have."""
-    if entry.obstacles:
-        yield " ".join(["Each side is shown alone, without a difference.", *map(describe_caveat, entry.obstacles)])
-
-
-def _pack_all_samples(entry: ReportEntry) -> list[list[float] | None]:
-    packed = [pack_samples(samples) for samples in _list_samples(entry)]
-    return packed if any(packed) else []
 
 
 def _list_extremes(entry: ReportEntry) -> list[tuple[str, str, float] | None]:
@@ -145,8 +132,7 @@ def _list_samples(entry: ReportEntry) -> list[tuple[float, ...]]:
     time = None if entry.judgement is None else entry.judgement.time
     if any(samples) or time is None:
         return samples
-    base, head = (tuple(t for visit in time.visits for t in getattr(visit, side)) for side in ("base_s", "head_s"))
-    return [base, head]
+    return [tuple(t for visit in time.visits for t in getattr(visit, side)) for side in ("base_s", "head_s")]
 
 
 def _list_drawings(entry: ReportEntry) -> Iterator[Drawing]:
@@ -188,9 +174,7 @@ def _list_labels(case: Case) -> Iterator[tuple[str, str]]:
     yield "Label", printable(" / ".join(case.label))
     for name, text in (
         ("Suite", case.suite),
-        ("Language", labels["language"]),
-        ("Runtime", labels["runtime"]),
-        ("Autograd", labels["autograd"]),
+        *((name.capitalize(), labels[name]) for name in ("language", "runtime", "autograd")),
         ("Threads", str(case.args.num_threads)),
         ("Tags", ", ".join(case.tags)),
     ):
@@ -199,19 +183,15 @@ def _list_labels(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _list_code(entry: ReportEntry) -> Iterator[tuple[str, str]]:
+    """What was measured; also by base, where that is something else."""
     yield from _list_parts(entry.case, "")
-    base = _find_base_case(entry)
+    first, base = entry.summaries[0], None
+    if entry.judgement is not None:
+        base = entry.judgement.base_case
+    elif first is not None and any(obstacle.what == "definition" for obstacle in entry.obstacles):
+        base = first.case
     if base is not None:
         yield from _list_parts(base, "Base: ")
-
-
-def _find_base_case(entry: ReportEntry) -> Case | None:
-    """What base measured, where that is something else."""
-    if entry.judgement is not None:
-        return entry.judgement.base_case
-    base = entry.summaries[0]
-    differs = any(obstacle.what == "definition" for obstacle in entry.obstacles)
-    return base.case if base is not None and differs else None
 
 
 def _list_parts(case: Case, prefix: str) -> Iterator[tuple[str, str]]:
@@ -242,11 +222,12 @@ def _list_failures(entry: ReportEntry, report: ReportData) -> Iterator[tuple[str
 KEY_FIGURES = 9
 
 
-def pack_page(report: ReportData, table: CaseTable, doubts: Sequence[Sequence[Doubt]]) -> dict[str, Any]:
+def pack_page(
+    report: ReportData, columns: Sequence[Column], rows: Sequence[CaseRow], doubts: Sequence[Sequence[Doubt]]
+) -> dict[str, Any]:
     """All but the flame graphs. Lists by case are in the order of the rows."""
     texts = Texts()
     entries = report.entries
-    facets = find_facets(entries, [[kind for kind, _ in one] for one in doubts])
     details = [
         pack_details(entry, report, [text for _, text in found], texts)
         for entry, found in zip(entries, doubts, strict=True)
@@ -256,9 +237,9 @@ def pack_page(report: ReportData, table: CaseTable, doubts: Sequence[Sequence[Do
     )
     return {
         "parties": [printable(side.name) for side in report.sides],
-        "columns": [[one.key, int(one.ascending)] for one in table.columns],
-        "keys": [[_shorten(cell.key) for cell in row.cells] for row in table.rows],
-        "facets": [list(facet) for facet in facets],
+        "columns": [[one.key, int(one.ascending)] for one in columns],
+        "keys": [[_shorten(cell.key) for cell in row.cells] for row in rows],
+        "facets": list(map(list, find_facets(entries, [[kind for kind, _ in one] for one in doubts]))),
         "colours": {stage: stage_colour(stage) for stage in stages},
         "details": details,
         "flames": _title_flames(report),

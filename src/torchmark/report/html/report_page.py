@@ -37,7 +37,7 @@ from torchmark.report.plots.svg import stage_colour
 from torchmark.report.text.failures import format_failure
 from torchmark.report.text.gate import list_sentences
 from torchmark.report.text.names import Variants
-from torchmark.report.text.terminal import count, format_lines, printable
+from torchmark.report.text.terminal import count, format_lines, group, printable
 from torchmark.report.text.units import format_delta, format_share_cell, format_time
 from torchmark.report.text.verdict_reasons import format_verdict_change
 
@@ -68,24 +68,7 @@ def describe_method(samplings: Sequence[Sampling], *, in_turns: bool = False) ->
 
 # In either direction: as many as are taken in at a glance.
 MOST_BARS = 8
-# More names are counted.
 MOST_NAMES = 12
-
-
-class Tile(NamedTuple):
-    """How many cases have a status."""
-
-    status: str
-    tone: str
-    sign: str
-    number: int
-
-
-class CaseLink(NamedTuple):
-    """A case that can be jumped to."""
-
-    name: str
-    row: str
 
 
 class ChangeBar(NamedTuple):
@@ -103,31 +86,18 @@ class ChangeBar(NamedTuple):
     colour: str = ""
 
 
-class FailureGroup(NamedTuple):
-    """One reason, and whom it hit."""
-
-    where: str
-    reason: str
-    cases: list[CaseLink]
-    more: int
-
-
-def count_statuses(report: ReportData) -> list[Tile]:
-    """Those that occur, in their order."""
+def count_statuses(report: ReportData) -> list[tuple[str, str, str, int]]:
+    """Those that occur, in their order: what they are called, their tone and sign, and how many cases have them."""
     found = Counter(find_status(entry) for entry in report.entries)
-    return [Tile(one.value, one.name.lower(), SIGNS[one], found[one]) for one in EntryStatus if found[one]]
+    return [(one.value, one.name.lower(), SIGNS[one], found[one]) for one in EntryStatus if found[one]]
 
 
 def draw_changes(entries: Sequence[ReportEntry], variants: Variants) -> list[ChangeBar]:
     """The largest changes as bars on one scale: first all that became slower, then what became faster."""
-    changed = [one.judgement for one in entries if find_status(one) in (EntryStatus.SLOWER, EntryStatus.FASTER)]
-    found = [(find_change(one), one) for one in changed if one is not None]
+    found = [(find_change(one.judgement), one.judgement) for one in entries if one.judgement is not None]
     found.sort(key=lambda pair: -abs(pair[0][0]))
-    largest = [
-        pair
-        for verdict in (Verdict.SLOWER, Verdict.FASTER)
-        for pair in [pair for pair in found if pair[1].verdict is verdict][:MOST_BARS]
-    ]
+    slower, faster = ([one for one in found if one[1].verdict is v] for v in (Verdict.SLOWER, Verdict.FASTER))
+    largest = [*slower[:MOST_BARS], *faster[:MOST_BARS]]
     span = _PercentSpan([edge for change, _ in largest for edge in change])
     return [_draw_change(judgement, change, span, variants) for change, judgement in largest]
 
@@ -150,18 +120,10 @@ def _draw_change(
     judgement: CaseJudgement, change: tuple[float, float, float], span: _PercentSpan, variants: Variants
 ) -> ChangeBar:
     share, low, high = change
-    left, width = span.draw(share)
-    return ChangeBar(
-        name=variants.name(judgement.case),
-        row=identify_row(judgement.case),
-        text=format_verdict_change(judgement),
-        tone=judgement.verdict.value,
-        left=left,
-        width=width,
-        zero=span.at(0.0),
-        low=span.at(low),
-        reach=round(span.at(high) - span.at(low), 2),
-    )
+    name, row = variants.name(judgement.case), identify_row(judgement.case)
+    text, tone = format_verdict_change(judgement), judgement.verdict.value
+    whisker = span.at(low), round(span.at(high) - span.at(low), 2)
+    return ChangeBar(name, row, text, tone, *span.draw(share), span.at(0.0), *whisker)
 
 
 def draw_stages(report: ReportData) -> list[ChangeBar]:
@@ -177,32 +139,29 @@ def draw_stages(report: ReportData) -> list[ChangeBar]:
     bars, left = [], 0.0
     for stage, share in add_up_shares(report.entries).items():
         width = round(share * 100, 2)
-        bars.append(
-            ChangeBar(stage, "", format_share_cell(share), "", round(left, 2), width, colour=stage_colour(stage))
-        )
+        text, colour = format_share_cell(share), stage_colour(stage)
+        bars.append(ChangeBar(stage, "", text, "", round(left, 2), width, colour=colour))
         left += share * 100
     return bars
 
 
-def list_failed(report: ReportData, variants: Variants) -> list[FailureGroup]:
-    hit: dict[tuple[str, str], dict[CaseLink, None]] = {}
-    for entry in report.entries:
-        link = CaseLink(variants.name(entry.case), identify_row(entry.case))
-        for side, failed in list_entry_failures(entry, report):
-            hit.setdefault((side, failed), {})[link] = None
-    return [
-        FailureGroup(side, reason, list(links)[:MOST_NAMES], max(len(links) - MOST_NAMES, 0))
-        for (side, reason), links in hit.items()
-    ]
+def list_failed(report: ReportData, variants: Variants) -> list[tuple[str, str, list[tuple[str, str]], int]]:
+    """The side, the reason, names and rows of the first cases that it hit, and how many more it did."""
+    hit = group(
+        (failed, (variants.name(entry.case), identify_row(entry.case)))
+        for entry in report.entries
+        for failed in list_entry_failures(entry, report)
+    )
+    return [(*failed, links[:MOST_NAMES], max(len(links) - MOST_NAMES, 0)) for failed, links in hit.items()]
 
 
 def list_entry_failures(entry: ReportEntry, report: ReportData) -> list[tuple[str, str]]:
     """The side and the reason on a line, for each failure of a case; those of a judgement where sides tell none."""
-    found = []
-    for side, summary in zip(report.sides, entry.summaries, strict=True):
-        failures = () if summary is None else summary.failures
-        for failure in dict.fromkeys(failure for _, failure in failures):
-            found.append((printable(side.name), format_failure(failure)))
+    found = [
+        (printable(side.name), format_failure(failure))
+        for side, summary in zip(report.sides, entry.summaries, strict=True)
+        for _, failure in (() if summary is None else summary.failures)
+    ]
     if not found and entry.judgement is not None:
         found = [(one.side.value, format_failure(one.failure)) for one in entry.judgement.failures]
     return list(dict.fromkeys(found))
@@ -221,11 +180,11 @@ def render_report(report: ReportData) -> str:
     report = arrange(report)
     common = find_common(report)
     doubts = [list_doubts(entry, report.sides, common) for entry in report.entries]
-    table = make_table(report, doubts)
+    columns, rows = make_table(report, doubts)
     values = _describe_counts(report) | {
-        "columns": table.columns,
-        "rows": table.rows,
-        "page_json": script_json(pack_page(report, table, doubts)),
+        "columns": columns,
+        "rows": rows,
+        "page_json": script_json(pack_page(report, columns, rows, doubts)),
         "flames": pack_flames([flame for entry in report.entries for flame in entry.flames]),
     }
     return render_page("report.html", STYLES, SCRIPTS, values)

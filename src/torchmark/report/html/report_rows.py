@@ -6,13 +6,13 @@ import dataclasses
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from torchmark.model.judgement import StageChange
 from torchmark.model.plan import Case
 from torchmark.model.report_data import ReportData, ReportEntry
-from torchmark.model.run import CaseSummary, CountSummary
+from torchmark.model.run import CaseSummary
 from torchmark.report.html.report_story import SIGNS, Doubt, EntryStatus, find_status, is_compared
 from torchmark.report.text.judgements import find_magnitude
 from torchmark.report.text.names import Variants
@@ -55,8 +55,7 @@ class Texts:
 
 def identify_row(case: Case) -> str:
     """What a link to a case says: the same in every report, whatever else is in it."""
-    text = f"{case.suite}\n{case.key}".encode(errors="surrogatepass")
-    return hashlib.sha256(text).hexdigest()[:ID_DIGITS]
+    return hashlib.sha256(f"{case.suite}\n{case.key}".encode(errors="surrogatepass")).hexdigest()[:ID_DIGITS]
 
 
 def pack_samples(samples: Sequence[float]) -> list[float] | None:
@@ -70,20 +69,13 @@ def pack_samples(samples: Sequence[float]) -> list[float] | None:
     ordered = sorted(t for t in samples if math.isfinite(t) and t >= 0)
     if not ordered or ordered[-1] == 0:
         return None
-    step = _choose_step(quantile(ordered, 0.5) or ordered[-1])
-    steps = [round(t / step) for t in _thin_out(ordered)]
-    return [len(ordered), step, steps[0], *(after - before for before, after in itertools.pairwise(steps))]
-
-
-def _choose_step(median: float) -> float:
-    """A power of ten of which the median has the given number of figures."""
-    return float(f"1e{math.floor(math.log10(median)) - FIGURES + 1}")
-
-
-def _thin_out(ordered: Sequence[float]) -> Iterable[float]:
-    if len(ordered) <= MOST_SAMPLES:
-        return ordered
-    return (quantile(ordered, (i + 0.5) / MOST_SAMPLES) for i in range(MOST_SAMPLES))
+    # A power of ten of which the median has so many figures.
+    step = float(f"1e{math.floor(math.log10(quantile(ordered, 0.5) or ordered[-1])) - FIGURES + 1}")
+    number = len(ordered)
+    if number > MOST_SAMPLES:
+        ordered = [quantile(ordered, (i + 0.5) / MOST_SAMPLES) for i in range(MOST_SAMPLES)]
+    steps = [round(t / step) for t in ordered]
+    return [number, step, steps[0], *(after - before for before, after in itertools.pairwise(steps))]
 
 
 def shorten_number(value: float) -> float | int:
@@ -149,10 +141,9 @@ def find_main_stage(entry: ReportEntry) -> StageChange | None:
 
 def fill_status(entry: ReportEntry) -> Cell:
     status = find_status(entry)
-    ranks = list(EntryStatus)
     # Within a verdict, the largest change comes first.
     size = 0.0 if entry.judgement is None else min(find_magnitude(entry.judgement), 1e6) / 1e7
-    return Cell(f"{SIGNS[status]} {status.value}", ranks.index(status) - size, tone=status.name.lower())
+    return Cell(f"{SIGNS[status]} {status.value}", list(EntryStatus).index(status) - size, tone=status.name.lower())
 
 
 def _fill_change(entry: ReportEntry) -> Cell:
@@ -165,13 +156,12 @@ def _fill_change(entry: ReportEntry) -> Cell:
 
 def _fill_time(entry: ReportEntry) -> Cell:
     times = find_times(entry)
-    now = times[-1]
+    base, now = times[0], times[-1]
     # Sides that are not compared do not stand beside each other.
-    against = _against(times[0] if len(times) > 1 and not entry.obstacles else None)
+    against = f"base {format_time(base)}" if len(times) > 1 and not entry.obstacles and base is not None else ""
     if now is None:
-        failed = entry.summaries[-1] is not None and _has_failed(entry.summaries[-1], "time")
-        absent = ABSENT if times[0] is not None else ""
-        return Cell(FAILED if failed else absent, None, against)
+        absent = ABSENT if base is not None else ""
+        return Cell(FAILED if _has_failed(entry.summaries[-1], "time") else absent, None, against)
     return Cell(format_time(now), now, against)
 
 
@@ -185,10 +175,6 @@ def find_times(entry: ReportEntry) -> list[float | None]:
     return medians
 
 
-def _against(base: float | None) -> str:
-    return "" if base is None else f"base {format_time(base)}"
-
-
 def _has_failed(summary: CaseSummary | None, column: str) -> bool:
     return summary is not None and fill_cells(summary)[column] == FAILED
 
@@ -197,8 +183,7 @@ def _fill_instructions_change(entry: ReportEntry) -> Cell:
     count = None if entry.judgement is None else entry.judgement.count
     if count is None:
         return Cell()
-    share = format_change_cell(count.ratio) if count.delta else ""
-    tone = _tone(entry) if abs(count.delta) > 0 else ""
+    share, tone = (format_change_cell(count.ratio), _tone(entry)) if count.delta else ("", "")
     return Cell(format_delta(count.delta), _finite(count.delta), share, tone)
 
 
@@ -235,24 +220,15 @@ def _fill_interval(entry: ReportEntry) -> Cell:
     return Cell() if share is None else Cell(f"±{format_share_cell(share)}", share)
 
 
-def _fill_spread(entry: ReportEntry) -> Cell:
-    count = _find_count(entry)
-    return Cell() if count is None or count.spread is None else Cell(format_share_cell(count.spread), count.spread)
+def _fill_counted(field: str, show: Callable[[float], str]) -> Callable[[ReportEntry], Cell]:
+    """How to fill a column with a field of counts."""
 
+    def fill(entry: ReportEntry) -> Cell:
+        head = entry.summaries[-1]
+        value = None if head is None or head.count is None else getattr(head.count, field)
+        return Cell() if value is None else Cell(show(value), value)
 
-def _fill_mallocs(entry: ReportEntry) -> Cell:
-    count = _find_count(entry)
-    return Cell() if count is None else Cell(format_allocations(count.allocations), count.allocations)
-
-
-def _fill_tensors(entry: ReportEntry) -> Cell:
-    count = _find_count(entry)
-    return Cell() if count is None else Cell(format_allocations(count.tensor_allocations), count.tensor_allocations)
-
-
-def _find_count(entry: ReportEntry) -> CountSummary | None:
-    head = entry.summaries[-1]
-    return None if head is None else head.count
+    return fill
 
 
 def _tone(entry: ReportEntry) -> str:
@@ -279,9 +255,23 @@ SINGLE = (
     Column("time", "Time", "Median time of a run", 1, _fill_time),
     Column("interval", "±", "The farther end of the 95 % interval of the median, as a share of it", 3, _fill_interval),
     Column("instructions", "Instructions", "Instructions of a run", 2, _fill_instructions),
-    Column("spread", "Spread", "How far layouts of memory move the count", 3, _fill_spread),
-    Column("mallocs", "Mallocs", "Calls into the malloc family in a run", 3, _fill_mallocs),
-    Column("tensors", "Tensors", "Calls of torch's own allocator in a run", 3, _fill_tensors),
+    Column(
+        "spread", "Spread", "How far layouts of memory move the count", 3, _fill_counted("spread", format_share_cell)
+    ),
+    Column(
+        "mallocs",
+        "Mallocs",
+        "Calls into the malloc family in a run",
+        3,
+        _fill_counted("allocations", format_allocations),
+    ),
+    Column(
+        "tensors",
+        "Tensors",
+        "Calls of torch's own allocator in a run",
+        3,
+        _fill_counted("tensor_allocations", format_allocations),
+    ),
     Column("stage", "Stage", "The stage of a call that most instructions are in", 3, _fill_stage),
 )
 
@@ -309,17 +299,12 @@ def find_facets(entries: Sequence[ReportEntry], kinds: Sequence[Sequence[str]]) 
         ("runtime", "Runtime", lambda entry: [entry.case.autolabels.as_dict["runtime"]]),
         ("autograd", "Autograd", lambda entry: [entry.case.autolabels.as_dict["autograd"]]),
         ("threads", "Threads", lambda entry: [str(entry.case.args.num_threads)]),
-        ("stage", "Stage", _name_stage),
+        ("stage", "Stage", lambda entry: [stage.stage] if (stage := find_main_stage(entry)) else []),
         ("tag", "Tag", lambda entry: entry.case.tags),
     )
     facets = [_make_facet(key, title, [ask(entry) for entry in entries]) for key, title, ask in read]
     facets.append(_make_facet("caveat", "Caveat", [[kind.replace("_", " ") for kind in one] for one in kinds]))
     return [facet for facet in facets if 1 < len(facet.values) <= MOST_VALUES]
-
-
-def _name_stage(entry: ReportEntry) -> list[str]:
-    stage = find_main_stage(entry)
-    return [] if stage is None else [stage.stage]
 
 
 def _make_facet(key: str, title: str, found: Sequence[Sequence[str]]) -> Facet:
@@ -342,27 +327,17 @@ class CaseRow(NamedTuple):
     cells: list[Cell]
 
 
-class CaseTable(NamedTuple):
-    """All rows, and the columns besides that of the names."""
-
-    columns: list[Column]
-    rows: list[CaseRow]
-
-
 def arrange(report: ReportData) -> ReportData:
     """The same with what changed most first; results of a single side stay in the order of their suite."""
     if not is_compared(report):
         return report
-    return dataclasses.replace(report, entries=tuple(sorted(report.entries, key=_rank)))
+    return dataclasses.replace(
+        report, entries=tuple(sorted(report.entries, key=lambda one: fill_status(one).key or 0.0))
+    )
 
 
-def _rank(entry: ReportEntry) -> float:
-    key = fill_status(entry).key
-    return 0.0 if key is None else key
-
-
-def make_table(report: ReportData, doubts: Sequence[Sequence[Doubt]]) -> CaseTable:
-    """A row for each entry; `doubts` are those of each."""
+def make_table(report: ReportData, doubts: Sequence[Sequence[Doubt]]) -> tuple[list[Column], list[CaseRow]]:
+    """The columns besides that of the names, and a row for each entry; `doubts` are those of each."""
     columns = choose_columns(report.entries, compared=is_compared(report))
     variants = Variants(entry.case for entry in report.entries)
     rows = [
@@ -380,4 +355,4 @@ def make_table(report: ReportData, doubts: Sequence[Sequence[Doubt]]) -> CaseTab
         columns = [*columns, Column("doubts", "Caveats", "How many reasons there are to doubt it", 3, lambda _: Cell())]
         for row, found in zip(rows, doubts, strict=True):
             row.cells.append(Cell(str(len(found)) if found else "", len(found)))
-    return CaseTable(columns, rows)
+    return columns, rows

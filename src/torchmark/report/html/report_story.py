@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from torchmark.analysis.flames import MOST_GRAPHS
 from torchmark.analysis.gate import hold_gate
@@ -28,7 +27,7 @@ from torchmark.report.caveats import (
 from torchmark.report.text.names import Variants
 from torchmark.report.text.run_summary import SHORT_COMMIT, describe_kinds, describe_nodes, format_sources
 from torchmark.report.text.terminal import count, format_lines, printable
-from torchmark.report.text.units import format_delta, format_share_cell, to_share
+from torchmark.report.text.units import format_delta, format_share, to_share
 from torchmark.report.text.verdict_reasons import format_verdict_change
 
 
@@ -94,9 +93,8 @@ ENDLESS = 1_000_000
 
 def list_doubts(entry: ReportEntry, sides: Sequence[ReportSide], shared: Collection[ComparisonCaveat]) -> list[Doubt]:
     """All that is to be doubted of a case. What all cases share is told once, elsewhere."""
-    found: list[Doubt] = []
-    if entry.judgement is not None:
-        found += [(one.kind, describe_caveat(one)) for one in entry.judgement.caveats if one not in shared]
+    caveats = () if entry.judgement is None else entry.judgement.caveats
+    found = [(one.kind, describe_caveat(one)) for one in caveats if one not in shared]
     own = [[] if summary is None else _list_own(summary) for summary in entry.summaries]
     return list(dict.fromkeys([*found, *_name_owners(own, sides)]))
 
@@ -145,13 +143,8 @@ def _strip(lines: Sequence[str]) -> Iterator[str]:
 UNKNOWN = "–"
 
 
-class Fact(NamedTuple):
-    """What is known of each side."""
-
-    name: str
-    values: tuple[str, ...]
-    differs: bool
-
+Fact = tuple[str, tuple[str, ...], bool]
+"""What something is called, what is known of it of each side, and whether that differs."""
 
 # What a worker tells of itself, by what people call it.
 _FIELDS: dict[str, Callable[[Environment], str | None]] = {
@@ -171,39 +164,35 @@ def list_facts(sides: Sequence[ReportSide]) -> list[Fact]:
     """All that is known of anybody, with the most telling first."""
     facts = [_make_fact("Results", [side.title for side in sides], telling=False)]
     facts += [_make_fact(name, [_ask(side, field) for side in sides]) for name, field in _FIELDS.items()]
-    facts += [_make_fact(*row) for row in _list_hosts(sides)]
+    hosts = [_describe_host(side) for side in sides]
+    facts += [_make_fact(name, [host[name] for host in hosts]) for name in hosts[0]]
     # Other nodes of the same kind change nothing.
-    facts.append(_make_fact("Nodes", [_describe_nodes(side) for side in sides], telling=False))
+    nodes = [describe_nodes(one.nodes, timed=any(e.valgrind is None for e in one.environments)) for one in sides]
+    facts.append(_make_fact("Nodes", nodes, telling=False))
     facts.append(_make_fact("Kinds of nodes", [describe_kinds(side.count_kinds) for side in sides], telling=False))
     names = sorted({name for side in sides for one in side.environments for name, _ in one.variables})
     facts += [_make_fact(f"${name}", [_ask(side, _read_variable(name)) for side in sides]) for name in names]
     facts.append(_make_fact("Benchmarks", [format_sources(side.sources) for side in sides]))
-    return [fact for fact in facts if any(value != UNKNOWN for value in fact.values)]
+    return [fact for fact in facts if any(value != UNKNOWN for value in fact[1])]
 
 
 def list_builds(sides: Sequence[ReportSide]) -> list[tuple[str, str]]:
     """How each torch was built, in its own words; once for those that are alike."""
     texts: dict[str, list[str]] = {}
     for side in sides:
-        text = "\n".join(_collect(one.torch_build for one in side.environments))
-        if text:
+        if text := "\n".join(_collect(one.torch_build for one in side.environments)):
             texts.setdefault(format_lines(text), []).append(printable(side.name))
     return [(" and ".join(names), text) for text, names in texts.items()]
 
 
 def describe_versions(side: ReportSide) -> str:
-    """The torch and the Python of a side, on a line."""
     texts = [f"{name} {value}" for name in ("torch", "Python") if (value := _ask(side, _FIELDS[name])) != UNKNOWN]
     return printable(", ".join(texts))
 
 
-def _describe_nodes(side: ReportSide) -> str:
-    return describe_nodes(side.nodes, timed=any(one.valgrind is None for one in side.environments))
-
-
 def _make_fact(name: str, values: Sequence[str], *, telling: bool = True) -> Fact:
     shown = tuple(printable(value) or UNKNOWN for value in values)
-    return Fact(printable(name), shown, telling and len(set(shown)) > 1)
+    return printable(name), shown, telling and len(set(shown)) > 1
 
 
 def _collect(values: Iterable[str | None]) -> list[str]:
@@ -219,27 +208,19 @@ def _read_variable(name: str) -> Callable[[Environment], str | None]:
     return lambda one: dict(one.variables).get(name)
 
 
-def _list_hosts(sides: Sequence[ReportSide]) -> Iterable[tuple[str, list[str]]]:
-    hosts = [side.host for side in sides]
-    yield "Processor", [_find_processors(side) for side in sides]
-    # Of nodes, that is not known.
-    owns = [None if side.nodes else side.host for side in sides]
-    yield "Cores", ["" if own is None else _describe_cores(own.cores_allowed, own.cores_online) for own in owns]
-    yield "Quota", ["" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}" for own in owns]
-    yield "System", ["" if host is None else host.system for host in hosts]
-    yield "Compiler", [(host and host.compiler) or "" for host in hosts]
-
-
-def _find_processors(side: ReportSide) -> str:
-    if side.nodes:
-        return " and ".join(_collect(node.cpu_model for node in side.nodes))
-    return (side.host and side.host.cpu_model) or ""
-
-
-def _describe_cores(allowed: int | None, online: int | None) -> str:
-    if allowed is None or allowed == online:
-        return "" if online is None else str(online)
-    return f"{allowed} of {online or '?'}"
+def _describe_host(side: ReportSide) -> dict[str, str]:
+    # Of nodes, cores and quotas are not known.
+    host, own = side.host, None if side.nodes else side.host
+    cores = "" if own is None or own.cores_online is None else str(own.cores_online)
+    if own is not None and own.cores_allowed not in (None, own.cores_online):
+        cores = f"{own.cores_allowed} of {own.cores_online or '?'}"
+    return {
+        "Processor": " and ".join(_collect(one.cpu_model for one in side.nodes or filter(None, [host]))),
+        "Cores": cores,
+        "Quota": "" if own is None or own.cpu_quota is None else f"{own.cpu_quota:g}",
+        "System": "" if host is None else host.system,
+        "Compiler": (host and host.compiler) or "",
+    }
 
 
 # What a gate stops unless somebody says otherwise.
@@ -269,9 +250,8 @@ def make_headline(report: ReportData) -> str:
 
 def _head_comparison(found: Counter[EntryStatus]) -> str:
     judged = sum(found.values())
-    slower, faster, failed, undecided = (
-        found[one] for one in (EntryStatus.SLOWER, EntryStatus.FASTER, EntryStatus.FAILED, EntryStatus.UNDECIDED)
-    )
+    slower, faster = found[EntryStatus.SLOWER], found[EntryStatus.FASTER]
+    failed, undecided = found[EntryStatus.FAILED], found[EntryStatus.UNDECIDED]
     if slower:
         also = f", {faster} {_are(faster)} faster" if faster else ""
         return f"{slower} of {count(judged, 'case')} {_are(slower)} slower{also}"
@@ -291,13 +271,8 @@ def _head_results(found: Counter[EntryStatus], total: int) -> str:
     if failed or missing:
         parts = [f"{failed} failed"] * bool(failed) + [f"{missing} {_are(missing)} not measured yet"] * bool(missing)
         return f"{total - failed - missing} of {count(total, 'case')} measured, {', '.join(parts)}"
-    return f"{count(total, 'case')} measured" + (
-        "" if not found[EntryStatus.DOUBTFUL] else f", {_describe_doubtful(found)}"
-    )
-
-
-def _describe_doubtful(found: Counter[EntryStatus]) -> str:
-    return f"{found[EntryStatus.DOUBTFUL]} with caveats"
+    doubtful = f", {found[EntryStatus.DOUBTFUL]} with caveats" if found[EntryStatus.DOUBTFUL] else ""
+    return f"{count(total, 'case')} measured{doubtful}"
 
 
 def _are(number: int) -> str:
@@ -306,11 +281,8 @@ def _are(number: int) -> str:
 
 def name_sides(report: ReportData) -> str:
     """What is reported on, with what it was measured in."""
-    names = [
-        f"{printable(one.name)} ({about})" if (about := describe_versions(one)) else printable(one.name)
-        for one in reversed(report.sides)
-    ]
-    return " against ".join(names)
+    sides = ((printable(one.name), describe_versions(one)) for one in reversed(report.sides))
+    return " against ".join(f"{name} ({about})" if about else name for name, about in sides)
 
 
 def describe_story(report: ReportData) -> list[str]:
@@ -322,17 +294,13 @@ def describe_story(report: ReportData) -> list[str]:
         for status in (EntryStatus.SLOWER, EntryStatus.FASTER)
     )
     extremes = [_name_extreme(slower, "the worst", report), _name_extreme(faster, "the best", report)]
-    texts = ["; ".join(filter(None, [_count_up(report.entries), *extremes])) + "."]
+    found = Counter(find_status(entry) for entry in report.entries)
+    numbers = ", ".join(f"{found[one]} {one.value}" for one in EntryStatus if found[one])
+    counted = f"Of {count(len(report.entries), 'case')}, {numbers}" if found else "There are no cases"
+    texts = ["; ".join(filter(None, [counted, *extremes])) + "."]
     # Who has something to worry about does not want to hear of gains first.
     texts.append(_describe_cause(slower, "slower") if slower else _describe_cause(faster, "faster"))
     return [text for text in texts if text]
-
-
-def _count_up(entries: Sequence[ReportEntry]) -> str:
-    """A sentence in which every case is counted once."""
-    found = Counter(find_status(entry) for entry in entries)
-    parts = [f"{found[one]} {one.value}" for one in EntryStatus if found[one]]
-    return f"Of {count(len(entries), 'case')}, {', '.join(parts)}" if entries else "There are no cases"
 
 
 def _name_extreme(entries: Sequence[ReportEntry], extreme: str, report: ReportData) -> str:
@@ -370,9 +338,8 @@ def _describe_stages(entries: Sequence[ReportEntry]) -> str:
     if not shares:
         return ""
     stage, share = max(shares.items(), key=lambda one: one[1])
-    text = format_share_cell(share).replace("%", " %")
     which = "" if (found := describe_explained(entries)) == "all cases" else f" over {found}"
-    return f"On average{which}, {text} of the instructions of a case are in the stage “{stage}”."
+    return f"On average{which}, {format_share(share)} of the instructions of a case are in the stage “{stage}”."
 
 
 def describe_explained(entries: Sequence[ReportEntry]) -> str:
@@ -384,23 +351,22 @@ def describe_explained(entries: Sequence[ReportEntry]) -> str:
 
 def add_up_shares(entries: Sequence[ReportEntry]) -> dict[str, float]:
     """What part of its instructions a case has in each stage, in the mean of all cases."""
-    shares: dict[str, float] = {}
+    shares: dict[str, float] = defaultdict(float)
     told = [entry.breakdown for entry in entries if entry.breakdown is not None]
     for breakdown in told:
         total = sum(stage.head for stage in breakdown.stages)
         for stage in breakdown.stages:
-            shares[stage.stage] = shares.get(stage.stage, 0.0) + (stage.head / total / len(told) if total else 0.0)
+            shares[stage.stage] += stage.head / total / len(told) if total else 0.0
     return {stage: share for stage, share in shares.items() if share > 0}
 
 
 def add_up_changes(entries: Sequence[ReportEntry]) -> dict[str, float]:
     """How many instructions more each stage takes, in all of these cases together."""
-    deltas: dict[str, float] = {}
-    # A side that was not counted gives no difference.
-    told = [one.breakdown for one in entries if one.breakdown is not None and one.breakdown.only is None]
-    for breakdown in told:
-        for stage in breakdown.stages:
-            deltas[stage.stage] = deltas.get(stage.stage, 0.0) + stage.delta
+    deltas: dict[str, float] = defaultdict(float)
+    for entry in entries:
+        # A side that was not counted gives no difference.
+        for stage in entry.breakdown.stages if entry.breakdown is not None and entry.breakdown.only is None else ():
+            deltas[stage.stage] += stage.delta
     return {stage: delta for stage, delta in deltas.items() if round(delta)}
 
 
@@ -422,13 +388,13 @@ def _describe_cause(entries: Sequence[ReportEntry], word: str) -> str:
         return f"{text}."
     if any(delta * sign < 0 for delta in deltas.values()):
         return f"{text}. The stage that {'gained' if sign > 0 else 'lost'} most is {stage} ({format_delta(most)})."
-    how_much = "all" if share >= ALL else format_share_cell(share).replace("%", " %")
+    how_much = "all" if share >= ALL else format_share(share)
     return f"{text}, {how_much} of them in the stage “{stage}”."
 
 
 def hold_default_gate(report: ReportData) -> GateResult | None:
     """What a gate would say that lets nothing through; None where there is nothing to hold against anything."""
-    judgements: list[CaseJudgement] = [entry.judgement for entry in report.entries if entry.judgement is not None]
+    judgements = _list_judgements(report)
     if not judgements:
         return None
     missing = [entry.case for entry in report.entries if find_status(entry) is EntryStatus.ONLY_BASE]

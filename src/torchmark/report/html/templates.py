@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 from torchmark.analysis.grid import Grid, has_several_envs, name_env
 from torchmark.analysis.summarise import find_caveats, find_median_interval, summarise
@@ -28,7 +28,6 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 @functools.cache
 def load_asset(name: str) -> str:
-    """The text of a file in `assets`."""
     return resources.files("torchmark.report").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -67,20 +66,15 @@ def write_policy(script: str) -> str:
     )
 
 
+def fill_template(name: str, values: Mapping[str, object]) -> str:
+    text: str = load_templates().get_template(name).render(values)
+    return text
+
+
 def render_page(name: str, styles: Sequence[str], scripts: Sequence[str], values: Mapping[str, object]) -> str:
     """A whole page from a template that extends `page.html`, with these assets in it. It loads nothing else."""
-    script = "\n".join(map(load_asset, scripts))
-    page: str = (
-        load_templates()
-        .get_template(name)
-        .render(
-            values,
-            styles="\n".join([style_sheet(), *map(load_asset, styles)]),
-            script=script,
-            policy=write_policy(script),
-        )
-    )
-    return page
+    script, style = "\n".join(map(load_asset, scripts)), "\n".join([style_sheet(), *map(load_asset, styles)])
+    return fill_template(name, {**values, "styles": style, "script": script, "policy": write_policy(script)})
 
 
 # Size of the histogram in pixels, and of the room for its axis below.
@@ -89,16 +83,6 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 # Behind these a long name may go on in the next line.
 _SEPARATORS = re.compile(r"(?<=::)|(?<=[<>(,/])")
-
-
-class HistogramBar(NamedTuple):
-    """One bar of the histogram, in pixels, and the text shown when pointing at it."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    title: str
 
 
 @functools.cache
@@ -152,28 +136,24 @@ def split_name(name: str) -> list[str]:
 
 
 def render_measurement(spec: TaskSpec, times: Times) -> str:
-    """One measurement: its statistics, a small histogram and its caveats."""
     per_run = times.per_run
     summary = summarise(per_run) if per_run else None
-    page: str = (
-        load_templates()
-        .get_template("measurement.html")
-        .render(
-            title=spec.title,
-            description=spec.description,
-            setup=spec.setup_str(),
-            facts=_facts(summary, per_run) if summary else [],
-            sizes=f"{count(len(per_run), 'sample')} of {count(times.number_per_run, 'run')}, "
-            f"{count(spec.num_threads, 'thread')}",
-            bars=draw_histogram(per_run) if len(per_run) > 1 else [],
-            width=WIDTH,
-            height=HEIGHT,
-            axis=AXIS,
-            ends=_name_ends(per_run) if len(per_run) > 1 else ("", ""),
-            caveats=[describe_caveat(caveat, "python") for caveat in find_caveats(times)],
-        )
-    )
-    return page
+    sizes = count(len(per_run), "sample"), count(times.number_per_run, "run"), count(spec.num_threads, "thread")
+    scale = choose_scale(max(per_run)) if len(per_run) > 1 else None
+    values = {
+        "title": spec.title,
+        "description": spec.description,
+        "setup": spec.setup_str(),
+        "facts": _facts(summary, per_run) if summary else [],
+        "sizes": "{} of {}, {}".format(*sizes),
+        "bars": draw_histogram(per_run) if scale else [],
+        "width": WIDTH,
+        "height": HEIGHT,
+        "axis": AXIS,
+        "ends": [f"{scale.show(end)} {scale.unit}" for end in (min(per_run), max(per_run))] if scale else ("", ""),
+        "caveats": [describe_caveat(caveat, "python") for caveat in find_caveats(times)],
+    }
+    return fill_template("measurement.html", values)
 
 
 def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
@@ -187,40 +167,30 @@ def _facts(summary: Summary, per_run: Sequence[float]) -> list[tuple[str, str]]:
     return facts
 
 
-def _name_ends(values: Sequence[float]) -> tuple[str, str]:
-    """What stands at both ends of the histogram's axis."""
-    scale = choose_scale(max(values))
-    low, high = (f"{scale.show(value)} {scale.unit}" for value in (min(values), max(values)))
-    return low, high
-
-
-def draw_histogram(values: Sequence[float]) -> list[HistogramBar]:
-    """The bars of a histogram of times, scaled to the drawing's size."""
+def draw_histogram(values: Sequence[float]) -> list[dict[str, float | str]]:
+    """The bars of a histogram of times, scaled to the drawing's size in pixels; titles show when pointing at them."""
     bins = histogram(values)
     unit, scale = select_unit(max(values))
     tallest = max(b.samples for b in bins)
     step = WIDTH / len(bins)
     return [
-        HistogramBar(
-            x=round(i * step, 2),
-            y=round(HEIGHT * (1 - b.samples / tallest), 2),
-            width=round(max(step - 1, 1), 2),
-            height=round(HEIGHT * b.samples / tallest, 2),
-            title=f"{b.low / scale:.4g} to {b.high / scale:.4g} {unit}: {b.samples}",
-        )
+        {
+            "x": round(i * step, 2),
+            "y": round(HEIGHT * (1 - b.samples / tallest), 2),
+            "width": round(max(step - 1, 1), 2),
+            "height": round(HEIGHT * b.samples / tallest, 2),
+            "title": f"{b.low / scale:.4g} to {b.high / scale:.4g} {unit}: {b.samples}",
+        }
         for i, b in enumerate(bins)
     ]
 
 
 def render_grids(grids: Sequence[Grid], style: Style) -> str:
-    """Comparison tables, coloured as asked for."""
-    page: str = load_templates().get_template("compare.html").render(tables=[_table(grid, style) for grid in grids])
-    return page
+    return fill_template("compare.html", {"tables": [_table(grid, style) for grid in grids]})
 
 
 def _table(grid: Grid, style: Style) -> dict[str, Any]:
-    texts = format_columns(grid, style)
-    ranks = rank_cells(grid, style.colour)
+    texts, ranks = format_columns(grid, style), rank_cells(grid, style.colour)
     rows = [
         {
             "threads": row.num_threads,

@@ -53,29 +53,27 @@ LEFT, RIGHT, TOP = 30.0, 10.0, 44.0
 WIDEST = 4.0
 # However many visits a layout has that is far from all others, they are far.
 HALF = 0.5
-# What is larger, as a share, is as good as endless.
+# What is larger, as a share, is as good as endless. No count is as large.
 ENDLESS = 1e100
 
 VERDICT_WORDS = {**{verdict: verdict.value for verdict in Verdict}, Verdict.SAME: "the same"}
 
 
-def draw_differences(
-    time: TimeEvidence, *, name: str = "Difference in time by layout of memory", width: float = WIDTH
-) -> Markup:
+def draw_differences(time: TimeEvidence, *, name: str = "Difference in time by layout of memory") -> Markup:
     """How much longer head takes than base: visits as dots, layouts as marks, the estimate with its interval as a band.
 
     Times that were not taken in turns have only the latter. `name` is what those hear who do not see it.
     """
-    return _DifferencesDrawing(time, width).draw(name)
+    return _DifferencesDrawing(time).draw(name)
 
 
 class _DifferencesDrawing:
-    def __init__(self, time: TimeEvidence, width: float) -> None:
-        self._time, self._width = time, width
+    def __init__(self, time: TimeEvidence) -> None:
+        self._time = time
         self._ink = colour(time.verdict)
         self._estimate, self._low, self._high = (_bound(to_share(one)) for one in (time.log_ratio, time.low, time.high))
         self._layouts = [layout for layout in time.visits if layout.log_ratios]
-        self._span = Span(*self._find_limits(), LEFT, width - RIGHT)
+        self._span = Span(*self._find_limits(), LEFT, WIDTH - RIGHT)
 
     def _find_limits(self) -> tuple[float, float]:
         """Most centres and visits, zero, and of the interval what does not dwarf them."""
@@ -90,7 +88,7 @@ class _DifferencesDrawing:
 
     def draw(self, name: str) -> Markup:
         rows, end = self._draw_rows()
-        bottom, figure = end + TOTAL, Figure(self._width)
+        bottom, figure = end + TOTAL, Figure()
         figure.add(self._draw_regions(bottom), *rows, self._draw_total(end + TOTAL / 2), *self._draw_axes(bottom))
         heading = f"{VERDICT_WORDS[self._time.verdict]}, {format_change(self._estimate)}"
         figure.add_heading(heading, self._describe_interval(), 14, fill=self._ink)
@@ -141,16 +139,16 @@ class _DifferencesDrawing:
         parts = [draw_region(self._span, time.equivalence, TOP, height)]
         if time.floor < time.equivalence:
             parts.append(draw_region(self._span, time.floor, TOP, height, "1 3"))
-        left, right = self._span.at(self._low), self._span.at(self._high)
-        estimate, zero = self._span.at(self._estimate), self._span.at(0.0)
-        parts += [
-            element(
-                "rect", x=left, y=TOP, width=max(right - left, 1.0), height=height, fill=self._ink, fill_opacity=0.2
-            ),
-            draw_upright(zero, TOP, bottom),
-            draw_upright(estimate, TOP, bottom, stroke=self._ink, stroke_width=1.5),
-        ]
-        return join(parts)
+        left, right, estimate, zero = map(self._span.at, (self._low, self._high, self._estimate, 0.0))
+        width = max(right - left, 1.0)
+        return join(
+            [
+                *parts,
+                element("rect", x=left, y=TOP, width=width, height=height, fill=self._ink, fill_opacity=0.2),
+                draw_upright(zero, TOP, bottom),
+                draw_upright(estimate, TOP, bottom, stroke=self._ink, stroke_width=1.5),
+            ]
+        )
 
     def _draw_total(self, y: float) -> Markup:
         left, right, middle = (self._span.at(one) for one in (self._low, self._high, self._estimate))
@@ -165,11 +163,11 @@ class _DifferencesDrawing:
     def _draw_axes(self, bottom: float) -> list[Markup]:
         """Below in per cent, above in seconds."""
         span, base_s = self._span, _bound(self._time.base_s)
-        parts = [draw_axis(span, bottom, label_ticks(span, 0.01, "%", signed=True), self._width)]
+        parts = [draw_axis(span, bottom, label_ticks(span, 0.01, "%", signed=True))]
         if base_s > 0 and abs(base_s * span.low) < ENDLESS and abs(base_s * span.high) < ENDLESS:
             scale = scale_times(base_s * span.low, base_s * span.high)
             marks = label_ticks(span, scale.length_s / base_s, scale.unit, signed=True)
-            parts.append(draw_axis(span, TOP, marks, self._width, above=True))
+            parts.append(draw_axis(span, TOP, marks, above=True))
         return parts
 
     def _explain(self) -> Iterator[tuple[Mark, str]]:
@@ -239,7 +237,6 @@ def draw_dots(strokes: str, ink: str) -> Markup:
 
 
 def draw_centre(x: float, y: float) -> Markup:
-    """What stands for a layout."""
     return element("path", d=f"M{fix(x)} {fix(y - 5)}v10", stroke="currentColor", stroke_width=2)
 
 
@@ -250,8 +247,6 @@ COLUMN = 64.0
 # What a bar is cut by, so that neighbours are told apart in print as well.
 CUT = 1.0
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
-# No count is as large.
-ENDLESS_CHANGE = 1e100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,41 +261,38 @@ class StageBar:
         return sum(self.instructions.values())
 
 
-def stack_sides(explanation: Explanation) -> tuple[StageBar, StageBar]:
-    return (
-        StageBar(Side.BASE.value, {change.stage: change.base for change in explanation.stages}),
-        StageBar(Side.HEAD.value, {change.stage: change.head for change in explanation.stages}),
-    )
+def stack_sides(explanation: Explanation) -> tuple[StageBar, ...]:
+    stages = explanation.stages
+    return tuple(StageBar(side.value, {one.stage: getattr(one, side.value) for one in stages}) for side in Side)
 
 
-def draw_stages(stacks: Sequence[StageBar], *, name: str = "Instructions by stage", width: float = WIDTH) -> Markup:
+def draw_stages(stacks: Sequence[StageBar], *, name: str = "Instructions by stage") -> Markup:
     """One bar or two, and a table of the stages that there are. `name` is what those hear who do not see it."""
     stacks = [_clean(stack) for stack in stacks]
     known = dict.fromkeys([*STAGES, *(stage for stack in stacks for stage in stack.instructions)])
     stages = [stage for stage in known if any(stack.instructions.get(stage) for stack in stacks)]
     longest = max((stack.total for stack in stacks), default=0.0)
-    figure = Figure(width)
+    figure = Figure()
     for stack in stacks:
         figure.add_heading(stack.name, format_instructions(stack.total), figure.height + 12, apart=GAP)
-        bar = _draw_bar(stack, stages, figure.height + HEADER, width - 2 * MARGIN, longest)
+        bar = _draw_bar(stack, stages, figure.height + HEADER, longest)
         figure.add(bar, height=HEADER + BAR + GAP)
-    figure.add(_draw_table(stacks, stages, figure.height, width), height=LINE * (len(stages) + (len(stacks) > 1)) + 4)
+    figure.add(_draw_table(stacks, stages, figure.height), height=LINE * (len(stages) + (len(stacks) > 1)) + 4)
     return figure.close(name, _describe(stacks, stages))
 
 
 def _clean(stack: StageBar) -> StageBar:
     """The same without what is no count."""
-    return StageBar(stack.name, {stage: n for stage, n in stack.instructions.items() if 0 <= n < ENDLESS_CHANGE})
+    return StageBar(stack.name, {stage: n for stage, n in stack.instructions.items() if 0 <= n < ENDLESS})
 
 
-def _draw_bar(stack: StageBar, stages: Sequence[str], top: float, width: float, longest: float) -> Markup:
-    """Stages side by side; pointing at one tells its number."""
+def _draw_bar(stack: StageBar, stages: Sequence[str], top: float, longest: float) -> Markup:
     parts, x = [], MARGIN
     for stage in stages:
         number = stack.instructions.get(stage, 0.0)
         if not number or not longest:
             continue
-        length = width * (number / longest)
+        length = (WIDTH - 2 * MARGIN) * (number / longest)
         told = title(f"{stack.name}, {stage}: {format_instructions(number)} ({100 * number / stack.total:.1f} %)")
         shown = max(length - CUT, min(length, CUT / 2))
         parts.append(element("rect", told, x=x, y=top, width=shown, height=BAR, fill=stage_colour(stage)))
@@ -308,10 +300,9 @@ def _draw_bar(stack: StageBar, stages: Sequence[str], top: float, width: float, 
     return join(parts)
 
 
-def _draw_table(stacks: Sequence[StageBar], stages: Sequence[str], top: float, width: float) -> Markup:
-    """A line a stage with the numbers of all sides, and the difference of two."""
-    ends = [width - MARGIN - COLUMN * i for i in range(len(stacks) + (len(stacks) == 2))][::-1]
-    room = (ends[0] if ends else width) - COLUMN - MARGIN - SWATCH - GAP
+def _draw_table(stacks: Sequence[StageBar], stages: Sequence[str], top: float) -> Markup:
+    ends = [WIDTH - MARGIN - COLUMN * i for i in range(len(stacks) + (len(stacks) == 2))][::-1]
+    room = (ends[0] if ends else WIDTH) - COLUMN - MARGIN - SWATCH - GAP
     parts, y = [], top + 12
     if len(stacks) > 1:
         names = [*(stack.name for stack in stacks), *(["change"] if len(stacks) == 2 else [])]
@@ -347,12 +338,8 @@ def format_instructions(number: float) -> str:
 
 def _format_count_change(base: float, head: float) -> str:
     delta = head - base
-    text = (
-        format_delta(delta)
-        if abs(delta) < ENORMOUS
-        else f"{'+' if delta > 0 else '-'}{format_instructions(abs(delta))}"
-    )
-    return text.replace("-", "−")
+    rounded = f"{'+' if delta > 0 else '-'}{format_instructions(abs(delta))}"
+    return (format_delta(delta) if abs(delta) < ENORMOUS else rounded).replace("-", "−")
 
 
 def _describe(stacks: Sequence[StageBar], stages: Sequence[str]) -> str:

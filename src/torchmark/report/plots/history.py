@@ -60,19 +60,13 @@ class Value(NamedTuple):
 
 
 def list_values(history: History, metric: Metric) -> list[Value]:
+    points = enumerate(history.points)
     if metric is Metric.WALL:
-        found = [_read_time(i, point) for i, point in enumerate(history.points)]
-    else:
-        borders = [shift.position for shift in history.shifts if metric in shift.metrics and shift.before is None]
-        found = [
-            _read_count(i, point, sum(border <= i for border in borders)) for i, point in enumerate(history.points)
-        ]
+        heights = ((i, to_height(point.log_ratio), point.segment) for i, point in points)
+        return [Value(i, height, height, height, segment) for i, height, segment in heights if height is not None]
+    borders = [shift.position for shift in history.shifts if metric in shift.metrics and shift.before is None]
+    found = (_read_count(i, point, sum(border <= i for border in borders)) for i, point in points)
     return [value for value in found if value is not None]
-
-
-def _read_time(position: int, point: Point) -> Value | None:
-    height = to_height(point.log_ratio)
-    return None if height is None else Value(position, height, height, height, point.segment)
 
 
 def _read_count(position: int, point: Point, segment: int) -> Value | None:
@@ -97,8 +91,7 @@ def find_heights(values: Sequence[Value], metric: Metric) -> tuple[float, float]
     """From where to where an axis goes. What is not called a change takes up a quarter of it at most."""
     ends = [end for value in values for end in (value.low, value.high)] or [0.0]
     low, high = min(ends), max(ends)
-    is_time = metric is Metric.WALL
-    least = 100 * LEAST_SHIFT if is_time else SMALLEST_RATIO * max(abs(low), abs(high))
+    least = 100 * LEAST_SHIFT if metric is Metric.WALL else SMALLEST_RATIO * max(abs(low), abs(high))
     missing = max(0.0, FLAT * least - (high - low)) / 2
     return widen(low - missing, high + missing, AIR)
 
@@ -130,7 +123,6 @@ def name_commit(run: RunInfo, suite: str) -> str:
 HEADER, WORDS, SERIES, FOOTER = 20.0, 15.0, 84.0, 20.0
 # The first and the last run are not at the very end.
 INSET = 5.0
-# Marks on the upright axis.
 MOST_TICKS = 4
 # More dots than this are small ones.
 MANY = 60
@@ -139,32 +131,30 @@ NAMES = {Metric.WALL: "time", Metric.COUNT: "instructions"}
 DASHES = {ShiftStanding.UNCONFIRMED: "4 3", ShiftStanding.ENVIRONMENT: "1 3"}
 
 
-def draw_history(
-    history: History, metric: Metric, *, name: str = "", width: float = WIDTH, hover: bool = True
-) -> Markup:
+def draw_history(history: History, metric: Metric, *, name: str = "", hover: bool = True) -> Markup:
     """The series of one metric. Pointing at a run tells which it is, unless `hover` is off, which makes it smaller.
 
     `name` is what those hear who do not see it.
     """
-    return _HistoryDrawing(history, metric, width).draw(name or f"{NAMES[metric].capitalize()} over all runs", hover)
+    return _HistoryDrawing(history, metric).draw(name or f"{NAMES[metric].capitalize()} over all runs", hover)
 
 
 class _HistoryDrawing:
-    def __init__(self, history: History, metric: Metric, width: float) -> None:
-        self._history, self._metric, self._width = history, metric, width
+    def __init__(self, history: History, metric: Metric) -> None:
+        self._history, self._metric = history, metric
         self._values, self._shifts = list_values(history, metric), choose_shifts(history, [metric])
         low, high = find_heights(self._values, metric)
         ticks = find_ticks(low, high, MOST_TICKS)
         self._marks = [(tick, _format_tick(ticks.show(tick), tick, metric)) for tick in ticks.values]
         self._left = MARGIN + max((measure_text(text, SMALL) for _, text in self._marks), default=0.0) + 6
-        self._right = width - MARGIN
+        self._right = WIDTH - MARGIN
         self._top, self._bottom = HEADER + WORDS, HEADER + WORDS + SERIES
         # Upside down, for pixels are counted from the top.
         self._heights = Span(low, high, self._bottom, self._top)
 
     def draw(self, name: str, hover: bool) -> Markup:
-        figure, metric = Figure(self._width), NAMES[self._metric]
-        newest = fit(self._describe_newest(), self._width - 2 * MARGIN - measure_text(metric) - 2 * SIZE, SMALL)
+        figure, metric = Figure(), NAMES[self._metric]
+        newest = fit(self._describe_newest(), WIDTH - 2 * MARGIN - measure_text(metric) - 2 * SIZE, SMALL)
         figure.add_heading(metric, newest, 13)
         figure.add(self._draw_grid(), self._draw_footer(), height=self._bottom + FOOTER)
         if self._values:
@@ -288,7 +278,7 @@ class _HistoryDrawing:
         told = f"{format_height(last.height, self._metric)} in the newest of {count(len(self._values), 'run')}"
         if len(self._values) > 1:
             told += f", {format_height(first.height, self._metric)} in the oldest"
-        changes = " ".join(self._describe_point(shift) for shift in self._shifts)
+        changes = " ".join(map(self._describe_point, self._shifts))
         return f"{told}. {changes or 'No change.'}"
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from torchmark.analysis.summarise import find_median_interval
 from torchmark.model.judgement import Side
-from torchmark.model.task import Interval
 from torchmark.report.plots.svg import (
     AXIS_HEIGHT,
     MARGIN,
@@ -50,16 +49,10 @@ HEADER, BARS, BELOW = 20.0, 40.0, 11.0
 
 @dataclasses.dataclass(frozen=True)
 class Strip:
-    """The samples of one side in seconds per run, in whatever order, under a name.
-
-    `interval` is that of the median; without one it is found from the samples. `colour` is a CSS value; without one,
-    the first strip of a drawing has that of base, and all others have that of head.
-    """
+    """The samples of one side in seconds per run, in whatever order, under a name."""
 
     name: str
     samples: Sequence[float]
-    interval: Interval | None = None
-    colour: str | None = None
 
 
 class Drawer:
@@ -69,7 +62,7 @@ class Drawer:
         self._name, self._ink = strip.name, ink
         self._ordered = sort_samples(strip)
         self._span = span if self._ordered else None
-        self._interval = _find_interval(strip, self._ordered)
+        self._interval = find_median_interval(self._ordered, CONFIDENCE) if self._ordered else None
         self._before = 0 if span is None else sum(one < span.low for one in self._ordered)
         self._behind = 0 if span is None else sum(one > span.high for one in self._ordered)
 
@@ -77,24 +70,22 @@ class Drawer:
         if not self._ordered:
             return f"{self._name}: no samples."
         facts = [f"median {format_time(quantile(self._ordered, 0.5))}"]
-        found = self._interval
-        if found is not None:
+        if (found := self._interval) is not None:
             facts.append(f"{format_level(found.confidence)} interval {format_range(found.low, found.high)}")
         least, most = format_edges(self._ordered[0], self._ordered[-1])
-        facts += [f"minimum {least}", f"maximum {most}"]
-        facts.append(count(len(self._ordered), "sample"))
+        facts += [f"minimum {least}", f"maximum {most}", count(len(self._ordered), "sample")]
         if self._before or self._behind:
             facts.append(f"{self._before + self._behind} of them not on the axis")
         return f"{self._name}: {', '.join(facts)}."
 
-    def draw(self, top: float, bars: int, width: float) -> Markup:
+    def draw(self, top: float, bars: int) -> Markup:
         """The strip from its top on, with so many bars all along the axis."""
         foot = top + HEADER + BARS
         return element(
             "g",
             title(self.describe()),
-            draw_heading(width, self._name, self._summarise(), top + 12, fill=self._ink),
-            draw_across(MARGIN, width - MARGIN, foot, stroke_opacity=0.4),
+            draw_heading(self._name, self._summarise(), top + 12, fill=self._ink),
+            draw_across(MARGIN, WIDTH - MARGIN, foot, stroke_opacity=0.4),
             *(() if self._span is None else self._draw_samples(self._span, foot, bars)),
         )
 
@@ -108,10 +99,9 @@ class Drawer:
 
     def _draw_samples(self, span: Span, foot: float, bars: int) -> list[Markup]:
         shown = [one for one in self._ordered if span.has(one)]
-        shape = (
-            self._draw_dots(shown, span, foot) if len(self._ordered) < FEW else self._draw_bars(shown, span, foot, bars)
-        )
-        return [shape, self._draw_statistics(span, foot)]
+        if len(self._ordered) < FEW:
+            return [self._draw_dots(shown, span, foot), self._draw_statistics(span, foot)]
+        return [self._draw_bars(shown, span, foot, bars), self._draw_statistics(span, foot)]
 
     def _draw_bars(self, shown: Sequence[float], span: Span, foot: float, bars: int) -> Markup:
         heights = [0] * bars
@@ -129,9 +119,7 @@ class Drawer:
 
     def _draw_dots(self, shown: Sequence[float], span: Span, foot: float) -> Markup:
         strokes = "".join(f"M{fix(span.at(one))} {fix(foot - 12)}h0" for one in shown)
-        return element(
-            "path", d=strokes, stroke=self._ink, stroke_width=9, stroke_linecap="round", stroke_opacity=0.5
-        )  # fmt: skip
+        return element("path", d=strokes, stroke=self._ink, stroke_width=9, stroke_linecap="round", stroke_opacity=0.5)
 
     def _draw_statistics(self, span: Span, foot: float) -> Markup:
         """The median through the bars; below them its interval, and the minimum."""
@@ -146,12 +134,6 @@ class Drawer:
 def sort_samples(strip: Strip) -> list[float]:
     """The samples that are times, ascending."""
     return sorted(one for one in strip.samples if abs(one) < ENDLESS_S)
-
-
-def _find_interval(strip: Strip, ordered: Sequence[float]) -> Interval | None:
-    found = strip.interval or (find_median_interval(ordered, CONFIDENCE) if ordered else None)
-    is_sane = found is not None and abs(found.low) < ENDLESS_S and abs(found.high) < ENDLESS_S
-    return found if is_sane else None
 
 
 def draw_median(x: float, top: float, bottom: float) -> Markup:
@@ -179,25 +161,21 @@ LEGEND: tuple[tuple[Mark, str], ...] = (
 )
 
 
-def draw_distributions(
-    strips: Sequence[Strip], *, name: str = "Distribution of the samples", width: float = WIDTH, legend: bool = True
-) -> Markup:
-    """One case: a strip for each of its sides, all on one axis. `name` is what those hear who do not see it."""
-    figure = Figure(width)
+def draw_distributions(strips: Sequence[Strip], *, name: str = "Distribution of the samples") -> Markup:
+    """A strip for each side of a case, base first, all on one axis. `name` is what those hear who do not see it."""
+    figure = Figure()
     groups = [sort_samples(strip) for strip in strips]
     limits = find_limits(groups)
-    span = None if limits is None else Span(*widen(*limits), MARGIN, width - MARGIN)
+    span = None if limits is None else Span(*widen(*limits), MARGIN, WIDTH - MARGIN)
     bars = 0 if span is None else _count_bars(groups, span)
-    inks = [strip.colour or colour(Side.HEAD if i else Side.BASE) for i, strip in enumerate(strips)]
-    drawers = [Drawer(strip, span, ink) for strip, ink in zip(strips, inks, strict=True)]
+    drawers = [Drawer(strip, span, colour(Side.HEAD if i else Side.BASE)) for i, strip in enumerate(strips)]
     for drawer in drawers:
-        figure.add(drawer.draw(figure.height, bars, width), height=HEADER + BARS + BELOW + GAP)
+        figure.add(drawer.draw(figure.height, bars), height=HEADER + BARS + BELOW + GAP)
     if span is not None:
         scale = scale_times(span.low, span.high)
         marks = label_ticks(span, scale.length_s, scale.unit)
-        figure.add(draw_axis(span, figure.height, marks, width), height=AXIS_HEIGHT)
-    if legend:
-        figure.add_legend(LEGEND)
+        figure.add(draw_axis(span, figure.height, marks), height=AXIS_HEIGHT)
+    figure.add_legend(LEGEND)
     return figure.close(name, " ".join(drawer.describe() for drawer in drawers) or "Nothing to show.")
 
 

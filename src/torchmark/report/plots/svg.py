@@ -177,10 +177,9 @@ def label(
     weight: str | None = None, fill: str | None = None,
 ) -> Markup:  # fmt: skip
     """A text whose line is at `y`; `anchor` is "middle" or "end" where it does not begin at `x`."""
-    size_told = None if size == SIZE else size
     return element(
-        "text", write(text), x=x, y=y, font_size=size_told, text_anchor=anchor, opacity=opacity, font_weight=weight,
-        fill=fill,
+        "text", write(text), x=x, y=y, font_size=None if size == SIZE else size, text_anchor=anchor, opacity=opacity,
+        font_weight=weight, fill=fill,
     )  # fmt: skip
 
 
@@ -224,10 +223,10 @@ MARGIN = 8.0
 
 
 class Figure:
-    """A drawing of some width that grows downwards: its parts, and the height that they reach."""
+    """A drawing that grows downwards: its parts, and the height that they reach."""
 
-    def __init__(self, width: float) -> None:
-        self.width, self.height = width, 0.0
+    def __init__(self) -> None:
+        self.height = 0.0
         self._parts: list[Markup] = []
 
     def add(self, *parts: Markup, height: float = 0.0) -> None:
@@ -236,13 +235,11 @@ class Figure:
         self.height += height
 
     def add_heading(self, text: str, aside: str, y: float, *, apart: float = SIZE, fill: str | None = None) -> None:
-        """A bold text as far as there is room for it, and a small one at the right end."""
-        self.add(draw_heading(self.width, text, aside, y, apart=apart, fill=fill))
+        self.add(draw_heading(text, aside, y, apart=apart, fill=fill))
 
     def add_legend(self, entries: Iterable[tuple[Mark, str]]) -> None:
-        """Marks with their texts below all else."""
         parts: list[Markup] = []
-        left, right = MARGIN, self.width - MARGIN
+        left, right = MARGIN, WIDTH - MARGIN
         x, line = left, self.height + LINE / 2
         for mark, text in entries:
             text = fit(text, right - left - MARK - GAP, SMALL)
@@ -260,21 +257,19 @@ class Figure:
         told = f"{name}. {description}" if description else name
         return element(
             "svg", title(name), *([element("desc", write(description))] if description else []), *self._parts,
-            xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {fix(self.width)} {fix(self.height)}",
-            width=self.width, height=self.height, role="img", aria_label=told, font_family=FONT, font_size=SIZE,
+            xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {fix(WIDTH)} {fix(self.height)}",
+            width=WIDTH, height=self.height, role="img", aria_label=told, font_family=FONT, font_size=SIZE,
             fill="currentColor", style="max-width:100%;height:auto",
         )  # fmt: skip
 
 
-def draw_heading(
-    width: float, text: str, aside: str, y: float, *, apart: float = SIZE, fill: str | None = None
-) -> Markup:
+def draw_heading(text: str, aside: str, y: float, *, apart: float = SIZE, fill: str | None = None) -> Markup:
     """A bold text at the left, cut to the room that a small one at the right end leaves."""
-    room = width - 2 * MARGIN - measure_text(aside, SMALL) - apart
+    room = WIDTH - 2 * MARGIN - measure_text(aside, SMALL) - apart
     return join(
         [
             label(MARGIN, y, fit(text, room, bold=True), weight="600", fill=fill),
-            label(width - MARGIN, y, aside, size=SMALL, anchor="end", opacity=0.8),
+            label(WIDTH - MARGIN, y, aside, size=SMALL, anchor="end", opacity=0.8),
         ]
     )
 
@@ -369,8 +364,7 @@ def _list_multiples(low: float, high: float, factor: int, exponent: int, most: i
     first, last = math.ceil(low / step - hair), math.floor(high / step + hair)
     if last - first >= most:
         return None
-    values = dict.fromkeys(_scale(number * factor, exponent) for number in range(first, last + 1))
-    return tuple(values)
+    return tuple(dict.fromkeys(_scale(number * factor, exponent) for number in range(first, last + 1)))
 
 
 # Tukey's outer fences, in interquartile ranges: of a normal distribution two in a million lie outside.
@@ -441,9 +435,8 @@ def widen(low: float, high: float, air: float = AIR) -> tuple[float, float]:
     ((0.99, 1.01), (-0.01, 0.01))
     """
     size = max(abs(low), abs(high))
-    reach = air * (high - low)
-    if high - low <= max(CLOSE * size, TINY):
-        reach = AROUND * (size if size > TINY else 1.0)
+    is_close = high - low <= max(CLOSE * size, TINY)
+    reach = AROUND * (size if size > TINY else 1.0) if is_close else air * (high - low)
     wide = low - reach, high + reach
     return wide if all(map(math.isfinite, wide)) else (low, high)
 
@@ -467,7 +460,7 @@ def _format_tick(ticks: Ticks, value: float, signed: bool) -> str:
     return ("+" if signed and value > 0 else "") + ticks.show(value).replace("-", "−")
 
 
-def draw_axis(span: Span, y: float, marks: Sequence[tuple[float, str]], width: float, *, above: bool = False) -> Markup:
+def draw_axis(span: Span, y: float, marks: Sequence[tuple[float, str]], *, above: bool = False) -> Markup:
     """A line at `y`, with marks and texts below it or above it; texts stay within the drawing."""
     end, text_y = (-4.0, y - 6.0) if above else (4.0, y + 14.0)
     strokes = f"M{fix(span.left)} {fix(y)}H{fix(span.right)}" + "".join(
@@ -476,6 +469,5 @@ def draw_axis(span: Span, y: float, marks: Sequence[tuple[float, str]], width: f
     texts = []
     for x, text in marks:
         half = measure_text(text, SMALL) / 2
-        texts.append(label(min(max(x, half), width - half), text_y, text, size=SMALL, anchor="middle", opacity=0.8))
-    line = element("path", d=strokes, fill="none", stroke="currentColor", stroke_opacity=0.5)
-    return join([line, *texts])
+        texts.append(label(min(max(x, half), WIDTH - half), text_y, text, size=SMALL, anchor="middle", opacity=0.8))
+    return join([element("path", d=strokes, fill="none", stroke="currentColor", stroke_opacity=0.5), *texts])

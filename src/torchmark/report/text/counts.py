@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -119,8 +120,7 @@ def render_counts(rows: Sequence[CountRow], line_width: int = DEFAULT_WIDTH) -> 
     name = TextColumn("name", "", left=True, least=LEAST_NAME)
     columns = [name, *(TextColumn(key) for key in _fill_counts(rows[0]) if key in shown)]
     texts = [TextRow({"name": row.name, **_fill_counts(row)}) for row in rows]
-    lines = TextTable(columns, texts, line_width, name="name").lines()
-    return "\n".join([*lines, "", *_explain(rows)])
+    return "\n".join([*TextTable(columns, texts, line_width, name="name").lines(), "", *_explain(rows)])
 
 
 def _fill_counts(row: CountRow) -> dict[str, str]:
@@ -138,12 +138,11 @@ def _fill_counts(row: CountRow) -> dict[str, str]:
 
 def describe_caveats(names: Sequence[str], caveats: Sequence[Sequence[Caveat]]) -> Iterator[str]:
     notes = [(name, caveat) for name, own in zip(names, caveats, strict=True) for caveat in own]
-    facts = [describe_fact(caveat) for _, caveat in notes]
+    told = [(name, describe_fact(caveat)) for name, caveat in notes]
+    facts = Counter(fact for _, fact in told)
     # A fact that all results share is one of the machine, and is said once.
-    whose = [
-        "" if facts.count(fact) == len(names) else f"{name}: " for (name, _), fact in zip(notes, facts, strict=True)
-    ]
-    yield from dict.fromkeys(f"NOTE: {name}{fact}" for name, fact in zip(whose, facts, strict=True))
+    whose = (("" if facts[fact] == len(names) else f"{name}: ", fact) for name, fact in told)
+    yield from dict.fromkeys(f"NOTE: {name}{fact}" for name, fact in whose)
     yield from dict.fromkeys(describe_advice(caveat, "shell", ()) for _, caveat in notes)
 
 
@@ -164,19 +163,14 @@ def _explain(rows: Sequence[CountRow]) -> list[str]:
     first = rows[0]
     how = "in one memory layout" if first.layouts == 1 else f"the median of {first.layouts} memory layouts"
     lines = [f"Per run, from {count(first.number, 'run')}; {how}."]
-    if _has_baseline(rows):
-        lines.append("The baseline is the empty loop.")
-    if first.environment is not None:
-        lines.append(name_environment(first.environment))
-    return lines
+    lines += ["The baseline is the empty loop."] if _has_baseline(rows) else []
+    return [*lines, name_environment(first.environment)] if first.environment is not None else lines
 
 
 def name_environment(environment: Environment) -> str:
     parts = [f"torch {environment.torch_version}", f"Python {environment.python_version}"]
-    if environment.valgrind is not None:
-        parts.append(environment.valgrind.replace("valgrind-", "Valgrind "))
-    if environment.cpu_capability is not None:
-        parts.append(environment.cpu_capability)
+    parts += [] if environment.valgrind is None else [environment.valgrind.replace("valgrind-", "Valgrind ")]
+    parts += [] if environment.cpu_capability is None else [environment.cpu_capability]
     return ", ".join(parts)
 
 
@@ -254,24 +248,19 @@ def render_functions(
     lines = [(_cells(row, total), _name(row.name, noisy=row.noisy)) for row in shown]
     if rest:
         others = sum(row.exclusive for row in rest)
-        lines.append(((f"{others:,.1f}", _share(others, total)), f"in {count(len(rest), 'other function')}"))
-    lines.append(((f"{total:,.1f}", _share(total, total)), "in all"))
+        lines.append(((f"{others:,.1f}", format_part(others, total)), f"in {count(len(rest), 'other function')}"))
+    lines.append(((f"{total:,.1f}", format_part(total, total)), "in all"))
     texts = [TextRow({FUNCTION: name, **dict(zip(HEADS, cells, strict=False))}) for cells, name in lines]
     table = _lay_out([*map(TextColumn, HEADS)], texts, width)
-    return "\n".join(
-        [
-            *wrap(f"Instructions per run of {printable(title)}", width, 2),
-            *table.lines(),
-            *([VARIES] if any(row.noisy for row in shown) else []),
-        ]
-    )
+    legend = [VARIES] if any(row.noisy for row in shown) else []
+    return "\n".join([*wrap(f"Instructions per run of {printable(title)}", width, 2), *table.lines(), *legend])
 
 
 def _cells(row: FunctionRow, total: float) -> tuple[str, ...]:
-    return f"{row.exclusive:,.1f}", _share(row.exclusive, total), f"{row.inclusive:,.1f}"
+    return f"{row.exclusive:,.1f}", format_part(row.exclusive, total), f"{row.inclusive:,.1f}"
 
 
-def _share(part: float, total: float) -> str:
+def format_part(part: float, total: float) -> str:
     return format_share_cell(part / total) if total > 0 and part >= 0 else ""
 
 

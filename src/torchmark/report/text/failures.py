@@ -61,13 +61,12 @@ def list_hints(failures: Iterable[Failure]) -> list[str]:
 def describe_statements(failures: Mapping[str, Failure], *, with_names: bool) -> list[str]:
     """What went wrong with statements, then what to do. A broken setup fails them all in the same way: told once."""
     groups = group((describe_failure(failure), stmt) for stmt, failure in failures.items())
-    lines = [
-        f"Failed: {', '.join(map(one_line, stmts))}\n{text}" if with_names else text for text, stmts in groups.items()
-    ]
-    return lines + list_hints(failures.values())
+    heads = {
+        text: f"Failed: {', '.join(map(one_line, stmts))}\n" if with_names else "" for text, stmts in groups.items()
+    }
+    return [head + text for text, head in heads.items()] + list_hints(failures.values())
 
 
-# What people call the two.
 VERBS = {Metric.WALL: "timing", Metric.COUNT: "counting"}
 
 
@@ -127,10 +126,8 @@ def describe_fault(fault: Fault) -> str:
       Try x.
     """
     place = fault.file if fault.line is None else f"{fault.file}:{fault.line}"
-    lines = [*fault.message.splitlines(), *(fault.advice or "").splitlines()]
-    return "\n".join(
-        [f"{place}: {' / '.join(fault.label)}" if fault.label else place, *(f"  {line}" for line in lines)]
-    )
+    lines = (f"  {line}" for line in (*fault.message.splitlines(), *(fault.advice or "").splitlines()))
+    return "\n".join([f"{place}: {' / '.join(fault.label)}" if fault.label else place, *lines])
 
 
 # Statements that fail on so many inputs from the first on, all in the same way, will fail on the others too.
@@ -162,9 +159,7 @@ def is_hopeless(failures: Sequence[Failure], tried: int, total: int) -> bool:
 
     Words that differ in a number depend on the input, so others may succeed.
     """
-    if len(failures) < min(HOPELESS, total) or len(failures) < tried:
-        return False
-    return len({(failure.kind, failure.message) for failure in failures}) == 1
+    return len(failures) >= max(min(HOPELESS, total), tried) and len({(one.kind, one.message) for one in failures}) == 1
 
 
 def describe_input_failures(failures: Sequence[tuple[int, Failure]], tried: int, total: int) -> list[str]:
@@ -173,17 +168,13 @@ def describe_input_failures(failures: Sequence[tuple[int, Failure]], tried: int,
     by_sort = group((sort_of(failure), (index, describe_failure(failure))) for index, failure in failures)
     sorts = sorted(by_sort.values(), key=len, reverse=True)
     for alike in sorts[:KINDS_SHOWN]:
-        lines += [_head(alike), alike[0][1]]
+        numbers = ", ".join(str(index) for index, _ in alike[:NUMBERS_SHOWN])
+        more = ", ..." if len(alike) > NUMBERS_SHOWN else ""
+        same = "" if len({text for _, text in alike}) == 1 else ", the first of them so"
+        lines += [f"Failed on {count(len(alike), 'input')} ({numbers}{more}){same}:", alike[0][1]]
     if len(sorts) > KINDS_SHOWN:
         hidden = sum(map(len, sorts[KINDS_SHOWN:]))
         lines.append(f"Failed in other ways: {count(hidden, 'input')}. With --json, all are written.")
     if tried < total and is_hopeless([failure for _, failure in failures], tried, total):
         lines.append(f"The other {total - tried} were not tried: the first {tried} all failed in the same way.")
     return lines
-
-
-def _head(alike: Sequence[tuple[int, str]]) -> str:
-    numbers = ", ".join(str(index) for index, _ in alike[:NUMBERS_SHOWN])
-    more = ", ..." if len(alike) > NUMBERS_SHOWN else ""
-    same = len({text for _, text in alike}) == 1
-    return f"Failed on {count(len(alike), 'input')} ({numbers}{more}){'' if same else ', the first of them so'}:"

@@ -93,17 +93,14 @@ def format_limit(limit: Limit) -> str:
 
 
 def describe_regression(regression: Regression) -> str:
-    name, base, head = name_case(regression.case), regression.base, regression.head
-    if regression.quantity is None or base is None or head is None:
+    name, quantity, base, head = name_case(regression.case), regression.quantity, regression.base, regression.head
+    if quantity is None or base is None or head is None:
         return f"{name} {_OTHERWISE[regression.reason]}{_describe_functions(regression.functions)}"
     share = f" ({format_change((head - base) / base)})" if base else ""
     than = "than accepted" if regression.accepted else "than base"
-    if regression.quantity is Quantity.TIME:
-        text = f"{name} takes {format_time(head - base)}{share} more {than}"
-    else:
-        text = f"{name} takes {_number(head - base)} {_UNITS[regression.quantity]}{share} more {than}"
-    text += f", limit {format_limit(regression.limit)}" if regression.limit is not None else ""
-    return text + _describe_functions(regression.functions)
+    more = format_time(head - base) if quantity is Quantity.TIME else f"{_number(head - base)} {_UNITS[quantity]}"
+    limit = f", limit {format_limit(regression.limit)}" if regression.limit is not None else ""
+    return f"{name} takes {more}{share} more {than}{limit}{_describe_functions(regression.functions)}"
 
 
 def describe_improvement(improvement: Improvement) -> str:
@@ -205,7 +202,6 @@ def _list_some(texts: Sequence[str], width: int) -> Iterator[str]:
 
 
 def explain_judgements(judgements: Sequence[CaseJudgement], width: int) -> str:
-    """Where the instructions of these come from or go to, one below the other."""
     return "\n\n".join(
         f"{name_case(one.case)}\n{render_explanation(one.explanation, width)}"
         for one in judgements
@@ -255,7 +251,9 @@ def render_contrast(
     if explained is not None:
         found = [one for one in order_judgements(contrast.judgements) if explained(one.case)]
     else:
-        found = _choose_explained(contrast.judgements, result, _has_other_instructions)
+        found = _choose_explained(
+            contrast.judgements, result, lambda one: one.count is not None and bool(is_instruction_change(one.count))
+        )
     texts += [explain_judgements(found, width), describe_unpaired(contrast, base, head, width)]
     texts.append("\n".join(describe_gate(result, accept)))
     return "\n\n".join(filter(None, texts))
@@ -267,10 +265,6 @@ def _choose_explained(
     stopped = {one.case for one in result.regressions}
     found = (one for one in order_judgements(judgements) if one.explanation is not None)
     return list(itertools.islice((one for one in found if one.case in stopped or is_changed(one)), MOST_EXPLAINED))
-
-
-def _has_other_instructions(judgement: CaseJudgement) -> bool:
-    return judgement.count is not None and bool(is_instruction_change(judgement.count))
 
 
 # GitHub takes a mebibyte. Escaping makes a character five bytes at most, so that four tables of so many rows, each with
@@ -299,11 +293,9 @@ def summarise_markdown(
     parts.append("\n".join(f"- {_quote(text)}" for text in gate[:MOST_ROWS]) + _describe_rest(len(gate)))
     changed = [row for row in rows if row.judgement.verdict in CHANGED]
     if changed:
-        parts.append(f"Changes are of {_quote(head)} against {_quote(base)}, for one run.")
-        parts.append(_render_table(changed))
+        parts += [f"Changes are of {_quote(head)} against {_quote(base)}, for one run.", _render_table(changed)]
     for verdict, words in FOLDED.items():
-        found = [row for row in rows if row.judgement.verdict is verdict]
-        if found:
+        if found := [row for row in rows if row.judgement.verdict is verdict]:
             parts.append(f"<details><summary>{len(found)} {words}</summary>\n\n{_render_table(found)}\n\n</details>")
     doubts = [f"- {f'`{mark}` ' if mark else ''}{_quote(text)}" for mark, text in explain_doubts(judgements)]
     parts.append("\n".join(doubts))
@@ -320,9 +312,8 @@ def summarise_contrast(contrast: Contrast, result: GateResult, names: tuple[str,
 
 def _render_table(rows: Sequence[JudgementRow]) -> str:
     columns = [column for column in find_columns(rows) if column != "why"]
-    heads = ["verdict", "case", *columns, "why"]
     sides = ["---", "---", *("---" if column == MARKS else "---:" for column in columns), "---"]
-    lines = [markdown_row(heads), markdown_row(sides)]
+    lines = [markdown_row(["verdict", "case", *columns, "why"]), markdown_row(sides)]
     for row in rows[:MOST_ROWS]:
         name = escape_markdown(cut_middle(row.name, LONGEST_NAME))
         why = _quote(explain_cause(row.judgement))

@@ -68,9 +68,7 @@ def rank_value(value: float, best: float) -> Rank:
         return Rank.GOOD
     if value >= best * 5:
         return Rank.VERY_BAD
-    if value >= best * 2:
-        return Rank.BAD
-    return Rank.PLAIN
+    return Rank.BAD if value >= best * 2 else Rank.PLAIN
 
 
 def choose_unit(grid: Grid) -> tuple[str, float]:
@@ -107,18 +105,15 @@ def format_columns(grid: Grid, style: Style) -> list[list[str]]:
 def _format_column(cells: Sequence[Summary | None], scale: float, style: Style) -> list[str]:
     measured = [cell for cell in cells if cell is not None]
     digits = [count_integer_digits(cell.median / scale) for cell in measured]
-    decimals = 1
-    if style.trim:
-        decimals = min((max(c.significant_figures - d, 0) for c, d in zip(measured, digits, strict=True)), default=0)
+    known = (max(cell.significant_figures - n, 0) for cell, n in zip(measured, digits, strict=True))
+    decimals = min(known, default=0) if style.trim else 1
     width = max(digits, default=0) + decimals + (1 if decimals else 0)
     warning_width = WARNING_WIDTH if style.warnings and any(map(is_suspect, measured)) else 0
 
     def show(cell: Summary | None) -> str:
         if cell is None:
             return " " * (len(f"{1:>{width}.{decimals}f}") + warning_width)
-        value = cell.median / scale
-        if style.trim:
-            value = trim_sigfig(value, cell.significant_figures)
+        value = trim_sigfig(cell.median / scale, cell.significant_figures) if style.trim else cell.median / scale
         warning = f" (! {cell.iqr_share * 100:.0f}%)" if warning_width and is_suspect(cell) else ""
         return f"{value:>{width}.{decimals}f}{warning:>{warning_width}}"
 
@@ -167,10 +162,8 @@ def _paint(text: str, rank: Rank | None) -> str:
 def explain(grid: Grid, style: Style) -> list[str]:
     """What stands below a table: its unit, and what its warnings mean."""
     unit, _ = choose_unit(grid)
-    lines = [f"Times are in {unit_to_english(unit)}s ({unit})."]
-    if style.warnings and any(cell and is_suspect(cell) for row in grid.rows for cell in row.cells):
-        lines.append(WARNING_LEGEND)
-    return lines
+    warned = style.warnings and any(cell and is_suspect(cell) for row in grid.rows for cell in row.cells)
+    return [f"Times are in {unit_to_english(unit)}s ({unit}).", *([WARNING_LEGEND] if warned else [])]
 
 
 # What has a meaning in Markdown, or as a link or a mention on GitHub. What others are escaped with comes first.
@@ -247,11 +240,8 @@ def _markdown_table(grid: Grid, style: Style) -> str:
     lines.append(markdown_row([escape_markdown(text) for text in head]))
     lines.append(markdown_row(["---:", *(["---"] if several else []), "---", *("---:" for _ in grid.columns)]))
     for i, row in enumerate(grid.rows):
-        keys = [
-            str(row.num_threads),
-            *([escape_markdown(name_env(row.env))] if several else []),
-            escape_markdown(row.name),
-        ]
+        env = [escape_markdown(name_env(row.env))] if several else []
+        keys = [str(row.num_threads), *env, escape_markdown(row.name)]
         values = (column[i].strip() for column in texts)
         bold = (f"**{v}**" if rank is Rank.BEST else v for v, rank in zip(values, ranks[i], strict=True))
         lines.append(markdown_row([*keys, *bold]))
@@ -287,13 +277,8 @@ def export_dict(grids: Sequence[Grid]) -> dict[str, Any]:
 
 
 def _to_json_summary_row(row: GridRow, column: str | None, cell: Summary) -> dict[str, Any]:
-    return {
-        "num_threads": row.num_threads,
-        "env": row.env,
-        "name": row.name,
-        "description": column,
-        **to_json_summary(cell),
-    }
+    keys = {"num_threads": row.num_threads, "env": row.env, "name": row.name, "description": column}
+    return {**keys, **to_json_summary(cell)}
 
 
 def to_json_summary(summary: Summary) -> dict[str, Any]:

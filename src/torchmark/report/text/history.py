@@ -86,6 +86,7 @@ _REASONS = {
     Ground.SETTINGS: "measured with other settings",
     Ground.MACHINE: "nothing is compared across it",
     Ground.DEFINITION: "nothing is compared across it",
+    Ground.NONE: "nothing else that was measured explains it",
 }
 # Another version is another commit too.
 _IMPLIED = {"torch commit": "torch"}
@@ -117,17 +118,14 @@ def _describe_size(shift: Shift) -> str:
 def _reason(shift: Shift) -> str:
     if shift.ground is Ground.OTHER_CASES and shift.common is not None:
         return f"{count(shift.others, 'other case')} shifted by {100 * math.expm1(shift.common):+.1f} % in the median"
-    if shift.ground is Ground.NONE:
-        if shift.common is not None:
-            return f"{count(shift.others, 'other case')} did not shift with it"
-        return "nothing else that was measured explains it"
+    if shift.ground is Ground.NONE and shift.common is not None:
+        return f"{count(shift.others, 'other case')} did not shift with it"
     return _REASONS[shift.ground]
 
 
 def _shorten(what: str, text: str | None) -> str:
-    if text is None:
-        return "none"
-    return printable(text[:SHORT_COMMIT] if what.endswith("commit") else cut(text, LONGEST))
+    shown = "none" if text is None else text[:SHORT_COMMIT] if what.endswith("commit") else cut(text, LONGEST)
+    return printable(shown)
 
 
 def format_command(history: History, shift: Shift, interpreters: Collection[str]) -> str | None:
@@ -138,10 +136,9 @@ def format_command(history: History, shift: Shift, interpreters: Collection[str]
     if base == head or not {base, head} <= set(interpreters):
         return None
     label = " / ".join(history.case.label).replace('"', '""')
-    language = history.case.autolabels.as_dict["language"].lower()
-    expression = f'"{label}" and {language}'
+    expression = f'"{label}" and {history.case.autolabels.as_dict["language"].lower()}'
     words = ["torchmark", "ab", history.case.suite, "--base", base, "--head", head, "-k", expression]
-    return shlex.join(word for word in words if word)
+    return shlex.join(filter(None, words))
 
 
 # What is not called a change takes up at most a quarter of a line's height.
@@ -173,9 +170,7 @@ def render_histories(
     proposed which use them. `plain` is for terminals that have only ASCII.
     """
     width = max(width, LEAST_WIDTH)
-    shown = list(histories)
-    if len(shown) > MANY:
-        shown = [history for history in shown if choose_shifts(history, metrics)]
+    shown = [one for one in histories if len(histories) <= MANY or choose_shifts(one, metrics)]
     renderer = _Renderer(
         width=width,
         metrics=metrics,
@@ -191,7 +186,6 @@ def render_histories(
 
 
 def choose_shifts(history: History, metrics: Sequence[Metric]) -> list[Shift]:
-    """Those that are about one of these metrics."""
     return [shift for shift in history.shifts if set(shift.metrics) & set(metrics)]
 
 
@@ -229,9 +223,8 @@ class _Renderer:
     ) -> Iterator[str]:
         text = self._describe_time(history) if metric is Metric.WALL else _describe_count(history.points)
         yield from wrap(_INDENT + text, self.width, 2)
-        line = draw(
-            values, self.width - len(_INDENT), least_span=least_span, blocks=ASCII_BLOCKS if self.plain else BLOCKS
-        )
+        blocks = ASCII_BLOCKS if self.plain else BLOCKS
+        line = draw(values, self.width - len(_INDENT), least_span=least_span, blocks=blocks)
         yield (_INDENT + line.text).rstrip()
         marks = line.mark({s.position: MARKS[s.standing] for s in reversed(history.shifts) if metric in s.metrics})
         if marks:
@@ -246,16 +239,15 @@ class _Renderer:
         if measured == 1:
             return "time: measured in one run only; a history takes two"
         text = f"time: {_percent(math.expm1(newest.log_ratio))} against {name_run(anchor)}, {count(measured, 'run')}"
-        if self.pinned is not None and anchor.id != self.pinned.id:
-            text += f"; {name_run(self.pinned)} has no time that it can be compared with"
-        return text
+        if self.pinned is None or anchor.id == self.pinned.id:
+            return text
+        return f"{text}; {name_run(self.pinned)} has no time that it can be compared with"
 
     def _list(self, history: History, shift: Shift) -> Iterator[str]:
         run = history.points[shift.position].run
         head = f"{MARKS[shift.standing]} {format_day(run.created)} {name_run(run)}: "
         yield from wrap(_INDENT + head + describe_shift(shift, plain=self.plain), self.width, 4)
-        command = format_command(history, shift, self.interpreters)
-        if command:
+        if command := format_command(history, shift, self.interpreters):
             yield from wrap(f"    Find out with:  {command}", self.width, 6)
 
 
@@ -298,9 +290,6 @@ def _close(histories: Sequence[History], shown: int, metrics: Sequence[Metric], 
 def describe_outcome(histories: Sequence[History], metrics: Sequence[Metric]) -> str:
     changed = sum(bool(choose_shifts(history, metrics)) for history in histories)
     runs = {point.run.id for history in histories for point in history.points}
-    text = f"{count(len(histories), 'case')} in {count(len(runs), 'run')}: "
-    if len(histories) > 1 and changed:
-        text += f"something changed in {changed} of them."
-    else:
-        text += "something changed." if changed else "nothing changed."
-    return text
+    what = "something changed" if changed else "nothing changed"
+    where = f" in {changed} of them" if changed and len(histories) > 1 else ""
+    return f"{count(len(histories), 'case')} in {count(len(runs), 'run')}: {what}{where}."

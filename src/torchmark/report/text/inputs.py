@@ -32,8 +32,7 @@ def describe_input(one: FuzzedInput) -> str:
 
 def describe_tensor_input(name: str, tensor: Mapping[str, Any]) -> str:
     """Its size, and whatever is not as usual: steps, the order in memory, what is sparse."""
-    size = tensor["size"]
-    parts = [name, "x".join(map(str, size)) or "scalar"]
+    parts = [name, "x".join(map(str, tensor["size"])) or "scalar"]
     if any(step != 1 for step in tensor.get("steps", ())):
         parts.append(f"every {_join(tensor['steps'])}")
     order = tensor.get("order", ())
@@ -79,12 +78,8 @@ class InputAdvance(Advancing[Tried]):
         parts = [f"{self.done}/{self.total} inputs", f"{self.failed} failed" if self.failed else ""]
         parts.append(format_rate(self.done, self.elapsed_s))
         if 0 < self.done < self.total:
-            remaining = self.elapsed_s / self.done * (self.total - self.done)
-            parts.append(f"about {format_duration(remaining)} left")
+            parts.append(f"about {format_duration(self.elapsed_s / self.done * (self.total - self.done))} left")
         return draw_bar(self.done, self.total, width, fancy=fancy) + "  ".join(filter(None, parts))
-
-
-LEAST_INPUT_WIDTH = 16
 
 
 # Statements longer than this make a sentence hard to read.
@@ -103,11 +98,10 @@ def list_statements(stmts: Sequence[str], width: int) -> list[str]:
 
 def name_sides(comparison: InputComparison, letters: tuple[str, str]) -> tuple[str | None, str]:
     """The other side and the statement for a sentence: as they are, or by their letters if that would be too long."""
-    a, b = letters
-    texts = [comparison.stmt] if comparison.base is None else [comparison.stmt, comparison.base]
-    if any(len(text.splitlines()) > 1 or measure(text) > LONGEST_NAME for text in texts):
-        return None if comparison.base is None else a, b
-    return comparison.base, comparison.stmt
+    base, stmt = comparison.base, comparison.stmt
+    if any(len(text.splitlines()) > 1 or measure(text) > LONGEST_NAME for text in (stmt, base or "")):
+        return None if base is None else letters[0], letters[1]
+    return base, stmt
 
 
 def render_comparison_on_inputs(
@@ -132,7 +126,7 @@ def _list_columns(comparison: InputComparison, letters: tuple[str, str]) -> list
     ratio = TextColumn("ratio", "ns/element" if alone else f"{b}/{a}")
     times = [TextColumn("time")] if alone else [TextColumn("base", a), TextColumn("time", b)]
     # Its number tells an input from others also where the rest is cut.
-    text = TextColumn("input", left=True, least=LEAST_INPUT_WIDTH)
+    text = TextColumn("input", left=True, least=16)
     return [ratio, TextColumn("interval", "95 % interval"), *times, text]
 
 
@@ -141,12 +135,10 @@ def describe_ratios(comparison: InputComparison, letters: tuple[str, str]) -> st
     middle, p25, p75 = (format_ratio(comparison.quantile(q)) for q in (0.5, 0.25, 0.75))
     a, b = letters
     number = len(comparison.entries)
+    if number == 1 and comparison.base is None:
+        return f"It takes {middle} ns an element."
     if number == 1:
-        return (
-            f"It takes {middle} ns an element."
-            if comparison.base is None
-            else f"{b} takes {middle} times as long as {a}."
-        )
+        return f"{b} takes {middle} times as long as {a}."
     if comparison.base is None:
         return f"In the middle it takes {middle} ns an element; half of {count(number, 'input')} take {p25} to {p75}."
     faster, slower = comparison.count_notable()
@@ -181,26 +173,15 @@ _VERBS = {" is ": " is not ", " are ": " are not ", " has ": " does not have ", 
 
 
 def describe_condition(condition: Condition) -> str:
-    """A condition as people say it."""
+    feature = condition.feature
     if isinstance(condition.value, bool) and condition.relation in (Relation.IS, Relation.IS_NOT):
-        holds = condition.value is (condition.relation is Relation.IS)
-        return condition.feature if holds else _deny(condition.feature)
-    return f"{condition.feature} {condition.relation.value} {_format_value(condition.value)}"
-
-
-def _deny(claim: str) -> str:
-    places = [(claim.index(verb), verb) for verb in _VERBS if verb in claim]
-    if not places:
-        return f"not {claim}"
-    _, verb = min(places)
-    return claim.replace(verb, _VERBS[verb], 1)
-
-
-def _format_value(value: float | str) -> str:
-    """A number without needless zeros, and never in powers of ten as long as it is whole."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+        if condition.value is (condition.relation is Relation.IS):
+            return feature
+        verb = min((verb for verb in _VERBS if verb in feature), key=feature.index, default="")
+        return feature.replace(verb, _VERBS[verb], 1) if verb else f"not {feature}"
+    # Without needless zeros, and never in powers of ten as long as it is whole.
+    is_whole = isinstance(condition.value, float) and condition.value.is_integer()
+    return f"{feature} {condition.relation.value} {int(condition.value) if is_whole else condition.value}"
 
 
 def describe_conditions(conditions: tuple[Condition, ...]) -> str:
@@ -242,9 +223,7 @@ def _times(effect: float) -> str:
     ('1.00', '3.2', '41', '0.012')
     """
     ratio = math.exp(effect)
-    if ratio < 0.1:
-        return f"{ratio:.2g}"
-    return f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}"
+    return f"{ratio:.2g}" if ratio < 0.1 else f"{ratio:.{2 if ratio < 1.995 else 1 if ratio < 9.95 else 0}f}"
 
 
 def describe_search(search: RuleSearch, subject: str, other: str | None = None) -> list[str]:

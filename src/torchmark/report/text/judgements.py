@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from torchmark.model.judgement import CaseJudgement, CountEvidence, Side, TimeEvidence, Verdict
+from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence, Verdict
 from torchmark.report.caveats import Face, describe_caveat, explain_doubts, find_comparison_marks, find_shared
 from torchmark.report.text.failures import format_failure, join_reason
 from torchmark.report.text.names import Variants, name_case
@@ -90,39 +90,29 @@ def make_rows(judgements: Sequence[CaseJudgement], among: Sequence[CaseJudgement
     """Rows in the order given, with names that tell them apart from all others they are `among`."""
     variants, shared = Variants(judgement.case for judgement in among), find_shared(among)
     return [
-        JudgementRow(
-            judgement, variants.name(judgement.case), fill_cells(judgement, find_comparison_marks(judgement, shared))
-        )
-        for judgement in judgements
+        JudgementRow(one, variants.name(one.case), fill_cells(one, find_comparison_marks(one, shared)))
+        for one in judgements
     ]
 
 
 def fill_cells(judgement: CaseJudgement, marks: str = "") -> dict[str, str]:
-    cells = dict.fromkeys(COLUMNS, "")
-    cells[MARKS], cells[WHY] = marks, SHORT_CAUSES[judgement.cause]
-    cells.update({"time": MISSING} if judgement.time is None else _format_time(judgement.time))
-    if judgement.count is not None:
-        cells.update(_format_count(judgement.count))
+    cells = dict.fromkeys(COLUMNS, "") | {"time": MISSING, MARKS: marks, WHY: SHORT_CAUSES[judgement.cause]}
+    if (time := judgement.time) is not None:
+        cells |= {
+            "time": format_change_cell(to_share(time.log_ratio)),
+            "±": format_interval_cell(time) or MISSING,
+            "per run": format_seconds_change(find_seconds(time)),
+        }
+    if (counted := judgement.count) is not None:
+        mallocs = counted.head_allocations - counted.base_allocations
+        tensors = counted.head_tensor_allocations - counted.base_tensor_allocations
+        cells |= {
+            "instr.": format_delta(counted.delta),
+            "%": format_change_cell(counted.ratio) if counted.delta else "",
+            "mallocs": format_allocation_delta(mallocs) if mallocs else "",
+            "tensors": format_allocation_delta(tensors) if tensors else "",
+        }
     return cells
-
-
-def _format_time(time: TimeEvidence) -> dict[str, str]:
-    return {
-        "time": format_change_cell(to_share(time.log_ratio)),
-        "±": format_interval_cell(time) or MISSING,
-        "per run": format_seconds_change(find_seconds(time)),
-    }
-
-
-def _format_count(count: CountEvidence) -> dict[str, str]:
-    mallocs = count.head_allocations - count.base_allocations
-    tensors = count.head_tensor_allocations - count.base_tensor_allocations
-    return {
-        "instr.": format_delta(count.delta),
-        "%": format_change_cell(count.ratio) if count.delta else "",
-        "mallocs": format_allocation_delta(mallocs) if mallocs else "",
-        "tensors": format_allocation_delta(tensors) if tensors else "",
-    }
 
 
 def find_columns(rows: Sequence[JudgementRow]) -> list[str]:
@@ -189,11 +179,10 @@ def render_table(
 def _make_text_row(row: JudgementRow, room: int) -> TextRow:
     """The reason of what failed takes the place of the numbers."""
     verdict = row.judgement.verdict
-    cells, instead = {VERDICT: verdict.value, CASE: row.name, **row.cells}, []
     if verdict is Verdict.FAILED:
-        cells = {VERDICT: verdict.value}
-        instead = join_reason(row.name, describe_failed_sides(row.judgement), room)
-    return TextRow(cells, instead=instead, style=STYLES[verdict])
+        reason = join_reason(row.name, describe_failed_sides(row.judgement), room)
+        return TextRow({VERDICT: verdict.value}, instead=reason, style=STYLES[verdict])
+    return TextRow({VERDICT: verdict.value, CASE: row.name, **row.cells}, style=STYLES[verdict])
 
 
 # In the order in which they are counted, with the word for the most extreme of them where there is one.
@@ -236,11 +225,9 @@ def _explain_interval(times: Sequence[TimeEvidence]) -> str:
     if not found:
         return ""
     least = min(found, key=lambda time: time.confidence)
-    level = format_level(least.confidence)
-    which = (
-        f"the {level} interval" if len({one.confidence for one in found}) == 1 else f"an interval of at least {level}"
-    )
-    reason = explain_level(least)
+    level, reason = format_level(least.confidence), explain_level(least)
+    alike = len({one.confidence for one in found}) == 1
+    which = f"the {level} interval" if alike else f"an interval of at least {level}"
     return f" ± is {which} of the change in time{f': {reason}' if reason else ''}."
 
 
@@ -268,15 +255,10 @@ def close(judgements: Sequence[CaseJudgement]) -> str:
     variants = Variants(judgement.case for judgement in judgements)
     parts = []
     for verdict, extreme in _EXTREMES.items():
-        found = [judgement for judgement in judgements if judgement.verdict is verdict]
-        if found and extreme:
-            worst = max(found, key=find_magnitude)
-            which = f"{extreme}: " if len(found) > 1 else ""
-            parts.append(
-                f"{len(found)} {verdict.value} ({which}{format_verdict_change(worst)}, {variants.name(worst.case)})"
-            )
-        elif found:
-            parts.append(f"{len(found)} {verdict.value}")
+        if found := [judgement for judgement in judgements if judgement.verdict is verdict]:
+            worst, which = max(found, key=find_magnitude), f"{extreme}: " if len(found) > 1 else ""
+            told = f" ({which}{format_verdict_change(worst)}, {variants.name(worst.case)})" if extreme else ""
+            parts.append(f"{len(found)} {verdict.value}{told}")
     failed = Counter(describe_verdict(judgement) for judgement in judgements if judgement.verdict is Verdict.FAILED)
     parts += [f"{number} {where}" for where, number in failed.items()]
     return f"{count(len(judgements), 'case')}: {', '.join(parts)}."

@@ -54,10 +54,9 @@ def render_selftest(trust: Trust, stmt: str, run_s: float, width: int) -> str:
         if smallest is not None
         else "None of these slowdowns is found four times in five: is the machine busy?"
     )
-    floor = floor_for(run_s, trust.sd)
     text = (
         f"Trials against itself spread by {format_share(trust.sd)}, so that `torchmark ab` calls nothing below "
-        f"{format_share(floor)} a change of such a statement."
+        f"{format_share(floor_for(run_s, trust.sd))} a change of such a statement."
     )
     return "\n".join([*lines, "", *wrap(seen, width), *wrap(text, width)])
 

@@ -26,29 +26,21 @@ from torchmark.report.text.units import choose_scale, format_edges, format_range
 from torchmark.stats.intervals import PairedRatio
 
 
-def warn_of_spread(summary: Summary) -> str | None:
-    if not is_suspect(summary):
-        return None
-    meaning = (
-        "This could indicate system fluctuation."
-        if summary.iqr_share < UNRELIABLE_IQR
-        else "This suggests significant environmental influence."
-    )
-    percent = f"{summary.iqr_share * 100:.1f}%"
-    return f"  WARNING: Interquartile range is {percent} of the median measurement.\n           {meaning}"
-
-
 def describe_measurement(spec: TaskSpec, summary: Summary | None, number_per_run: int) -> str:
     """Task, statistics, sample counts and the warning, one below the other.
 
     `summary` is None for a measurement without samples.
     """
-    lines = [spec.summarize()]
-    if summary is not None:
-        lines += _statistics(summary)
-    lines.append(f"  {_sizes(spec, summary.samples if summary else 0, number_per_run)}")
-    warning = warn_of_spread(summary) if summary else None
-    return "\n".join([*lines, warning] if warning else lines)
+    samples = summary.samples if summary else 0
+    runs = count(number_per_run, "run") if samples == 1 else f"{number_per_run} runs per measurement"
+    lines = [spec.summarize(), *(_statistics(summary) if summary else [])]
+    lines.append(f"  {count(samples, 'measurement')}, {runs}, {count(spec.num_threads, 'thread')}")
+    if summary and is_suspect(summary):
+        is_usable = summary.iqr_share < UNRELIABLE_IQR
+        meaning = "could indicate system fluctuation" if is_usable else "suggests significant environmental influence"
+        lines.append(f"  WARNING: Interquartile range is {summary.iqr_share:.1%} of the median measurement.")
+        lines.append(f"           This {meaning}.")
+    return "\n".join(lines)
 
 
 def _statistics(summary: Summary) -> list[str]:
@@ -59,11 +51,6 @@ def _statistics(summary: Summary) -> list[str]:
     if summary.samples >= 4:
         lines.append(f"  IQR:    {show(summary.iqr)} {unit} ({show(summary.p25)} to {show(summary.p75)})")
     return lines
-
-
-def _sizes(spec: TaskSpec, samples: int, number_per_run: int) -> str:
-    runs = count(number_per_run, "run") if samples == 1 else f"{number_per_run} runs per measurement"
-    return f"{count(samples, 'measurement')}, {runs}, {count(spec.num_threads, 'thread')}"
 
 
 LEAST_NAME = 16
@@ -106,23 +93,18 @@ def shorten_name(name: str) -> str:
 
 def conclude(names: Sequence[str], standings: Standings) -> str:
     """One sentence: which is the fastest and by how much, or that these times cannot tell."""
-    fastest, rivals = standings.fastest, standings.rivals
+    fastest, rivals, alone = standings.fastest, standings.rivals, len(names) == 2
     if rivals:
-        return _admit(names, standings)
+        among = [name for i, name in enumerate(names) if i == fastest or i in rivals]
+        which = "which is faster" if alone else f"which of {', '.join(among[:-1])} and {among[-1]} is the fastest"
+        reason = _describe_reason([standings.ratios[i] for i in rivals])
+        return f"These measurements cannot tell {which}: {reason}."
     ratio = standings.ratios[standings.runner_up]
     low, high = _bounds(ratio)
-    which = "faster" if len(names) == 2 else "the fastest"
-    next_one = names[standings.runner_up] + ("" if len(names) == 2 else ", the next one,")
+    which = "faster" if alone else "the fastest"
+    next_one = names[standings.runner_up] + ("" if alone else ", the next one,")
     much = format_ratio(math.exp(ratio.log_ratio))
     return f"{names[fastest]} is {which}: {next_one} takes {much} times as long (95 % interval {low} to {high})."
-
-
-def _admit(names: Sequence[str], standings: Standings) -> str:
-    among = [names[i] for i in range(len(names)) if i == standings.fastest or i in standings.rivals]
-    which = "which is faster" if len(names) == 2 else f"which of {', '.join(among[:-1])} and {among[-1]} is the fastest"
-    return (
-        f"These measurements cannot tell {which}: {_describe_reason([standings.ratios[i] for i in standings.rivals])}."
-    )
 
 
 def _describe_reason(ratios: Sequence[PairedRatio]) -> str:
@@ -234,11 +216,9 @@ def _list_notes(results: Sequence[TimedStatement], used: Collection[str]) -> lis
     ]
     lines = [f"NOTE: {_describe_source(result, results)}{describe_fact(caveat)}" for result, caveat in notes]
     lines += dict.fromkeys(describe_advice(caveat, "shell", used) for _, caveat in notes)
-    for result in results:
-        if does_nothing(result.spec.stmt):
-            whose = _describe_source(result, results)
-            lines.append(f"NOTE: {whose}The statement does nothing: this is the empty loop's own cost.")
-    return lines
+    idle = "The statement does nothing: this is the empty loop's own cost."
+    empty = (result for result in results if does_nothing(result.spec.stmt))
+    return [*lines, *(f"NOTE: {_describe_source(result, results)}{idle}" for result in empty)]
 
 
 def _describe_source(result: TimedStatement, results: Sequence[TimedStatement]) -> str:

@@ -64,8 +64,7 @@ class Variants:
             autograd = names["autograd"] or AS_WRITTEN
         number = case.args.num_threads
         threads = "" if number == 1 else f"{number}t" if short else f"{number} threads"
-        texts = (runtime, autograd, threads)
-        return tuple(printable(_shorten(text) if short else text) for text in texts if text)
+        return tuple(printable(_shorten(text) if short else text) for text in (runtime, autograd, threads) if text)
 
     def heading(self, case: Case) -> str:
         """What the case's label begins with, which others may share; with the suite where there are several."""
@@ -78,7 +77,6 @@ class Variants:
         return join_label(case.label[-1:])
 
     def name(self, case: Case) -> str:
-        """All of it on a line."""
         suite = f"{printable(case.suite)}: " if len(self._suites) > 1 else ""
         return suite + ", ".join((join_label(case.label), *self.words(case)))
 
@@ -96,7 +94,6 @@ def explain_short_words(shown: Iterable[str]) -> str:
     """
     known = {short: long for long, short in SHORT_WORDS.items() if long != "Python"}
     known["bwd"] = AutogradMode.FORWARD_BACKWARD.value
-    known["compiled"] = RuntimeMode.COMPILE.value
     seen = dict.fromkeys(word.split(" (")[0] for word in shown)
     texts = [f"{word}: {known[word]}" for word in seen if word in known]
     texts += [f"{word}: {word[:-1]} threads" for word in seen if word[:-1].isdigit() and word.endswith("t")]
@@ -112,9 +109,7 @@ def name_case(case: Case) -> str:
     >>> name_case(Case(("nn", "Linear"), labels, TimerArgs("f(x);", num_threads=2)))
     'nn / Linear, TorchScript, 2 threads, C++'
     """
-    labels = case.autolabels.as_dict
-    words = [*Variants([case]).words(case), labels["language"]]
-    return ", ".join((join_label(case.label), *words))
+    return ", ".join((join_label(case.label), *Variants([case]).words(case), case.autolabels.as_dict["language"]))
 
 
 # What has no name of its own because its author decides it, where it has to be told from others.

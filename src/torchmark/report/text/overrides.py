@@ -176,6 +176,7 @@ def render_overrides(
     width = max(width, LEAST_WIDTH)
     summaries = [row.summary for row in rows]
     stages = render_stages(rows, width, colour=colour)
+    long = [f"{short} is {stage}" for stage, short in SHORT_STAGES.items() if short in ("interp", "t_func", "alloc")]
     parts = [
         [describe_run(run, width)],
         render_costs(rows, width, colour=colour),
@@ -183,7 +184,7 @@ def render_overrides(
         [*wrap("The instructions that are more than with plain Tensors, by stage of the call:", width), "", *stages]
         if stages
         else [],
-        _explain_stages(width) if stages else [],
+        wrap(f"{', '.join(long)}. Functions by stage are in the JSON.", width) if stages else [],
         [line for finding in findings for line in wrap(describe_finding(finding), width, 2)],
         list_classic_lines(rows),
         list_failures(summaries, run.plan, width),
@@ -209,19 +210,13 @@ def _explain_costs(run: Run, rows: Sequence[OverrideRow], width: int) -> Iterato
     yield from explain_environments(summaries, width)
 
 
-def _explain_stages(width: int) -> list[str]:
-    long = [f"{short} is {stage}" for stage, short in SHORT_STAGES.items() if short in ("interp", "t_func", "alloc")]
-    return wrap(f"{', '.join(long)}. Functions by stage are in the JSON.", width)
-
-
 def describe_finding(finding: OverrideFinding) -> str:
     """A finding as a sentence that begins with whether it is met."""
     return f"{'Met' if finding.is_met else 'Not met'}: {_WORDS[finding.expectation](finding)}"
 
 
 def _describe_cheapest(finding: OverrideFinding) -> str:
-    least = finding.least
-    closest = f"{_name_type(least)}, with {least.value:+,.0f} instructions"
+    closest = f"{_name_type(finding.least)}, with {finding.least.value:+,.0f} instructions"
     if finding.is_met:
         return f"plain Tensors are cheapest in every call. Closest is {closest}."
     exceptions = f"{finding.of - finding.met} of {finding.of} cases"
@@ -271,17 +266,13 @@ def _time(extreme: Extreme) -> str:
 
 def list_classic_lines(rows: Sequence[OverrideRow]) -> list[str]:
     """The lines that reports on a change have always had, word for word."""
-    lines = []
-    for row in rows:
-        if row.has(CLASSIC) and row.summary.wall is not None:
-            name = MAKER_OF_PLAIN if row.has(PLAIN) else row.operands
-            times = row.summary.wall.times
-            std = math.nan if times.std is None else times.std
-            lines.append(
-                f"Type {name} had a minimum time of {times.minimum / MICROSECOND:.6g} us and a standard deviation of "
-                f"{std / MICROSECOND:.6g} us."
-            )
-    return lines
+    found = [(row, row.summary.wall.times) for row in rows if row.has(CLASSIC) and row.summary.wall is not None]
+    return [
+        f"Type {MAKER_OF_PLAIN if row.has(PLAIN) else row.operands} had a minimum time of "
+        f"{times.minimum / MICROSECOND:.6g} us and a standard deviation of "
+        f"{(math.nan if times.std is None else times.std) / MICROSECOND:.6g} us."
+        for row, times in found
+    ]
 
 
 def describe_bundle(output: str, size: int, drawn: int, slower: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,23 +30,16 @@ def render_cases(cases: Sequence[Case], width: int = DEFAULT_WIDTH) -> str:
     rows: list[_Row] = []
     for suite, root in suites.items():
         if len(suites) > 1:
-            rows.append(_Row(0, printable(suite), ()))
+            rows.append((0, printable(suite), ()))
         rows += root.rows(int(len(suites) > 1))
     # Few long names are no reason to push all variants to the right.
-    widths = (measure(row.text) for row in rows if row.cases)
+    widths = (INDENT * depth + measure(name) for depth, name, own in rows if own)
     longest = max((taken for taken in widths if taken <= width * 2 // 5), default=width // 4)
-    return "\n".join(line for row in rows for line in _lay_out(row, longest + len(GAP), width))
+    return "\n".join(line for row in rows for line in _lay_out(*row, longest + len(GAP), width))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Row:
-    depth: int
-    name: str
-    cases: tuple[Case, ...]
-
-    @property
-    def text(self) -> str:
-        return " " * (INDENT * self.depth) + self.name
+_Row = tuple[int, str, tuple[Case, ...]]
+"""How deep it is, its name, and the cases whose label ends with it."""
 
 
 class _Node:
@@ -70,25 +62,19 @@ class _Node:
             while not child.cases and len(child.children) == 1:
                 ((name, child),) = child.children.items()
                 path.append(name)
-            yield _Row(depth, printable(" / ".join(path)), tuple(child.cases))
+            yield depth, printable(" / ".join(path)), tuple(child.cases)
             yield from child.rows(depth + 1)
 
 
-def _lay_out(row: _Row, column: int, width: int) -> Iterator[str]:
+def _lay_out(depth: int, name: str, cases: Sequence[Case], column: int, width: int) -> list[str]:
     """A name, and to the right of it the variants; below it where it is too long."""
-    indent = min(INDENT * row.depth, width // 2)
-    names = wrap(row.name, width - indent - INDENT) or [""]
+    indent = min(INDENT * depth, width // 2)
+    names = wrap(name, width - indent - INDENT) or [""]
     lines = [" " * indent + names[0], *(" " * (indent + INDENT) + line for line in names[1:])]
-    if not row.cases:
-        yield from lines
-        return
-    texts = list(_fold(_describe_variants(row.cases), width - column))
-    if measure(lines[-1]) + len(GAP) > column:
-        yield from lines
-    else:
-        yield from lines[:-1]
-        yield pad(lines[-1], column) + texts.pop(0)
-    yield from (" " * column + text for text in texts)
+    texts = _fold(_describe_variants(cases), width - column) if cases else []
+    if texts and measure(lines[-1]) + len(GAP) <= column:
+        lines[-1] = pad(lines[-1], column) + texts.pop(0)
+    return [*lines, *(" " * column + text for text in texts)]
 
 
 def _wrap_list(text: str, width: int, hanging: int = 0) -> list[str]:
@@ -99,19 +85,15 @@ def _wrap_list(text: str, width: int, hanging: int = 0) -> list[str]:
     return [line.replace("\xa0", " ") for line in wrap(glued, width, hanging)]
 
 
-def _fold(segments: Iterable[str], width: int) -> Iterator[str]:
+def _fold(segments: Iterable[str], width: int) -> list[str]:
     """As many segments a line as fit, with separators between them."""
-    line = ""
+    lines: list[str] = []
     for segment in segments:
-        if line and measure(line + SEPARATOR + segment) <= width:
-            line += SEPARATOR + segment
-            continue
-        if line:
-            yield line
-        *full, line = _wrap_list(segment, width)
-        yield from full
-    if line:
-        yield line
+        if lines and measure(lines[-1] + SEPARATOR + segment) <= width:
+            lines[-1] += SEPARATOR + segment
+        else:
+            lines += _wrap_list(segment, width)
+    return lines
 
 
 def _describe_variants(cases: Sequence[Case]) -> list[str]:
@@ -198,19 +180,16 @@ def _describe_sampling(plan: Plan) -> list[str]:
 
 
 def _describe_places(plan: Plan, cores: int) -> str:
-    where = f"{count(cores, 'core')}"
-    if len(plan.targets) > 1:
-        where += f"; {len(plan.targets)} environments: {', '.join(map(name_target, plan.targets))}"
-    return f"Where: {where}"
+    names = ", ".join(map(name_target, plan.targets))
+    several = f"; {len(plan.targets)} environments: {names}" if len(plan.targets) > 1 else ""
+    return f"Where: {count(cores, 'core')}{several}"
 
 
 def _describe_estimate(expected: Estimate) -> str:
-    results = count(expected.total, "result")
     if not expected.total:
         return "Nothing is left to measure."
+    basis = f"from {expected.known} of {expected.total} earlier durations"
     if not expected.known:
         basis = "a rough guess: none of these has been measured here"
-    else:
-        basis = f"from {expected.known} of {expected.total} earlier durations"
     times = f"about {format_duration(expected.clock_s)}, {format_duration(expected.cpu_s)} of processor time"
-    return f"{results}: {times} ({basis})"
+    return f"{count(expected.total, 'result')}: {times} ({basis})"

@@ -44,8 +44,7 @@ def list_names(names: Sequence[str]) -> str:
     >>> list_names(["a", "b"]), list_names([f"n-{i:03}" for i in range(1, 101)])
     ('a, b', 'n-001, n-002, …')
     """
-    shown = names if len(names) <= MOST_NAMES else [*names[:SOME_NAMES], ELLIPSIS]
-    return ", ".join(map(printable, shown))
+    return ", ".join(map(printable, names if len(names) <= MOST_NAMES else [*names[:SOME_NAMES], ELLIPSIS]))
 
 
 def describe_nodes(nodes: Sequence[Node], *, timed: bool) -> str:
@@ -119,10 +118,9 @@ def render_footer(
     noun = "case" if len(plan.targets) == 1 else "result"
     if not summaries:
         return ["Nothing was measured."]
-    if measured == len(summaries):
-        parts = [f"All of {count(measured, noun)} measured" if measured > 1 else f"1 {noun} measured"]
-    else:
-        parts = [f"{measured} of {count(len(summaries), noun)} measured"]
+    all_of = f"All of {count(measured, noun)}" if measured > 1 else f"1 {noun}"
+    some = all_of if measured == len(summaries) else f"{measured} of {count(len(summaries), noun)}"
+    parts = [f"{some} measured"]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{missing} not measured yet"] if missing else []
     shard = None if run is None else _name_shard(run)
@@ -153,8 +151,9 @@ def _advise(summaries: Sequence[CaseSummary], run: RunInfo | None, width: int, w
     counted = [summary.case for summary in summaries if summary.count]
     if not steps and counted:
         shortest = shlex.quote(min(map(name_case, counted), key=len))
-        which = f"{name_run(run)} --functions {shortest}{where}"
-        steps.append(("See where instructions go with", f"torchmark show {which}"))
+        steps.append(
+            ("See where instructions go with", f"torchmark show {name_run(run)} --functions {shortest}{where}")
+        )
     if not steps and summaries:
         steps.append(("See this again with", f"torchmark show {name_run(run)}{where}"))
     lines: list[str] = []
@@ -182,12 +181,11 @@ def describe_run(run: Run, width: int) -> str:
 
 def _describe_run(info: RunInfo) -> str:
     name = f"{info.name} ({info.id[:SHORT_ID]})" if info.name else info.id[:SHORT_ID]
+    shard = _name_shard(info)
+    part = "not finished" if shard is None else f"shard {shard}"
+    state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
     if info.finished is not None:
         state = f"finished {format_moment(info.finished)}"
-    else:
-        shard = _name_shard(info)
-        part = "not finished" if shard is None else f"shard {shard}"
-        state = f"{part}: {info.outcomes} of {count(info.orders, 'result')}"
     failed = f", {count(info.failures, 'failure')}" if info.failures else ""
     return f"Run {name}, {format_moment(info.created)}, {state}{failed}"
 
@@ -211,13 +209,9 @@ def _describe_environments(run: Run) -> Iterator[str]:
 
 def _describe_environment(environments: list[Environment]) -> str:
     # A run that was gone on with elsewhere, or after an upgrade, has several.
-    texts = [
-        f"{what} {' and '.join(dict.fromkeys(versions))}"
-        for what, versions in (
-            ("torch", (one.torch_version for one in environments)),
-            ("Python", (one.python_version for one in environments)),
-        )
-    ]
+    torch = dict.fromkeys(one.torch_version for one in environments)
+    python = dict.fromkeys(one.python_version for one in environments)
+    texts = [f"torch {' and '.join(torch)}", f"Python {' and '.join(python)}"]
     counted = next((one for one in environments if one.valgrind is not None), None)
     native = {one.cpu_capability for one in environments if one.valgrind is None}
     native |= {one.native_capability for one in environments}
@@ -270,7 +264,10 @@ def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
 
     Names last: they are what runs are asked for by. The beginning of its id tells a run from all others.
     """
-    length = _find_id_length([entry.info.id for entry in entries])
+    ids = [entry.info.id for entry in entries]
+    lengths = range(SHORTEST_ID, max(map(len, ids), default=0))
+    unique = (n for n in lengths if len({one[:n] for one in ids}) == len(ids))
+    length = next(unique, max(SHORTEST_ID, lengths.stop))
     rows = [TextRow(_fill(entry, length)) for entry in entries]
     columns = [
         TextColumn(head, left=head not in _NUMBERS, least=SHORTEST_TEXT if head in ("torch", "name") else None)
@@ -280,8 +277,8 @@ def render_runs(entries: Sequence[RunEntry], width: int = DEFAULT_WIDTH) -> str:
 
 
 def _fill(entry: RunEntry, id_length: int) -> dict[str, str]:
-    """All columns in their order."""
-    info = entry.info
+    """All columns in their order. Where several targets have names, these stand for their versions of torch."""
+    info, names = entry.info, [name for name in entry.targets if name]
     return {
         "run": info.id[:id_length],
         "name": printable(info.name),
@@ -289,17 +286,6 @@ def _fill(entry: RunEntry, id_length: int) -> dict[str, str]:
         "cases": str(entry.cases),
         "results": f"{info.outcomes}/{info.orders}",
         "failed": str(info.failures),
-        "torch": printable(_describe_torch(entry)),
+        "torch": printable(", ".join(names if len(names) > 1 else entry.torch_versions)),
         "state": describe_state(entry),
     }
-
-
-def _describe_torch(entry: RunEntry) -> str:
-    """The versions; where several targets have names, those."""
-    names = [name for name in entry.targets if name]
-    return ", ".join(names if len(names) > 1 else entry.torch_versions)
-
-
-def _find_id_length(ids: Sequence[str]) -> int:
-    lengths = range(SHORTEST_ID, max(map(len, ids), default=0))
-    return next((n for n in lengths if len({one[:n] for one in ids}) == len(ids)), max(SHORTEST_ID, lengths.stop))

@@ -22,7 +22,6 @@ HEADS = ("guards, call", "first compile", "from cache", "graphs", "breaks")
 # Heads for terminals without much room.
 SHORT_HEADS = ("guards", "first", "cached", "graphs", "breaks")
 LEAST_COMPILE_NAME = 36
-MOST_BREAKS = 5
 TITLE = "torch.compile"
 
 
@@ -54,9 +53,8 @@ def _name(compiled: Sequence[tuple[CaseSummary, CompileCosts]], *, several: bool
 
 
 def _fill(costs: CompileCosts) -> tuple[str, ...]:
-    calls = costs.call.per_run
     return (
-        format_time_cell(quantile(sorted(calls), 0.5)) if calls else "",
+        format_time_cell(quantile(sorted(costs.call.per_run), 0.5)) if costs.call.per_run else "",
         format_time_cell(costs.cold_s),
         format_time_cell(costs.warm_s) if costs.warm.cache_hits else "no cache",
         str(costs.graphs),
@@ -73,7 +71,7 @@ def _describe_breaks(all_costs: Sequence[CompileCosts]) -> list[tuple[int, str]]
             texts.append(f"{count(costs.cold.abandoned, 'function')} left to the interpreter")
         if texts:
             told.append((i, "; ".join(texts)))
-    return told[:MOST_BREAKS]
+    return told[:5]
 
 
 def describe_compile_costs(costs: CompileCosts) -> str:
@@ -85,32 +83,21 @@ def describe_compile_costs(costs: CompileCosts) -> str:
 
 
 def list_compile_costs(costs: CompileCosts) -> tuple[tuple[str, str], ...]:
+    # Back ends other than Inductor keep nothing, and Inductor may refuse to.
+    again, cached = ("from cache", "") if costs.warm.cache_hits else ("again", " (nothing was found in the cache)")
+    breaks = count(costs.graph_breaks, "break") if costs.graph_breaks else "no breaks"
+    left = f", {count(costs.cold.abandoned, 'function')} left to the interpreter" if costs.cold.abandoned else ""
     return (
         ("steady call", _median(costs.steady)),
         ("guards and call", _median(costs.call)),
         ("compile, empty cache", format_time(costs.cold_s)),
-        _describe_warm(costs),
-        ("graphs", _describe_graphs(costs)),
+        (f"compile, {again}", format_time(costs.warm_s) + cached),
+        ("graphs", f"{costs.graphs}, {breaks}{left}"),
     )
 
 
 def _median(times: Times) -> str:
     return format_time(quantile(sorted(times.per_run), 0.5))
-
-
-def _describe_warm(costs: CompileCosts) -> tuple[str, str]:
-    """Back ends other than Inductor keep nothing, and Inductor may refuse to."""
-    if costs.warm.cache_hits:
-        return "compile, from cache", format_time(costs.warm_s)
-    return "compile, again", f"{format_time(costs.warm_s)} (nothing was found in the cache)"
-
-
-def _describe_graphs(costs: CompileCosts) -> str:
-    breaks = count(costs.graph_breaks, "break") if costs.graph_breaks else "no breaks"
-    text = f"{costs.graphs}, {breaks}"
-    if costs.cold.abandoned:
-        text += f", {count(costs.cold.abandoned, 'function')} left to the interpreter"
-    return text
 
 
 FAILED = "failed"
@@ -166,14 +153,14 @@ def make_rows(summaries: Sequence[CaseSummary], targets: Sequence[Target], *, sh
         case, heading, leaf, above = summary.case, variants.heading(summary.case), variants.leaf(summary.case), ""
         if len(targets) > 1:
             # Below the case's name, the environment is told once for each block.
-            kind = " ".join(variants.kind(case))
-            above = ": ".join(filter(None, (leaf, kind))) if place[:-1] != last[:-1] else ""
+            above = ": ".join(filter(None, (leaf, " ".join(variants.kind(case))))) if place[:-1] != last[:-1] else ""
             name = f"{INDENT}({name_target(summary.target)})" if place != last else ""
             words = variants.language(case, short=short)
         else:
             name, words = leaf if place[:2] != last[:2] else "", variants.words(case, short=short)
         indent = INDENT if heading else ""
-        cells = _fill_row(summary, name and indent + name)
+        stmt = printable(one_line(case.args.stmt.strip()))
+        cells = {NAME: name and indent + name, **fill_cells(summary), MARKS: find_marks(summary), STATEMENT: stmt}
         rows.append(TextRow(cells, heading=heading, above=above and indent + above, aside=" ".join(words)))
         last = place
     return rows
@@ -187,11 +174,10 @@ def _order(
     headings = _number(variants.heading(summary.case) for summary in summaries)
     labels = _number((summary.case.suite, summary.case.label) for summary in summaries)
     runtimes = _number(summary.case.autolabels.as_dict["runtime"] for summary in summaries)
-    modes = list(AutogradMode)
 
     def position(summary: CaseSummary) -> tuple[int, ...]:
         case = summary.case
-        variant = runtimes[case.autolabels.as_dict["runtime"]], modes.index(case.autolabels.autograd)
+        variant = runtimes[case.autolabels.as_dict["runtime"]], list(AutogradMode).index(case.autolabels.autograd)
         heading, label = headings[variants.heading(case)], labels[case.suite, case.label]
         return heading, label, *variant, case.args.num_threads, places.get(summary.target, len(places))
 
@@ -200,11 +186,6 @@ def _order(
 
 def _number(values: Iterable[T]) -> dict[T, int]:
     return {value: i for i, value in enumerate(dict.fromkeys(values))}
-
-
-def _fill_row(summary: CaseSummary, name: str) -> dict[str, str]:
-    stmt = printable(one_line(summary.case.args.stmt.strip()))
-    return {NAME: name, **fill_cells(summary), MARKS: find_marks(summary), STATEMENT: stmt}
 
 
 # Names have at least this much room; columns of numbers give way.
@@ -233,9 +214,7 @@ def render_results(
     """
     width = max(width, LEAST_WIDTH)
     shown = [summary for summary in summaries if summary.wall or summary.count or not summary.failures]
-    parts: list[list[str]] = []
-    if shown:
-        parts += [_render_table(shown, plan, width, colour), list(_explain(shown, plan, width))]
+    parts = [_render_table(shown, plan, width, colour), list(_explain(shown, plan, width))] if shown else []
     parts.append(render_compile_costs(shown, width))
     if any(summary.failures for summary in summaries):
         heading, *failures = list_failures(summaries, plan, width)

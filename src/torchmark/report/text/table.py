@@ -72,7 +72,10 @@ class TextTable:
         self._columns = {column.key: column for column in columns}
         self._rows, self._width, self._name, self._colour = rows, width, name, colour
         self._heads = TextRow({key: key if one.head is None else one.head for key, one in self._columns.items()})
-        self._wanted = {key: self._want(column) for key, column in self._columns.items()}
+        self._wanted = {
+            key: max(column.wide, *(measure(self._read(row, key)) for row in (self._heads, *rows)))
+            for key, column in self._columns.items()
+        }
         self._sizes = {key: size for key, size in self._wanted.items() if not self._columns[key].spare}
         order = [key for key in (name, *gives_way) if key in self._sizes]
         self.left_out = tuple(self._give_way(order))
@@ -81,7 +84,6 @@ class TextTable:
 
     @property
     def is_tight(self) -> bool:
-        """Whether some names do not fit beside their numbers."""
         return self._name is not None and self._sizes[self._name] < self._wanted[self._name]
 
     @property
@@ -90,7 +92,6 @@ class TextTable:
         return self.is_tight and self._sizes[self._name or ""] < (self._columns[self._name or ""].least or 0)
 
     def lines(self) -> list[str]:
-        """The heads, if there are any, and all rows."""
         heads = self._render(self._heads) if any(self._heads.cells.values()) else []
         lines = [paint(line, BOLD, self._colour) for line in heads]
         heading = ""
@@ -105,10 +106,6 @@ class TextTable:
                 first = paint(word, row.style, self._colour) + first.removeprefix(word)
             lines += [first, *others]
         return lines
-
-    def _want(self, column: TextColumn) -> int:
-        texts = (self._read(row, column.key) for row in (self._heads, *self._rows))
-        return max(column.wide, *map(measure, texts))
 
     def _read(self, row: TextRow, key: str) -> str:
         text = row.cells.get(key, "")
@@ -146,7 +143,6 @@ class TextTable:
                 self._sizes[key] = min(self._wanted[key], room)
 
     def _shorten_names(self, shorten: Callable[[str, int], str], name: str) -> dict[str, str]:
-        """The short form of each name that has one of its own."""
         room = self._sizes[name]
         if room < LEAST_NAME_ROOM:
             return {}

@@ -140,7 +140,6 @@ def _width_of(character: str) -> int:
 
 
 def _count_fitting(characters: Iterable[str], width: int) -> int:
-    """How many of the first characters fit."""
     sums = itertools.accumulate(map(_width_of, characters))
     return sum(1 for _ in itertools.takewhile(lambda taken: taken <= width, sums))
 

@@ -79,8 +79,7 @@ def format_time(t: float) -> str:
     """A time on its own, to three figures."""
     unit, scale = select_unit(t)
     value = t / scale
-    figures_before_point = len(str(int(abs(value))))
-    return f"{value:.{max(3 - figures_before_point, 0)}f} {unit}"
+    return f"{value:.{max(3 - len(str(int(abs(value)))), 0)}f} {unit}"
 
 
 def format_edges(low: float, high: float) -> tuple[str, str]:
@@ -145,9 +144,7 @@ def choose_scale(t: float) -> Scale:
 
 def decimals_for(value: float) -> int:
     """Decimal places for a scaled number: two, or more where two would show nothing but zeros."""
-    if value == 0 or abs(value) >= 0.1 or not math.isfinite(value):
-        return 2
-    return 1 - math.floor(math.log10(abs(value)))
+    return 1 - math.floor(math.log10(abs(value))) if 0 < abs(value) < 0.1 else 2
 
 
 def format_share_cell(share: float) -> str:
@@ -253,7 +250,6 @@ def _read(text: str) -> float:
 
 
 def format_level(confidence: float) -> str:
-    """How sure an interval is."""
     percent = confidence * 100
     return f"{percent:.0f} %" if percent < LEAST_WITH_DECIMALS else f"{percent:.1f}".removesuffix(".0") + " %"
 
@@ -305,7 +301,6 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_seconds_change(seconds: float) -> str:
-    """A change of time with its sign."""
     text = format_seconds(seconds)
     return text if text.startswith("0 ") else _sign(seconds) + text
 
@@ -330,7 +325,6 @@ def format_duration(seconds: float) -> str:
 
 
 def format_delta(number: float) -> str:
-    """A change of a count with its sign."""
     if not math.isfinite(number):
         return _sign(number) + (UNKNOWN if math.isnan(number) else ENDLESS)
     text = f"{abs(number):,.0f}" if abs(number) >= FEW else f"{abs(number):.1f}".removesuffix(".0")
@@ -338,7 +332,6 @@ def format_delta(number: float) -> str:
 
 
 def format_allocation_delta(number: float) -> str:
-    """A change of allocations with its sign."""
     text = format_allocations(abs(number))
     return text if text == "0" else _sign(number) + text
 

@@ -77,21 +77,19 @@ def describe_bound(time: TimeEvidence) -> str:
         return "There is no interval yet: too little was measured for one."
     if time.confirmed is False:
         return f"Less than {format_share(bound)} either way: what some layouts of memory show, fresh ones do not."
+    remedy = "more layouts of memory would decide" if time.layouts else "taking turns might decide: `torchmark ab`"
     if time.needed_s is not None:
         remedy = f"about {format_duration(time.needed_s)} more would decide"
-    elif time.layouts:
-        remedy = "more layouts of memory would decide"
-    else:
-        remedy = "taking turns might decide: `torchmark ab`"
     return f"Less than {format_share(bound)} either way; {remedy}."
 
 
 def _fill_in(judgement: CaseJudgement) -> str:
     time, count = judgement.time, judgement.count
     expected = 0.0 if count is None else expected_seconds(count.delta)
+    share = 0.0 if time is None else to_share(time.log_ratio)
     return _SENTENCES[judgement.cause].format(
         instructions="Instructions were not counted" if count is None else _describe_instructions_change(count),
-        time="it was not timed" if time is None else _describe_time_change(time),
+        time="it was not timed" if time is None else f"{format_share(share)} {'less' if share < 0 else 'more'} time",
         bound="?" if time is None else format_share(find_bound(time)),
         bound_s="?" if time is None else format_seconds(find_bound(time) * time.base_s),
         expected=f"about {format_seconds(expected)} {'less' if expected < 0 else 'more'}",
@@ -109,19 +107,13 @@ def _describe_instructions_change(count: CountEvidence) -> str:
     return f"{format_delta(count.delta)} {noun} ({format_change(count.ratio)}){also}"
 
 
-def _describe_time_change(time: TimeEvidence) -> str:
-    share = to_share(time.log_ratio)
-    return f"{format_share(share)} {'less' if share < 0 else 'more'} time"
-
-
 _WORDS = {Verdict.SAME: "the same", Verdict.UNDECIDED: "undecided", Verdict.FAILED: "failed"}
 
 
 def describe_verdict(judgement: CaseJudgement) -> str:
     """The verdict in a few words, with the number that it is about."""
     if judgement.verdict is Verdict.FAILED and judgement.failures:
-        sides = dict.fromkeys(failed.side.value for failed in judgement.failures)
-        return f"failed on {' and '.join(sides)}"
+        return f"failed on {' and '.join(dict.fromkeys(failed.side.value for failed in judgement.failures))}"
     if judgement.verdict in _WORDS:
         return _WORDS[judgement.verdict]
     return f"{judgement.verdict.value}, {format_verdict_change(judgement)}"
@@ -154,18 +146,16 @@ def describe_facts(judgement: CaseJudgement) -> list[tuple[str, str]]:
 
 
 def _describe_time(time: TimeEvidence) -> str:
-    change = format_change(to_share(time.log_ratio))
-    difference = format_seconds_change(find_seconds(time))
-    return f"{change} ({format_interval(time)}), about {difference} on {format_time(time.base_s)}"
+    difference = f"about {format_seconds_change(find_seconds(time))} on {format_time(time.base_s)}"
+    return f"{format_change(to_share(time.log_ratio))} ({format_interval(time)}), {difference}"
 
 
 def _describe_counts(counted: CountEvidence) -> list[tuple[str, str]]:
     base, head = counted.base, counted.head
+    change = f"{head.value:,.0f} on both sides"
     if counted.delta:
-        change = f"{format_delta(counted.delta)} ({format_change(counted.ratio)})"
-        change += f", from {base.value:,.0f} to {head.value:,.0f}"
-    else:
-        change = f"{head.value:,.0f} on both sides"
+        sides = f"from {base.value:,.0f} to {head.value:,.0f}"
+        change = f"{format_delta(counted.delta)} ({format_change(counted.ratio)}), {sides}"
     if base.low != base.high or head.low != head.high:
         change += f"; over layouts {_describe_range(base)} and {_describe_range(head)}"
     return [
@@ -186,10 +176,8 @@ def _contrast(base: float, head: float) -> str:
 
 
 def _describe_effort(time: TimeEvidence) -> str:
-    if time.layouts:
-        text = f"in turns, in {count(time.layouts, 'layout')} of memory, {count(time.sweeps, 'visit')} each"
-    else:
-        text = "one side after the other"
+    turns = f"in turns, in {count(time.layouts, 'layout')} of memory, {count(time.sweeps, 'visit')} each"
+    text = turns if time.layouts else "one side after the other"
     if time.seconds:
         text += f", {time.seconds:.2g} s" if time.seconds < 10 else f", {format_duration(time.seconds)}"
     if time.confirmed is not None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.sample_runs import ADD, COUNT, MODEL, ODD, WALL, make_run, only, sample_run, tally, times
 from torchmark.errors import StoreError, UsageError
 from torchmark.model.plan import Target
-from torchmark.report.formats.entries import list_entries, make_unique, one_line, require, shorten
+from torchmark.report.formats.entries import list_entries, make_unique, one_line, require_entries, shorten
 
 
 def test_every_case_has_an_entry_whatever_became_of_it() -> None:
@@ -72,9 +72,9 @@ def test_a_time_that_is_not_finite_is_refused(bad: float) -> None:
 
 def test_a_run_without_results_for_a_format_is_refused_and_told_what_it_has() -> None:
     run = only(ADD, COUNT, tally(100, 5))
-    require(run, list_entries(run), WALL, COUNT)
+    require_entries(run, WALL, COUNT)
     with pytest.raises(UsageError, match=r"Run sample has no times to export\. It has counts"):
-        require(run, list_entries(run), WALL)
+        require_entries(run, WALL)
     nothing = make_run({}, [ODD])
     with pytest.raises(UsageError, match=r"Run sample has no times or counts to export\.$"):
-        require(nothing, list_entries(nothing), WALL, COUNT)
+        require_entries(nothing, WALL, COUNT)

@@ -9,7 +9,7 @@ from torchmark.report.html.report_story import list_facts
 
 
 def facts(*sides: ReportSide) -> dict[str, tuple[str, ...]]:
-    return {fact.name: fact.values for fact in list_facts(sides)}
+    return {name: values for name, values, _ in list_facts(sides)}
 
 
 def test_nodes_and_their_processors_take_the_place_of_the_host() -> None:

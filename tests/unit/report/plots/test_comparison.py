@@ -95,9 +95,9 @@ def bars(drawing: Drawing) -> list[float]:
 
 
 def test_bars_are_to_one_scale() -> None:
-    drawing = Drawing(draw_stages([BASE, HEAD], width=416))
-    # 400 pixels for 800 instructions; a pixel of each is what they are cut by.
-    assert bars(drawing) == [149, 49, 124, 274]
+    drawing = Drawing(draw_stages([BASE, HEAD]))
+    # 344 pixels for 800 instructions; a pixel of each is what they are cut by.
+    assert bars(drawing) == [128, 42, 106.5, 235.5]
     assert {"400", "800", "base", "head", "change", "−50", "+450"} <= set(drawing.texts)
     # What nobody has is not listed.
     assert "other" not in drawing.texts

@@ -7,17 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drawings import SVG, Drawing
-from torchmark.model.task import Interval
 from torchmark.report.plots.samples import FEW, Strip, draw_distributions
 
 MANY = [1e-6 * (1 + 0.001 * i) for i in range(40)]
 TIMES = st.lists(
     st.floats(1e-9, 10) | st.floats() | st.sampled_from([0.0, 5e-324, 1e308, math.nan, math.inf, -1.0]), max_size=40
 )
-STRIPS = st.lists(
-    st.builds(Strip, st.text(), TIMES, st.none() | st.builds(Interval, st.floats(), st.floats(), st.just(0.95))),
-    max_size=3,
-)
+STRIPS = st.lists(st.builds(Strip, st.text(), TIMES), max_size=3)
 
 
 def test_a_strip_is_told_in_words_and_numbers() -> None:
@@ -67,15 +63,6 @@ def test_few_samples_are_dots_and_many_are_bars() -> None:
 )
 def test_none_few_and_equal_samples_are_drawn_too(samples: list[float], words: str) -> None:
     assert words in Drawing(draw_distributions([Strip("a", samples)])).texts
-
-
-def test_an_interval_that_is_given_is_used() -> None:
-    interval = Interval(0.9e-6, 1.2e-6, 0.99)
-    assert "99 % interval 0.90 to 1.20 us" in Drawing(draw_distributions([Strip("a", MANY, interval)])).words
-
-
-def test_the_legend_can_be_left_out() -> None:
-    assert "minimum" not in Drawing(draw_distributions([Strip("a", MANY)], legend=False)).texts
 
 
 @settings(deadline=None)

@@ -232,17 +232,17 @@ def test_coordinates_are_numbers() -> None:
 
 
 def draw(name: str, description: str, *parts: Markup) -> Markup:
-    figure = Figure(100)
+    figure = Figure()
     figure.add(*parts, height=50)
     return figure.close(name, description)
 
 
 def test_a_figure_grows_with_what_is_added() -> None:
-    figure = Figure(100)
+    figure = Figure()
     figure.add(label(0, 10, "a"), height=20)
     figure.add_legend([])
     assert figure.height == 20
-    figure.add_legend([(lambda x, y: label(x, y, "·"), "a mark"), (lambda x, y: label(x, y, "·"), "another mark")])
+    figure.add_legend([(lambda x, y: label(x, y, "·"), "a mark"), (lambda x, y: label(x, y, "·"), "another mark " * 5)])
     assert figure.height == 20 + 2 * 17
 
 
