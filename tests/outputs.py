@@ -1120,7 +1120,7 @@ def _overrides_compared(stage: Stage) -> None:
             "torchmark.api.override_comparison.run_comparison",
             lambda comparison, *_, **__: make_found(comparison, *changes),
         ),
-        ("torchmark.api.override_comparison.open_tracer", open_no_tracer),
+        ("torchmark.api.override_comparison.Tracer", open_no_tracer),
         ("torchmark.api.override_comparison.start_together", lambda base, head: None),
     ):
         stage.patch.setattr(name, value)
@@ -1137,7 +1137,7 @@ def _overrides_compared(stage: Stage) -> None:
 
 @scene("flame/command")
 def _flame(stage: Stage) -> None:
-    stage.patch.setattr("torchmark.api.flames.open_tracer", open_no_tracer)
+    stage.patch.setattr("torchmark.api.flames.Tracer", open_no_tracer)
     stage.patch.setattr("torchmark.api.flames.start_together", lambda *_: None)
     stage.patch.setattr("torchmark.api.flames.find_faults", lambda cases, target: {})
     stage.patch.setattr("torchmark.api.flames.sample_case", lambda *_, **__: HEAD_STACKS)

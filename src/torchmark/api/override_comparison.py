@@ -15,7 +15,7 @@ from torchmark.analysis.overrides import OverrideFinding, OverrideRow, find_over
 from torchmark.analysis.results import summarise_run
 from torchmark.analysis.verdict.judge import SMALLEST_RATIO
 from torchmark.api.ab import BASE, HEAD, GatedComparison, hold_against_gate, make_settings
-from torchmark.api.flames import open_tracer, start_together
+from torchmark.api.flames import Tracer, start_together
 from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import RunRequest, RunTask, execute_run
@@ -206,12 +206,11 @@ def trace_both(
     comparison: Comparison, cases: Sequence[Case]
 ) -> Generator[tuple[Case, Stacks | Failure, Stacks | Failure], None, None]:
     """Where these cases spend their instructions on both sides, as they come."""
-    with open_tracer(comparison.base) as base, open_tracer(comparison.head) as head:
+    with Tracer(comparison.base) as base, Tracer(comparison.head) as head:
         with show_waiting(STARTING):
             start_together(base, head)
         with show_waiting(f"Tracing {count(len(cases), 'case')} that became slower"):
-            pairs = zip(base.trace(cases, RUNS), head.trace(cases, RUNS), strict=True)
-            for (case, one), (_, other) in pairs:
+            for (case, one), (_, other) in zip(base.trace(cases, RUNS), head.trace(cases, RUNS), strict=True):
                 yield case, one, other
 
 

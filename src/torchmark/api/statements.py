@@ -8,7 +8,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from torchmark.analysis.summarise import SUSPECT_IQR, StatementGroup, TimedState
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import make_measurement
 from torchmark.callgrind.command import find_valgrind
+from torchmark.define.selection import LANGUAGES
 from torchmark.errors import SetupError, UsageError
 from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
@@ -106,7 +107,6 @@ class Outcomes:
 
     @property
     def results(self) -> list[TimedStatement]:
-        """Of all groups."""
         return [result for group in self.groups for result in group.results]
 
     @property
@@ -127,7 +127,6 @@ class Visitor:
 
     @property
     def medians(self) -> tuple[float, ...]:
-        """One for each visit."""
         return tuple(summarise(visit.per_run).median for visit in self.visits)
 
     def measure(self) -> TimedStatement:
@@ -174,20 +173,16 @@ class Stopwatch:
             self.outcomes.groups.append(StatementGroup())
             if len(left) == 1:
                 self._time_alone(left[0])
-            elif len(stmts) == 1 or not all(self._can_share_a_process(spec) for spec in left):
-                self._take_visits(left)
-            else:
+            # What is compiled cannot share a process.
+            elif len(stmts) > 1 and all(
+                isinstance(side, PairedSide) and side.compiled is None for side in map(self._ready.get, left)
+            ):
                 self._race(left)
-
-    def _can_share_a_process(self, spec: TaskSpec) -> bool:
-        side = self._ready[spec]
-        return isinstance(side, PairedSide) and side.compiled is None
+            else:
+                self._take_visits(left)
 
     def _time_alone(self, spec: TaskSpec) -> None:
-        times = self._time(spec, self._budget)
-        if isinstance(times, Failure):
-            self.outcomes.failures[spec.stmt] = times
-        else:
+        if times := self._time(spec, self._budget):
             self.outcomes.groups[-1].results.append(TimedStatement(spec, times))
 
     def _race(self, specs: Sequence[TaskSpec]) -> None:
@@ -233,21 +228,13 @@ class Stopwatch:
         group = self.outcomes.groups[-1]
         group.results.clear()
         short = self._budget._replace(run_time_s=self._budget.run_time_s / VISITS, adaptive=False)
-        visitors: list[Visitor] = []
-        for spec in specs:
-            times = self._time(spec, short)
-            if isinstance(times, Failure):
-                self.outcomes.failures[spec.stmt] = times
-            else:
-                visitors.append(Visitor(spec, times, short.run_time_s))
+        timed = [(spec, self._time(spec, short)) for spec in specs]
+        visitors = [Visitor(spec, times, short.run_time_s) for spec, times in timed if times]
         group.results = [visitor.measure() for visitor in visitors]
         chance, start, rounds, over = random.Random(ORDER_SEED), time.perf_counter(), 0, False
         while len(visitors) > 1 and not over:
             for visitor in chance.sample(visitors, len(visitors)):
-                times = self._time(visitor.spec, short._replace(number=visitor.number), visitor.blocks)
-                if isinstance(times, Failure):
-                    self.outcomes.failures[visitor.spec.stmt] = times
-                else:
+                if times := self._time(visitor.spec, short._replace(number=visitor.number), visitor.blocks):
                     visitor.visits.append(times)
             rounds += 1
             visitors = [visitor for visitor in visitors if visitor.spec.stmt not in self.outcomes.failures]
@@ -255,21 +242,28 @@ class Stopwatch:
             group.rounds = [visitor.medians for visitor in visitors]
             over = is_over(group.rounds, self._budget, time.perf_counter() - start)
 
-    def _time(self, spec: TaskSpec, budget: TimeBudget, blocks: int | None = None) -> Times | Failure:
+    def _time(self, spec: TaskSpec, budget: TimeBudget, blocks: int | None = None) -> Times | None:
+        """None where it failed, which `outcomes` have then."""
         side = self._ready[spec]
+        found: Times | Failure
         if isinstance(side, Failure):
-            return side
-        return retry_if_killed(
-            lambda: self._lab.time_side(
-                side,
-                self._timeout_s,
-                run_time_s=budget.run_time_s,
-                limit_s=budget.limit_s,
-                threshold=budget.threshold,
-                number=budget.number,
-                blocks=blocks,
+            found = side
+        else:
+            found = retry_if_killed(
+                lambda: self._lab.time_side(
+                    side,
+                    self._timeout_s,
+                    run_time_s=budget.run_time_s,
+                    limit_s=budget.limit_s,
+                    threshold=budget.threshold,
+                    number=budget.number,
+                    blocks=blocks,
+                )
             )
-        )
+        if isinstance(found, Times):
+            return found
+        self.outcomes.failures[spec.stmt] = found
+        return None
 
 
 def time_statements(
@@ -284,7 +278,7 @@ def time_statements(
 ) -> None:
     """Time statements, which have one setup. `outcomes` has what came out, also after an interrupt."""
     tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs]
-    cases = _make_cases(tasks, language)
+    cases = {task: make_task_case(task, LANGUAGES[language]) for task in tasks}
     lab = _open_lab(python)
     try:
         faults = _find_syntax_faults(cases.values(), lab.target)
@@ -316,7 +310,7 @@ def count_statements(
     timeout_s: float,
 ) -> None:
     """Count the instructions of each task. `outcomes` has what came out, also after an interrupt."""
-    cases = _make_cases(tasks, language)
+    cases = {task: make_task_case(task, LANGUAGES[language]) for task in tasks}
     seeds = choose_layouts(layouts)
     lab = _open_lab(python, variables, simulate=simulate)
     counter = lab.make_counter()
@@ -332,9 +326,9 @@ def count_statements(
             found = retry_if_killed(attempt)
             if isinstance(found, Failure):
                 outcomes.failures.append((task, found))
-            else:
-                compiled = side.compiled is not None
-                outcomes.results.append(make_stats(task, found, counter.environment, compiled=compiled))
+                continue
+            compiled = side.compiled is not None
+            outcomes.results.append(make_stats(task, found, counter.environment, compiled=compiled))
     finally:
         # After an interrupt a worker may still be starting.
         lab.abandon()
@@ -423,17 +417,6 @@ def make_case(args: TimerArgs) -> Case:
     return Case((one_line(args.stmt),), labels, args)
 
 
-def _make_cases(tasks: Iterable[TaskSpec], language: str) -> dict[TaskSpec, Case]:
-    kind = Language.CPP if language == "cpp" else Language.PYTHON
-    return {
-        task: make_case(
-            TimerArgs(
-                stmt=task.stmt,
-                setup=task.setup,
-                global_setup=task.global_setup,
-                num_threads=task.num_threads,
-                language=kind,
-            )
-        )
-        for task in tasks
-    }
+def make_task_case(task: TaskSpec, language: Language) -> Case:
+    """The same of a task, whose labels are left out."""
+    return make_case(TimerArgs(task.stmt, task.setup, task.global_setup, task.num_threads, language))

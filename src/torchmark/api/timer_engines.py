@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import enum
 import io
 import os
@@ -25,19 +26,13 @@ from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.steps import R, Steps
 from torchmark.measure.torch_files import read_sdk
-from torchmark.model.job import (
-    CountJob,
-    Given,
-)
+from torchmark.model.job import CountJob, Given
 from torchmark.model.outcome import Failure
 from torchmark.model.task import Compiled, Snippet, TaskSpec
 from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
 from torchmark.runner.prepare import build_snippets
-from torchmark.runner.spec import (
-    WorkerSpec,
-    own_worker,
-)
+from torchmark.runner.spec import WorkerSpec, own_worker
 from torchmark.runner.worker import Worker, count, retry_if_killed
 
 # Those that have not been compiled. Whoever is the first to run takes the others along.
@@ -82,8 +77,7 @@ class CppTimer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy compiles, or rather finds, its library itself.
-        snippet = self.snippet
-        return CppTimer, (snippet.stmt, snippet.setup, snippet.global_setup, self._given_clock)
+        return CppTimer, (*dataclasses.astuple(self.snippet), self._given_clock)
 
     def timeit(self, number: int) -> float:
         """Seconds that `number` executions of the statement take."""
@@ -130,9 +124,11 @@ class CppTimer:
 
     def _load(self) -> CompiledTimer:
         if self._timer is None:
-            compiled = self.compile()
+            compiled, clock = self.compile(), self._given_clock
             self._check_registration(compiled)
-            self._timer = CompiledTimer(compiled, _choose_clock(self._given_clock))
+            # The library's own clock is the one that Python reads; any other is called from there.
+            own = None if clock is time.perf_counter else clock
+            self._timer = CompiledTimer(compiled, choose_native_clock() if clock is default_timer else own)
         return self._timer
 
     def _check_registration(self, compiled: Compiled) -> None:
@@ -148,13 +144,6 @@ class CppTimer:
                 "into one library.",
                 kind="registered",
             )
-
-
-def _choose_clock(timer: Callable[[], float]) -> Callable[[], float] | None:
-    """The library's own clock is the one that Python reads; any other is called from there."""
-    if timer is time.perf_counter:
-        return None
-    return choose_native_clock() if timer is default_timer else timer
 
 
 class Serialization(enum.Enum):
@@ -304,10 +293,8 @@ def close_workers() -> None:
 
     Without waiting: a daemon thread may be in the middle of a job that has long to go.
     """
-    workers = list(_workers.values())
-    _workers.clear()
-    for worker in workers:
-        worker.abandon()
+    while _workers:
+        _workers.popitem()[1].abandon()
 
 
 def _disown_workers() -> None:
@@ -315,9 +302,8 @@ def _disown_workers() -> None:
     global _lock
     # Another thread may have held it, and is not here to release it.
     _lock = threading.Lock()
-    for worker in _workers.values():
-        worker.disown()
-    _workers.clear()
+    while _workers:
+        _workers.popitem()[1].disown()
 
 
 os.register_at_fork(after_in_child=_disown_workers)

@@ -30,12 +30,7 @@ from torchmark.errors import ExitCode, UsageError
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_counts
-from torchmark.report.text.counts import (
-    Change,
-    describe_caveats,
-    render_counts,
-    render_difference,
-)
+from torchmark.report.text.counts import Change, describe_caveats, render_counts, render_difference
 from torchmark.report.text.failures import describe_failure, list_hints
 from torchmark.report.text.terminal import one_line
 
@@ -101,10 +96,10 @@ def command(
     finally:
         # Also after an interrupt: what has been counted is not lost.
         results, failures = outcomes.results, outcomes.failures
-        changes = list_changes(*results) if diff and len(results) == 2 else []
+        changes = list_changes(*results) if diff and len(results) == 2 else None
         counts = map(to_json_stats, results)
-        if offer_json(lambda: to_json_counts([*counts], failures, changes, language), json_file) and results:
-            _print_counts(results, changes, diff=diff and len(results) == 2)
+        if offer_json(lambda: to_json_counts([*counts], failures, changes or [], language), json_file) and results:
+            _print_counts(results, changes)
         for task, failure in failures:
             echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
         for hint in list_hints(failure for _, failure in failures):
@@ -112,13 +107,12 @@ def command(
     return ExitCode.FAILED if outcomes.failures else 0
 
 
-def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:
-    width = terminal_width()
-    rows = [make_row(result) for result in results]
+def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change] | None) -> None:
+    rows, width = [make_row(result) for result in results], terminal_width()
     names = [row.name for row in rows]
     echo(render_counts(rows, width))
     for note in describe_caveats(names, [result.caveats for result in results]):
         echo(note)
-    if diff:
+    if changes is not None:
         echo()
         echo(render_difference(changes, from_name=names[0], to_name=names[1], line_width=width))

@@ -8,13 +8,7 @@ import click
 
 from torchmark.api.flames import find_graphs
 from torchmark.api.statements import make_case
-from torchmark.cli.cases import (
-    choice_options,
-    describe_statement,
-    load_cases,
-    print_faults,
-    report_empty_selection,
-)
+from torchmark.cli.cases import choice_options, describe_statement, load_cases, print_faults, report_empty_selection
 from torchmark.cli.flame_output import FORMATS, choose_format, place_files, prepare_renderer, write_graph
 from torchmark.cli.options import (
     SECONDS,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from torchmark.api.gate import GateOptions
-from torchmark.api.override_comparison import MeasuredOverrides, check_types, compare_overrides, measure_overrides
+from torchmark.api.override_comparison import check_types, compare_overrides, measure_overrides
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.cases import report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
@@ -84,7 +84,9 @@ def command(
             # Before there was anything to show.
             return ExitCode.SIGNALLED + ended.number
         if offer_json(lambda: to_json_overrides(done.run, done.rows, done.findings), json_file):
-            echo(_render(done, format_store(store_path)), styled=use_colour())
+            width, colour, store_name = terminal_width(), use_colour(), format_store(store_path)
+            told = done.run, done.rows, done.findings
+            echo(render_overrides(*told, width, colour=colour, shown=done.shown, store=store_name), styled=colour)
         return done.exit_code
     question = asked.make_question(loaded.cases)
     recorder = ComparisonRecorder(request, lambda: open_to_write(store_path), RUN_NAME, quiet)
@@ -103,12 +105,6 @@ def command(
     # Last: whatever goes wrong with it, the verdicts have been told.
     write_bytes(changed.pack(Path(output).stem or "overrides", store_path), output)
     if shows_text:
-        size, drawn = os.path.getsize(output), len(changed.traced.stacks)
-        echo(f"\n{describe_bundle(output, size, drawn, len(changed.slower))}")
+        drawn, slower = len(changed.traced.stacks), len(changed.slower)
+        echo(f"\n{describe_bundle(output, os.path.getsize(output), drawn, slower)}")
     return report.exit_code
-
-
-def _render(done: MeasuredOverrides, store: str) -> str:
-    return render_overrides(
-        done.run, done.rows, done.findings, terminal_width(), colour=use_colour(), shown=done.shown, store=store
-    )
