@@ -131,7 +131,6 @@ class OverrideComparison:
 
     @property
     def comparison(self) -> Comparison:
-        """The same, for those who carry it out."""
         base, head = self.targets
         return Comparison(
             entries=tuple(ComparedPair(case, case) for case in self.cases),

@@ -334,7 +334,6 @@ def _add_functions(
     *,
     flames: bool,
 ) -> list[ReportEntry]:
-    """Where instructions go, of these cases."""
     most = share_out_frames(len(explained)) if flames else 0
     found = {identify(entry.case): entry for entry in entries}
     for batch in split(explained):

@@ -204,7 +204,6 @@ class Forecast:
     """The orders of an earlier run whose outcomes stay."""
 
     def estimate(self, plan: Plan, cores: int) -> Estimate:
-        """How long the orders of a plan take that are still missing."""
         orders = [order for order in plan.orders if identify_order(order) not in self.settled]
         return estimate(orders, plan.sampling, self.history, cores)
 

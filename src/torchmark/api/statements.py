@@ -111,7 +111,6 @@ class Outcomes:
 
     @property
     def measurements(self) -> list[dict[str, Any]]:
-        """The results as users store them."""
         return [make_measurement(result.times, result.spec).to_dict() for result in self.results]
 
 
@@ -371,7 +370,6 @@ def _compiles(text: str, name: str) -> bool:
 
 
 def _open_lab(python: str | None, variables: Mapping[str, str] | None = None, *, simulate: bool = False) -> Lab:
-    """Workers in this program's own interpreter or in another one."""
     lab = Lab(Target(python=python), os.environ, variables=variables, simulate=simulate, statements=True)
     if python is None:
         # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.

@@ -62,7 +62,6 @@ class StoredSide:
 
     @property
     def title(self) -> str:
-        """With what tells it from others of its name."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.info.created))
         where = "" if self.alone else f", {name_target(self.target)}"
         if self.is_file:
@@ -169,7 +168,6 @@ class StoredComparison:
 
     @property
     def is_refused(self) -> bool:
-        """Whether nothing is compared."""
         return bool(self.contrast.obstacles) and not self.forced
 
     @property
@@ -180,7 +178,6 @@ class StoredComparison:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What base and head are called side by side."""
         return name_sides(self.base, self.head)
 
 
@@ -275,7 +272,6 @@ def check_measured(run: Run, metrics: tuple[Metric, ...] | None, name: str = "th
 
 
 def _format_accept(store: Store, head: StoredSide, gate: GateOptions, store_name: str) -> str:
-    """The options of a command that means the counts of head."""
     options = []
     if store.find("@").id != head.info.id:
         options += ["--run", name_run(make_unmistakable(store, head.info))]

@@ -84,12 +84,10 @@ class CppTimer:
         return self._load().timeit(number)
 
     def follow(self, steps: Steps[R]) -> R:
-        """Carry out all of the steps after one run of the setup."""
         return self._load().follow(steps)
 
     @property
     def optimised_away(self) -> bool:
-        """Whether the compiler left nothing of the statement."""
         return self._load().optimised_away
 
     def compile(self) -> Compiled:

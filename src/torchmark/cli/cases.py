@@ -1,16 +1,14 @@
-"""The cases that a command is about: options that choose them, how they are loaded, and a run of them.
+"""The cases that a command is about: options that choose them, how they are loaded.
 
-What measures is imported where a run is made: listing cases needs none of it.
+What measures is imported where it is needed: listing cases needs none of it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +26,6 @@ from torchmark.cli.options import (
     give_together,
     layouts_option,
     metric_option,
-    open_to_write,
     output_aside,
     python_option,
     see_folder,
@@ -49,16 +46,13 @@ from torchmark.define.selection import (
 )
 from torchmark.errors import ExitCode, UsageError
 from torchmark.model.plan import SUITE_LAYOUTS, Case, Fault, Metric, Plan, TimerArgs
-from torchmark.model.run import Run, RunInfo, Shard, parse_shard
-from torchmark.processes import Terminated
+from torchmark.model.run import Shard, parse_shard
 from torchmark.report.text.failures import describe_fault
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
-from torchmark.store.runs import make_unmistakable
 
 if TYPE_CHECKING:
     from torchmark.api.runs import RunRequest
-    from torchmark.runner.backend import Backend
 
 # As many candidates as a person reads.
 MOST_CANDIDATES = 10
@@ -137,7 +131,6 @@ selection_options = give_together("selection", lambda chosen: chosen.select(), c
 
 
 def print_faults(faults: Sequence[Fault]) -> None:
-    """Tell all that is wrong with definitions, on standard error."""
     if faults:
         texts = [describe_fault(fault) for fault in faults]
         echo("\n\n".join([f"{count(len(faults), 'faulty definition')}:", *texts]), err=True)
@@ -157,7 +150,6 @@ def report_nothing_selected(found: Sequence[Case], selection: Selection) -> int:
 
 
 def explain_nothing(loaded: Loaded) -> str:
-    """Why no case is left, and which words would find some."""
     if not loaded.found:
         return "There are no benchmarks here."
     selection, found = loaded.selection, loaded.found
@@ -208,7 +200,6 @@ def list_candidates(cases: Sequence[Case]) -> list[str]:
 
 
 def describe_empty_selection(plan: Plan, shard: Shard) -> str:
-    """Why there is nothing to do for a shard."""
     filled = max(deal(plan, shard.of).values())
     return (
         f"Shard {shard} is empty: what is compared with each other stays together, and these cases fill "
@@ -282,62 +273,6 @@ def load_run(request: RunRequest, *, sees_folder: bool = True) -> Loaded:
 
 
 def list_given() -> frozenset[str]:
-    """The options that stand on the command line."""
     context = click.get_current_context()
     by_user = click.core.ParameterSource.COMMANDLINE
     return frozenset(name for name in context.params if context.get_parameter_source(name) is by_user)
-
-
-@dataclasses.dataclass(frozen=True)
-class MeasuredRun:
-    """A run that has ended, with what was found wrong with definitions."""
-
-    run: Run
-    shown: RunInfo
-    """How commands may call it."""
-    request: RunRequest
-    loaded: Loaded
-    code: int
-
-
-def measure_run(
-    request: RunRequest,
-    store_path: Path,
-    make_backend: Callable[[], Backend],
-    *,
-    resume: bool,
-    name: str | None,
-    quiet: bool,
-    fail_fast: bool,
-) -> MeasuredRun | int:
-    """Carry out a run, or what is missing of an earlier one; only an exit code where there is nothing to show."""
-    from torchmark.api.resume import find_resumable
-    from torchmark.api.runs import RunTask, execute_run
-
-    # Before there is a store: a slip of the finger makes none.
-    loaded = None if resume else load_run(request)
-    if loaded is not None and not loaded.cases:
-        return report_empty_selection(loaded)
-    with open_to_write(store_path, create=not resume) as store:
-        resumed = find_resumable(store, request, list_given(), name) if resume else None
-        if resumed is not None:
-            request = resumed.request
-        if loaded is None:
-            loaded = load_run(request, sees_folder=resumed is None or resumed.sees_folder)
-        if not loaded.cases:
-            return report_empty_selection(loaded)
-        task = RunTask(
-            store=store,
-            plan=request.make_plan(loaded.cases),
-            request=request,
-            resumed=resumed.info if resumed else None,
-            name=name,
-        )
-        try:
-            with contextlib.closing(make_backend()) as backend:
-                code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)
-        except Terminated as ended:
-            # Before there was anything to show.
-            return ExitCode.SIGNALLED + ended.number
-        shown = make_unmistakable(store, run.info)
-        return MeasuredRun(run=run, shown=shown, request=request, loaded=loaded, code=code)

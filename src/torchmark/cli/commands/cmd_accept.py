@@ -72,7 +72,6 @@ def command(
 
 
 def _choose(cases: Sequence[Case], names: Sequence[str], *, take_all: bool) -> tuple[Case, ...]:
-    """The cases that are meant, each once."""
     if not cases:
         raise UsageError("Nothing was counted in this run: there is nothing to accept.")
     if not names and not take_all:

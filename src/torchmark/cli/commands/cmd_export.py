@@ -44,7 +44,6 @@ def choose_format(name: str | None, output: str | None) -> Format:
 
 
 def choose_part(run: Run, metrics: tuple[Metric, ...] | None, env: str | None) -> Run:
-    """The metrics and the target that are meant; what would leave nothing is refused."""
     check_measured(run, metrics)
     targets = [target for target in run.plan.targets if env is None or target.name == env]
     if env is not None and not targets:
