@@ -203,21 +203,14 @@ def run_benchmarks(
         timeout=timeout_s,
         program=(DICTIONARY, *checking) if is_dictionary else checking,
     )
-    path, resumed = None if store is None else Path(store), None
+    path, earlier = None if store is None else Path(store), None
     if path is not None:
         # What is wrong with the store is told now, too.
         with _naming_parameters(), open_store(path, create=not resume) as opened:
-            resumed = find_resumable(opened, request, _GIVEN, name, cases) if resume else None
-    if resumed is not None:
-        request = resumed.request
+            if resume:
+                earlier, request, _ = find_resumable(opened, request, _GIVEN, name, cases)
     name = name or (DICTIONARY if is_dictionary else None)
-    task = RunTask(
-        store=None,
-        plan=request.make_plan(cases),
-        request=request,
-        resumed=resumed.info if resumed else None,
-        name=name,
-    )
+    task = RunTask(None, request.make_plan(cases), request, resumed=earlier, name=name)
     return _run(task, usable, path)
 
 

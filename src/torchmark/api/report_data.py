@@ -8,8 +8,6 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import TypeVar
 
 from torchmark import __version__
 from torchmark.analysis.flames import (
@@ -55,8 +53,6 @@ from torchmark.store.runs import Store
 
 # Labels that begin like that of a case are left out by name, if they are no more than these.
 MOST_EXCLUDED = 3
-
-Kind = TypeVar("Kind", bound=Enum)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,10 +159,9 @@ def _select(case: Case, labels: Labels) -> Iterator[str]:
     path = join_path(case)
     if path:
         yield f"-k {shlex.quote(str(labels.name_exactly(path)))}"
-    variant = case.autolabels
-    yield f"--language {_format_command(LANGUAGES, variant.language)}"
-    yield f"--runtime {_format_command(RUNTIMES, variant.runtime)}"
-    yield f"--autograd {_format_command(AUTOGRAD, variant.autograd)}"
+    for field, names in (("language", LANGUAGES), ("runtime", RUNTIMES), ("autograd", AUTOGRAD)):
+        value = getattr(case.autolabels, field)
+        yield f"--{field} {next(name for name, one in names.items() if one is value)}"
     yield f"--threads {case.args.num_threads}"
 
 
@@ -174,10 +169,6 @@ def join_path(case: Case) -> str:
     """A label as expressions find it: as much of it as can be typed, and without blanks at its ends."""
     parts = "".join(c if c.isprintable() else "\n" for c in " / ".join(case.label)).split("\n")
     return max(parts, key=len).strip()
-
-
-def _format_command(names: dict[str, Kind], value: Kind) -> str:
-    return next(name for name, one in names.items() if one is value)
 
 
 NOTHING_COMPARED = Contrast(())
@@ -388,7 +379,7 @@ def make_live_report_data(
         ),
         created=time.time(),
         torchmark=__version__,
-        method=_describe_method(comparison, found, len(traced)),
+        method=tuple(_describe_method(comparison, len(traced))),
         commands=tuple(commands),
     )
 
@@ -463,21 +454,19 @@ def _summarise_times(evidence: TimeEvidence, side: Side) -> WallSummary | None:
     return WallSummary(summarise(times), find_median_interval(times, CONFIDENCE), tuple(times)) if times else None
 
 
-def _describe_method(comparison: Comparison, found: ComparisonResult, traced: int) -> tuple[str, ...]:
-    sentences = []
+def _describe_method(comparison: Comparison, traced: int) -> Iterator[str]:
     if Metric.WALL in comparison.metrics:
-        sentences.append(
+        yield (
             "Both sides were timed in turns, block by block on one core, in several layouts of memory; a change in "
             "time was seen again on fresh layouts before it was called one."
         )
     if Metric.COUNT in comparison.metrics:
-        sentences.append(
+        yield (
             "Instructions are counted by Valgrind's Callgrind, as the median of "
             f"{count(len(comparison.count_layouts), 'layout')} of memory."
         )
     if traced:
-        sentences.append(
+        yield (
             f"The flame graphs of {count(traced, 'case')} that became slower are exact, with all callers; the others "
             "are of the counts, shared out among callers."
         )
-    return tuple(sentences)

@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from torchmark.analysis.estimate import Estimate, History, estimate
 from torchmark.api.runs import (
@@ -45,8 +46,7 @@ _FIXED_OPTIONS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class ResumableRun:
+class ResumableRun(NamedTuple):
     """A run to go on with."""
 
     info: RunInfo
@@ -218,12 +218,12 @@ def look_ahead(request: RunRequest, store_path: Path, given: Collection[str] | N
     with open_store(store_path, read_only=True) as store:
         if given is None:
             return Forecast(request, history=store.durations(request.make_plan(()).sampling))
-        resumed = find_resumable(store, request, given, name)
-        request, earlier = resumed.request, store.load(resumed.info.id)
+        info, request, sees_folder = find_resumable(store, request, given, name)
+        earlier = store.load(info.id)
         longer = request.timeout > earlier.plan.sampling.timeout_s
         settled = frozenset(
             identify_order(one.order)
             for one in earlier.outcomes
             if not (isinstance(one.result, Failure) and may_pass_later(one.result, longer=longer))
         )
-        return Forecast(request, resumed.sees_folder, store.durations(request.make_plan(()).sampling), settled)
+        return Forecast(request, sees_folder, store.durations(request.make_plan(()).sampling), settled)

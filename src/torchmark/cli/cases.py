@@ -16,20 +16,11 @@ from click.shell_completion import CompletionItem
 
 from torchmark.analysis.estimate import deal
 from torchmark.cli.options import (
-    INTERPRETER,
-    SECONDS,
     THREAD_COUNTS,
-    Parsed,
-    WholeNumber,
     check_language,
-    cores_option,
     give_together,
-    layouts_option,
-    metric_option,
     output_aside,
-    python_option,
     see_folder,
-    timeout_option,
 )
 from torchmark.cli.output import echo
 from torchmark.define.discovery import DEFAULT_SUITES, discover, list_suites
@@ -45,8 +36,8 @@ from torchmark.define.selection import (
     select,
 )
 from torchmark.errors import ExitCode, UsageError
-from torchmark.model.plan import SUITE_LAYOUTS, Case, Fault, Metric, Plan, TimerArgs
-from torchmark.model.run import Shard, parse_shard
+from torchmark.model.plan import Case, Fault, Plan, TimerArgs
+from torchmark.model.run import Shard
 from torchmark.report.text.failures import describe_fault
 from torchmark.report.text.names import name_case
 from torchmark.report.text.terminal import count
@@ -205,64 +196,6 @@ def describe_empty_selection(plan: Plan, shard: Shard) -> str:
         f"Shard {shard} is empty: what is compared with each other stays together, and these cases fill "
         f"{count(filled, 'shard')}. There is nothing to do, and nothing is wrong."
     )
-
-
-def _make_request(
-    names: tuple[str, ...],
-    chosen: CaseOptions,
-    metrics: tuple[Metric, ...],
-    python: str | None,
-    envs: tuple[tuple[str, str], ...],
-    repeat: int,
-    min_run_time: float,
-    layouts: int,
-    timeout: float,
-    shard: Shard | None,
-) -> RunRequest:
-    from torchmark.api.runs import RunRequest, plan_targets
-
-    if not timeout:
-        raise UsageError("--timeout 0 would give up every case before it has begun.")
-    return RunRequest(
-        names=names,
-        chosen=chosen,
-        metrics=metrics,
-        targets=plan_targets(python, envs),
-        repeat=repeat,
-        min_run_time=min_run_time,
-        layouts=layouts,
-        timeout=timeout,
-        shard=shard,
-    )
-
-
-# The options of a run, of which `name` and `cores` are no part of what is asked for.
-run_options = give_together(
-    "request",
-    _make_request,
-    cases_argument,
-    choice_options,
-    metric_option("What to measure (wall,count).", "wall,count"),
-    python_option(),
-    click.option(
-        "--env",
-        "envs",
-        type=INTERPRETER,
-        multiple=True,
-        help="An interpreter under a name; give several to measure every case in each.",
-    ),
-    click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with."),
-    click.option("--repeat", type=WholeNumber(1, 10_000), default=1, metavar="N", help="Rounds over all cases (1)."),
-    click.option("--min-run-time", type=SECONDS, default=0.2, help="Seconds to time each case for, at least (0.2)."),
-    layouts_option(SUITE_LAYOUTS, "Memory layouts to take the median count of (3); 1 gives the bare count."),
-    timeout_option("a case"),
-    cores_option,
-    click.option(
-        "--shard",
-        type=Parsed("I/N", parse_shard),
-        help="Only the I-th of N parts; 'torchmark merge' puts parts that several machines have measured together.",
-    ),
-)
 
 
 def load_run(request: RunRequest, *, sees_folder: bool = True) -> Loaded:

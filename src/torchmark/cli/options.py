@@ -40,7 +40,6 @@ MOST_THREADS = 4096
 # Some thirty years.
 MOST_SECONDS = 1e9
 MOST_LAYOUTS = 1000
-MOST_COUNTED_RUNS = 1_000_000
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -181,7 +180,7 @@ def give_together(
     def decorate(function: _Function) -> Callable[..., Any]:
         @functools.wraps(function)
         def with_options(*args: Any, **kwargs: Any) -> Any:
-            given = {one: kwargs.pop(one) for one in names}
+            given = {one: kwargs.pop(one) for one in names if one in kwargs}
             return function(*args, **{name: make(**given)}, **kwargs)
 
         return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_options)
@@ -198,7 +197,7 @@ def all_option(cases: str = "case") -> Callable[[_Function], _Function]:
 
 cores_option = click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
 counted_runs_option = click.option(
-    "--number", type=WholeNumber(1, MOST_COUNTED_RUNS), default=100, metavar="N", help="Runs to count (100)."
+    "--number", type=WholeNumber(1, 1_000_000), default=100, metavar="N", help="Runs to count (100)."
 )
 global_setup_option = click.option(
     "--global-setup", default="", metavar="CODE", help="C++ at file scope, such as #include lines and functions."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from torchmark.analysis.overrides import hold_to_expectations
 from torchmark.api.gate import GateOptions
 from torchmark.api.override_comparison import check_types, compare_overrides, measure_overrides
 from torchmark.api.runs import ComparisonRecorder
@@ -33,8 +34,6 @@ from torchmark.processes import Terminated
 from torchmark.report.as_json import to_json_overrides
 from torchmark.report.text.overrides import describe_bundle, render_overrides
 from torchmark.runner.machine import choose_cores
-
-RUN_NAME = "overrides-ab"
 
 
 @click.command("overrides")
@@ -79,17 +78,17 @@ def command(
     if not asked.compares:
         try:
             with open_to_write(store_path) as store:
-                done = measure_overrides(request, loaded.cases, cores, store, quiet=quiet)
+                code, run, shown, rows = measure_overrides(request, loaded.cases, cores, store, quiet=quiet)
         except Terminated as ended:
             # Before there was anything to show.
             return ExitCode.SIGNALLED + ended.number
-        if offer_json(lambda: to_json_overrides(done.run, done.rows, done.findings), json_file):
-            width, colour, store_name = terminal_width(), use_colour(), format_store(store_path)
-            told = done.run, done.rows, done.findings
-            echo(render_overrides(*told, width, colour=colour, shown=done.shown, store=store_name), styled=colour)
-        return done.exit_code
+        told = run, rows, hold_to_expectations(rows)
+        if offer_json(lambda: to_json_overrides(*told), json_file):
+            width, colour, named = terminal_width(), use_colour(), format_store(store_path)
+            echo(render_overrides(*told, width, colour=colour, shown=shown, store=named), styled=colour)
+        return code
     question = asked.make_question(loaded.cases)
-    recorder = ComparisonRecorder(request, lambda: open_to_write(store_path), RUN_NAME, quiet)
+    recorder = ComparisonRecorder(request, lambda: open_to_write(store_path), "overrides-ab", quiet)
     try:
         changed = compare_overrides(question, cores, recorder, gate, format_store(store_path), tell)
     except InterpreterError:
