@@ -296,22 +296,24 @@ class CountOutcomes:
     failures: list[tuple[TaskSpec, Failure]] = dataclasses.field(default_factory=list)
 
 
-def count_statements(
-    outcomes: CountOutcomes,
-    tasks: Sequence[TaskSpec],
-    *,
-    number: int,
-    layouts: int,
-    python: str | None,
-    variables: Mapping[str, str],
-    simulate: bool,
-    language: str,
-    timeout_s: float,
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class CountOptions:
+    """How to count, as it was asked for."""
+
+    language: str
+    number: int
+    layouts: int
+    python: str | None
+    given: tuple[tuple[str, str], ...]
+    caches: bool
+    timeout: float
+
+
+def count_statements(outcomes: CountOutcomes, tasks: Sequence[TaskSpec], asked: CountOptions) -> None:
     """Count the instructions of each task. `outcomes` has what came out, also after an interrupt."""
-    cases = {task: make_task_case(task, LANGUAGES[language]) for task in tasks}
-    seeds = choose_layouts(layouts)
-    lab = _open_lab(python, variables, simulate=simulate)
+    cases = {task: make_task_case(task, LANGUAGES[asked.language]) for task in tasks}
+    seeds = choose_layouts(asked.layouts)
+    lab = _open_lab(asked.python, dict(asked.given), simulate=asked.caches)
     counter = lab.make_counter()
     try:
         sides = _try_first(cases, lab, counter)
@@ -321,7 +323,7 @@ def count_statements(
         for task, side in sides.items():
             if isinstance(side, Failure):
                 continue
-            attempt = functools.partial(lab.count_side, side, counter, seeds, timeout_s, number=number)
+            attempt = functools.partial(lab.count_side, side, counter, seeds, asked.timeout, number=asked.number)
             found = retry_if_killed(attempt)
             if isinstance(found, Failure):
                 outcomes.failures.append((task, found))

@@ -10,13 +10,14 @@ import re
 import textwrap
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, overload
 
 import torch
 
 from torchmark.api.callgrind_stats import CallgrindStats
 from torchmark.api.measurement import Measurement, make_measurement
-from torchmark.api.timer_engines import CopyIfCallgrind, CppTimer, collect, pack_globals
+from torchmark.api.timer_engines import CopyIfCallgrind, CppTimer, collect, get_worker, pack_globals
 from torchmark.errors import UsageError
 from torchmark.measure import steps
 from torchmark.measure.clock import choose_clock, set_torch_threads
@@ -27,8 +28,8 @@ from torchmark.measure.source import name_callable
 from torchmark.measure.steps import Engine, R, Steps, carry_out, share_setup
 from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.task import Language, TaskSpec, Times
-from torchmark.runner.spec import choose_layouts, visible_path
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.runner.spec import choose_layouts, own_worker, visible_path
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, count
 
 # A raw string, or any string that goes on behind a backslash at the end of a line.
 _LITERAL_OF_SEVERAL_LINES = re.compile(r'R"[^()\\\s"]{0,16}\([^)]*\n|\\\n')
@@ -281,19 +282,10 @@ class Timer:
             givens=givens,
             compiled=compiled,
         )
-        results = tuple(
-            collect(
-                spec,
-                job,
-                payload,
-                baseline=collect_baseline and compiled is None,
-                keep_texts=retain_out_file,
-                simulate=simulate_caches,
-                given=set_env or {},
-                timeout_s=timeout_s,
-            )
-            for _ in range(repeats or 1)
-        )
+        worker = get_worker(own_worker(os.environ, set_env, simulate=simulate_caches))
+        baseline = collect_baseline and compiled is None
+        attempt = partial(count, worker, job, payload, timeout_s, baseline=baseline, keep_texts=retain_out_file)
+        results = tuple(collect(spec, job, worker, attempt) for _ in range(repeats or 1))
         return results[0] if repeats is None else results
 
     # Replaced in tests by a clock that stands still.

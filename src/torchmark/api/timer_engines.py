@@ -26,14 +26,15 @@ from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.steps import R, Steps
 from torchmark.measure.torch_files import read_sdk
+from torchmark.model.costs import Counts
 from torchmark.model.job import CountJob, Given
 from torchmark.model.outcome import Failure
 from torchmark.model.task import Compiled, Snippet, TaskSpec
 from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
 from torchmark.runner.prepare import build_snippets
-from torchmark.runner.spec import WorkerSpec, own_worker
-from torchmark.runner.worker import Worker, count, retry_if_killed
+from torchmark.runner.spec import WorkerSpec
+from torchmark.runner.worker import Worker, retry_if_killed
 
 # Those that have not been compiled. Whoever is the first to run takes the others along.
 _waiting: weakref.WeakSet[CppTimer] = weakref.WeakSet()
@@ -251,21 +252,10 @@ def _serialise(wrapped: CopyIfCallgrind) -> bytes:
     return buffer.getvalue()
 
 
-def collect(
-    spec: TaskSpec,
-    job: CountJob,
-    payload: bytes,
-    *,
-    baseline: bool,
-    keep_texts: bool,
-    simulate: bool,
-    given: Mapping[str, str],
-    timeout_s: float,
-) -> CallgrindStats:
+def collect(spec: TaskSpec, job: CountJob, worker: Worker, attempt: Callable[[], Counts | Failure]) -> CallgrindStats:
     """Count once; what the task did wrong is a WorkerError."""
-    worker = get_worker(own_worker(os.environ, given, simulate=simulate))
     start_counting(worker)
-    outcome = retry_if_killed(lambda: count(worker, job, payload, timeout_s, baseline=baseline, keep_texts=keep_texts))
+    outcome = retry_if_killed(attempt)
     if isinstance(outcome, Failure):
         text = f"Failed to collect callgrind profile:\n{describe_failure(outcome)}"
         raise WorkerError(text, kind=outcome.kind.value)

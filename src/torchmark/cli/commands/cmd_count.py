@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import click
 
 from torchmark.api.callgrind_stats import CallgrindStats, list_changes, make_row, to_json_stats
-from torchmark.api.statements import CountOutcomes, count_statements
+from torchmark.api.statements import CountOptions, CountOutcomes, count_statements
 from torchmark.cli.options import (
     VARIABLE,
     check_folder,
     check_language,
     counted_runs_option,
+    give_together,
     global_setup_option,
     json_option,
     language_option,
@@ -36,32 +37,30 @@ from torchmark.report.text.terminal import one_line
 
 
 @click.command("count")
-@statements_argument
-@setup_option("Runs once, before the statement is warmed up.")
-@language_option
-@global_setup_option
-@threads_option
-@counted_runs_option
-@layouts_option(len(DEFAULT_LAYOUTS), "Memory layouts to take the median of (5); 1 gives the bare count.")
-@click.option("--diff", is_flag=True, help="Show which functions make the difference between two statements.")
-@python_option("count")
-@click.option("--set-env", "given", type=VARIABLE, multiple=True, help="A variable for the process that counts.")
-@click.option("--caches", is_flag=True, help="Also simulate caches and branches, and estimate cycles.")
-@timeout_option("a statement")
+@give_together(
+    "asked",
+    CountOptions,
+    statements_argument,
+    setup_option("Runs once, before the statement is warmed up."),
+    language_option,
+    global_setup_option,
+    threads_option,
+    counted_runs_option,
+    layouts_option(len(DEFAULT_LAYOUTS), "Memory layouts to take the median of (5); 1 gives the bare count."),
+    click.option("--diff", is_flag=True, help="Show which functions make the difference between two statements."),
+    python_option("count"),
+    click.option("--set-env", "given", type=VARIABLE, multiple=True, help="A variable for the process that counts."),
+    click.option("--caches", is_flag=True, help="Also simulate caches and branches, and estimate cycles."),
+    timeout_option("a statement"),
+)
 @json_option
 def command(
     stmts: tuple[str, ...],
     setup: str | None,
-    language: str,
     global_setup: str,
     threads: tuple[int, ...],
-    number: int,
-    layouts: int,
     diff: bool,
-    python: str | None,
-    given: tuple[tuple[str, str], ...],
-    caches: bool,
-    timeout: float,
+    asked: CountOptions,
     json_file: str | None,
 ) -> int:
     """Count the instructions of one or more statements, exactly, with Valgrind.
@@ -78,27 +77,20 @@ def command(
     if diff and (len(set(stmts)) != 2 or len(threads) != 1):
         raise UsageError("--diff compares two statements: give exactly two, and one number of threads.")
     check_folder()
-    setup = check_language(language, setup, global_setup)
+    setup = check_language(asked.language, setup, global_setup)
     tasks = [TaskSpec(stmt, setup, global_setup, num_threads=n) for n in threads for stmt in dict.fromkeys(stmts)]
     outcomes = CountOutcomes()
     try:
-        count_statements(
-            outcomes,
-            tasks,
-            number=number,
-            layouts=layouts,
-            python=python,
-            variables=dict(given),
-            simulate=caches,
-            language=language,
-            timeout_s=timeout,
-        )
+        count_statements(outcomes, tasks, asked)
     finally:
         # Also after an interrupt: what has been counted is not lost.
         results, failures = outcomes.results, outcomes.failures
         changes = list_changes(*results) if diff and len(results) == 2 else None
         counts = map(to_json_stats, results)
-        if offer_json(lambda: to_json_counts([*counts], failures, changes or [], language), json_file) and results:
+        if (
+            offer_json(lambda: to_json_counts([*counts], failures, changes or [], asked.language), json_file)
+            and results
+        ):
             _print_counts(results, changes)
         for task, failure in failures:
             echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
