@@ -244,8 +244,9 @@ def load_report_data(
     names = list(name_sides(sides[0], sides[1])) if len(sides) == 2 else [sides[0].name]
     pythons = [_find_python(part.run, side) for part, side in zip(parts, sides, strict=True)]
     python = pythons[-1] if len(sides) == 2 or sides[0].target.python else None
-    base, base_python = (names[0], pythons[0]) if len(sides) == 2 else (None, None)
-    spelt = Sides(names[-1], python, base, base_python, wanted.store, wanted.force)
+    spelt = Sides(head=names[-1], head_python=python, store=wanted.store, force=wanted.force)
+    if len(sides) == 2:
+        spelt = dataclasses.replace(spelt, base=names[0], base_python=pythons[0])
     labels = Labels(case for part in parts for case in part.run.plan.cases)
     entries = [
         dataclasses.replace(entry, commands=format_commands(entry.case, labels, spelt))

@@ -419,4 +419,12 @@ def make_case(args: TimerArgs) -> Case:
 
 def make_task_case(task: TaskSpec, language: Language) -> Case:
     """The same of a task, whose labels are left out."""
-    return make_case(TimerArgs(task.stmt, task.setup, task.global_setup, task.num_threads, language))
+    return make_case(
+        TimerArgs(
+            stmt=task.stmt,
+            setup=task.setup,
+            global_setup=task.global_setup,
+            num_threads=task.num_threads,
+            language=language,
+        )
+    )
