@@ -11,10 +11,8 @@ import click
 from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.results import narrow_run, summarise_run
 from torchmark.api.resume import find_resumable, look_ahead
-from torchmark.api.runs import RunRequest, RunTask, check_name, execute_run, plan_targets
+from torchmark.api.runs import RunRequest, RunTask, check_name, execute_run
 from torchmark.cli.cases import (
-    cases_argument,
-    choice_options,
     describe_empty_selection,
     list_given,
     load_run,
@@ -22,32 +20,22 @@ from torchmark.cli.cases import (
     report_empty_selection,
 )
 from torchmark.cli.options import (
-    INTERPRETER,
-    SECONDS,
     BackendChoice,
-    Parsed,
-    WholeNumber,
     backend_options,
     check_folder,
-    cores_option,
     format_store,
-    give_together,
     json_option,
-    layouts_option,
-    metric_option,
     offer_json,
     open_to_write,
-    python_option,
     quiet_option,
     store_option,
     terminal_width,
-    timeout_option,
     use_colour,
 )
 from torchmark.cli.output import echo
+from torchmark.cli.run_options import run_options
 from torchmark.errors import ExitCode, UsageError
-from torchmark.model.plan import SUITE_LAYOUTS
-from torchmark.model.run import Run, RunInfo, Shard, parse_shard
+from torchmark.model.run import Run, RunInfo, Shard
 from torchmark.processes import Terminated
 from torchmark.report.as_json import to_json_results
 from torchmark.report.text.plan import render_plan
@@ -55,38 +43,6 @@ from torchmark.report.text.run_summary import render_nodes
 from torchmark.report.text.run_table import render_results
 from torchmark.runner.machine import choose_cores
 from torchmark.store.runs import make_unmistakable
-
-# The options of a run, of which `name` and `cores` are no part of what is asked for.
-run_options = give_together(
-    "request",
-    RunRequest,
-    cases_argument,
-    choice_options,
-    metric_option("What to measure (wall,count).", "wall,count"),
-    give_together(
-        "targets",
-        plan_targets,
-        python_option(),
-        click.option(
-            "--env",
-            "envs",
-            type=INTERPRETER,
-            multiple=True,
-            help="An interpreter under a name; give several to measure every case in each.",
-        ),
-    ),
-    click.option("--name", metavar="NAME", help="What to call this run; with --resume, which run to go on with."),
-    click.option("--repeat", type=WholeNumber(1, 10_000), default=1, metavar="N", help="Rounds over all cases (1)."),
-    click.option("--min-run-time", type=SECONDS, default=0.2, help="Seconds to time each case for, at least (0.2)."),
-    layouts_option(SUITE_LAYOUTS, "Memory layouts to take the median count of (3); 1 gives the bare count."),
-    timeout_option("a case"),
-    cores_option,
-    click.option(
-        "--shard",
-        type=Parsed("I/N", parse_shard),
-        help="Only the I-th of N parts; 'torchmark merge' puts parts that several machines have measured together.",
-    ),
-)
 
 
 @click.command("run")
