@@ -713,7 +713,7 @@ def _terminal(stage: Stage) -> None:
     stage.patch.setenv("TERM", "xterm-256color")
     stage.patch.setattr("torchmark.cli.commands.cmd_doctor.probe_machine", lambda: RICH)
     stage.patch.setattr(
-        "torchmark.api.ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for line in (
         "show before",
@@ -1042,7 +1042,7 @@ def make_found(comparison: Comparison, *changes: float) -> ComparisonResult:
 @scene("ab/statements")
 def _ab_statements(stage: Stage) -> None:
     stage.patch.setattr(
-        "torchmark.api.ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
+        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, 0.05, -0.02)
     )
     for columns in WIDTHS:
         stage.run("ab", "x + y", "torch.add(x, y)", "--setup", "x, y = 1, 2", "--metric", "wall,count", columns=columns)
@@ -1061,7 +1061,7 @@ def _ab_statements(stage: Stage) -> None:
 def _ab_suite(stage: Stage) -> None:
     changes = (0.05, 0.0, -0.04, 0.006, 0.0, 0.3)
     stage.patch.setattr(
-        "torchmark.api.ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, *changes)
+        "torchmark.cli.commands.cmd_ab.run_comparison", lambda comparison, *_, **__: make_found(comparison, *changes)
     )
     suite = ("ab", "--base", "/a/python", "--head", "/b/python", "standard", "-k", "linear", "--metric", "wall,count")
     for columns in WIDTHS:
@@ -1120,7 +1120,7 @@ def _overrides_compared(stage: Stage) -> None:
             "torchmark.api.override_comparison.run_comparison",
             lambda comparison, *_, **__: make_found(comparison, *changes),
         ),
-        ("torchmark.api.override_comparison.open_tracer", open_no_tracer),
+        ("torchmark.api.override_comparison.Tracer", open_no_tracer),
         ("torchmark.api.override_comparison.start_together", lambda base, head: None),
     ):
         stage.patch.setattr(name, value)
@@ -1137,7 +1137,7 @@ def _overrides_compared(stage: Stage) -> None:
 
 @scene("flame/command")
 def _flame(stage: Stage) -> None:
-    stage.patch.setattr("torchmark.api.flames.open_tracer", open_no_tracer)
+    stage.patch.setattr("torchmark.api.flames.Tracer", open_no_tracer)
     stage.patch.setattr("torchmark.api.flames.start_together", lambda *_: None)
     stage.patch.setattr("torchmark.api.flames.find_faults", lambda cases, target: {})
     stage.patch.setattr("torchmark.api.flames.sample_case", lambda *_, **__: HEAD_STACKS)

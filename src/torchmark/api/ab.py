@@ -17,14 +17,7 @@ from torchmark.api.gate import GateOptions, apply_gate, decide_exit_code, format
 from torchmark.api.statements import make_case
 from torchmark.compare.comparison import ComparedPair, Comparison, Evidence, judge_pair
 from torchmark.compare.experiment import LAYOUTS, Settings
-from torchmark.compare.session import (
-    HERE,
-    ComparisonPlace,
-    ComparisonResult,
-    Observer,
-    find_out,
-    run_comparison,
-)
+from torchmark.compare.session import HERE, ComparisonResult, Observer, find_out
 from torchmark.errors import UsageError
 from torchmark.files import locate_cache
 from torchmark.model.costs import Tally
@@ -243,23 +236,10 @@ class GatedComparison:
         return to_json_comparison(sides, self.found.judgements, self.result, self.exit_code)
 
 
-def compare_with_gate(
-    comparison: Comparison,
-    cores: Sequence[int],
-    observer: Observer,
-    gate: GateOptions,
-    store: str,
-    tell: Callable[[str], None],
-    place: ComparisonPlace = HERE,
-) -> GatedComparison:
-    """Carry a comparison out, and hold it against the gate; `tell` hears what the user should know besides."""
-    return hold_against_gate(comparison, run_comparison(comparison, cores, observer, place), gate, store, tell)
-
-
 def hold_against_gate(
     comparison: Comparison, found: ComparisonResult, gate: GateOptions, store: str, tell: Callable[[str], None]
 ) -> GatedComparison:
-    """Hold what came of a comparison against the gate: head's counts against the ledger."""
+    """Hold head's counts against the ledger; `tell` hears what the user should know besides."""
     counts = {}
     for entry in comparison.entries:
         _, order = comparison.list_orders(entry)

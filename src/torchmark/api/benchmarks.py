@@ -62,8 +62,7 @@ class BenchmarkResult:
         came = []
         if self.measurement is not None and self.measurement.raw_times:
             came.append(format_time(self.measurement.median))
-        if self.stats is not None:
-            came.append(self._instructions(self.stats))
+        came += [] if self.stats is None else [self._instructions(self.stats)]
         came += [f"failed: {summarise_failure(failure)}" for failure in self.failures]
         return name_value(self, f"{self._name()}: {', '.join(came) or 'not measured'}")
 
@@ -74,12 +73,11 @@ class BenchmarkResult:
         if self.stats is not None:
             parts.append(render_panel(self.stats._render_panel(spec)))
             spec = None
-        notes = [] if self.unchecked is None else [f"It was not compared with the other variants. {self.unchecked}"]
         rest = NotebookPanel(
             title=spec.title if spec else "",
             setup=spec.setup_str() if spec else "",
             facts=() if self.compile_costs is None else list_compile_costs(self.compile_costs),
-            notes=tuple(notes),
+            notes=() if self.unchecked is None else (f"It was not compared with the other variants. {self.unchecked}",),
             failures=tuple(describe_failure(failure) for failure in self.failures),
         )
         return "".join([*parts, render_panel(rest)] if rest != NotebookPanel() else parts)
@@ -100,11 +98,9 @@ class BenchmarkResult:
             yield f"  {format_time(self.measurement.median)}"
         if self.stats is not None:
             yield f"  {self._instructions(self.stats)}"
-        caveats = [
-            caveat for result in (self.measurement, self.stats) if result is not None for caveat in result.caveats
-        ]
-        for caveat in caveats:
-            yield from wrap(f"  NOTE: {describe_fact(caveat)}", DEFAULT_WIDTH, 8)
+        for result in (self.measurement, self.stats):
+            for caveat in () if result is None else result.caveats:
+                yield from wrap(f"  NOTE: {describe_fact(caveat)}", DEFAULT_WIDTH, 8)
         if self.unchecked is not None:
             yield f"  NOTE: It was not compared with the other variants. {self.unchecked}"
         for failure in self.failures:
@@ -207,21 +203,14 @@ def run_benchmarks(
         timeout=timeout_s,
         program=(DICTIONARY, *checking) if is_dictionary else checking,
     )
-    path, resumed = None if store is None else Path(store), None
+    path, earlier = None if store is None else Path(store), None
     if path is not None:
         # What is wrong with the store is told now, too.
         with _naming_parameters(), open_store(path, create=not resume) as opened:
-            resumed = find_resumable(opened, request, _GIVEN, name, cases) if resume else None
-    if resumed is not None:
-        request = resumed.request
+            if resume:
+                earlier, request, _ = find_resumable(opened, request, _GIVEN, name, cases)
     name = name or (DICTIONARY if is_dictionary else None)
-    task = RunTask(
-        store=None,
-        plan=request.make_plan(cases),
-        request=request,
-        resumed=resumed.info if resumed else None,
-        name=name,
-    )
+    task = RunTask(None, request.make_plan(cases), request, resumed=earlier, name=name)
     return _run(task, usable, path)
 
 

@@ -161,10 +161,6 @@ class _CountTable:
     noisy: frozenset[str] | None
     functions: tuple[tuple[int, str], ...]
 
-    @staticmethod
-    def of(counts: FunctionCounts) -> _CountTable:
-        return _CountTable(counts.inclusive, counts._noisy, tuple(counts))
-
     def as_counts(self) -> FunctionCounts:
         return FunctionCounts(tuple(map(FunctionCount._make, self.functions)), self.inclusive, _noisy=self.noisy)
 
@@ -254,8 +250,8 @@ class CallgrindStats:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, from which `from_dict` makes an equal result."""
-        # As they are in JSON.
-        tables: dict[str, Any] = {name: _CountTable.of(getattr(self, name)) for name in _TABLES}
+        counts = {name: getattr(self, name) for name in _TABLES}
+        tables: dict[str, Any] = {n: _CountTable(c.inclusive, c._noisy, tuple(c)) for n, c in counts.items()}
         return {**begin_document("callgrind"), **to_plain(dataclasses.replace(self, **tables))}
 
     @classmethod

@@ -12,7 +12,7 @@ import json
 import os
 import traceback
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
@@ -23,10 +23,8 @@ from torchmark.model.plan import Artefact, AutoLabels, Case, Label, TimerArgs
 from torchmark.model.task import Language
 from torchmark.runner.prepare import Models, insert_path
 
-FlatDefinition: TypeAlias = tuple[tuple[Label, AutoLabels, TimerArgs], ...]
 
-
-def materialize(benchmarks: Mapping[Any, Any]) -> FlatDefinition:
+def materialize(benchmarks: Mapping[Any, Any]) -> tuple[tuple[Label, AutoLabels, TimerArgs], ...]:
     """Expand a definition, nested or flattened, to label, variant and `Timer` arguments of every case.
 
     TorchScript models are made in this process, once each, and removed when it ends. Where torch refuses to make one,

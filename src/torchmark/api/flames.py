@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from torchmark.analysis.stacks import read_samples, read_stacks
@@ -18,7 +19,6 @@ from torchmark.files import read_plain_file
 from torchmark.measure.snippet import write_script
 from torchmark.measure.source import user_traceback
 from torchmark.model.costs import Stacks
-from torchmark.model.environment import Environment
 from torchmark.model.job import PairedSide
 from torchmark.model.outcome import Failure, FailureKind
 from torchmark.model.plan import Case, Target
@@ -131,10 +131,11 @@ class Tracer:
         self._lab = Lab(target)
         self.worker: Worker = self._lab.make_counter(stacks=True)
 
-    @property
-    def environment(self) -> Environment:
-        """Where it runs."""
-        return self.worker.environment
+    def __enter__(self) -> Tracer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lab.abandon()
 
     def trace(self, cases: Sequence[Case], number: int) -> Generator[tuple[Case, Stacks | Failure], None, None]:
         """The stacks of `number` runs of each case, as they come."""
@@ -143,25 +144,11 @@ class Tracer:
             parts = make_parts(plain, self._lab, models)
             for case in cases:
                 part = parts.get(case, Failure(FailureKind.MISSING, COMPILING))
-                yield case, part if isinstance(part, Failure) else self._trace(part, number)
-
-    def _trace(self, part: PairedSide, number: int) -> Stacks | Failure:
-        job = make_count_job(part, number)
-        found = retry_if_killed(lambda: trace(self.worker, job))
-        return found if isinstance(found, Failure) else read_stacks(found)[0]
-
-    def close(self) -> None:
-        self._lab.abandon()
-
-
-@contextlib.contextmanager
-def open_tracer(target: Target) -> Generator[Tracer, None, None]:
-    """A tracer for a block."""
-    tracer = Tracer(target)
-    try:
-        yield tracer
-    finally:
-        tracer.close()
+                if isinstance(part, Failure):
+                    yield case, part
+                    continue
+                found = retry_if_killed(partial(trace, self.worker, make_count_job(part, number)))
+                yield case, found if isinstance(found, Failure) else read_stacks(found)[0]
 
 
 def start_together(*tracers: Tracer) -> None:
@@ -221,10 +208,10 @@ def find_graphs(
 
 def _trace_all(cases: Sequence[Case], targets: Sequence[Target], number: int, *, native: bool) -> Graphs:
     with contextlib.ExitStack() as stack:
-        tracers = [stack.enter_context(open_tracer(target)) for target in targets]
+        tracers = [stack.enter_context(Tracer(target)) for target in targets]
         with show_waiting(STARTING):
             start_together(*tracers)
-        versions = [tracer.environment.torch_version for tracer in tracers]
+        versions = [tracer.worker.environment.torch_version for tracer in tracers]
         note = f"torch {versions[0]}" + (f" (base) against {versions[1]} (head)" if versions[1:] else "")
         for sides in zip(*(tracer.trace(cases, number) for tracer in tracers), strict=True):
             case = sides[0][0]

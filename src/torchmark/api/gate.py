@@ -8,13 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from torchmark.analysis.gate import (
-    describe_dependencies,
-    hold_against,
-    hold_gate,
-    look_for_gaps,
-    make_entry,
-)
+from torchmark.analysis.gate import describe_dependencies, hold_against, hold_gate, look_for_gaps, make_entry
 from torchmark.analysis.verdict.stored import CaseId, CountedCase, identify
 from torchmark.callgrind.profiles import standardise
 from torchmark.errors import ExitCode, UsageError
@@ -84,8 +78,7 @@ def read_entries(cases: Sequence[Case], options: GateOptions) -> dict[Case, Ledg
     """What the ledger has of these cases."""
     if options.ledger is None:
         return {}
-    found = {case: read_entry(options.ledger, case) for case in cases}
-    return {case: entry for case, entry in found.items() if entry is not None}
+    return {case: entry for case in cases if (entry := read_entry(options.ledger, case)) is not None}
 
 
 def accept_count(ledger: Path, case: Case, counted: CountedCase, why: str) -> Path:

@@ -172,11 +172,10 @@ class FuzzerOptions:
         if options["preset"] == FULL:
             options["preset"] = None
         given = {name: value for name, value in options.items() if value is not None}
-        made = []
-        for name in names:
-            dtype = {} if name is None else {"dtype": find_dtype(name)}
-            made.append((name, make_fuzzer(self.name, {**given, **dtype})))
-        return made
+        return [
+            (name, make_fuzzer(self.name, given if name is None else given | {"dtype": find_dtype(name)}))
+            for name in names
+        ]
 
     def to_json_options(self, seed: int) -> dict[str, Any]:
         """The options that give the same inputs again."""
@@ -245,7 +244,8 @@ class FuzzedResult:
         if self.failure is not None:
             came = f"failed, {summarise_failure(self.failure)}"
         else:
-            came = ", ".join(f"{m.stmt} {_median(m)}" for m in self.measurements)
+            medians = [format_time(m.median) if m.raw_times else "not timed" for m in self.measurements]
+            came = ", ".join(f"{m.stmt} {median}" for m, median in zip(self.measurements, medians, strict=True))
         return name_value(self, f"{self.index}: {self.describe()}: {came}")
 
     def _repr_html_(self) -> str:
@@ -257,10 +257,6 @@ class FuzzedResult:
         if self.failure is not None:
             return f"{self.describe()}\n{describe_failure(self.failure)}"
         return "\n".join([self.describe(), *(f"  {format_time(m.median)}  {m.stmt}" for m in self.measurements)])
-
-
-def _median(measurement: Measurement) -> str:
-    return format_time(measurement.median) if measurement.raw_times else "not timed"
 
 
 def measure_inputs(

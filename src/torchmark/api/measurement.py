@@ -224,9 +224,8 @@ class Measurement:
         summary = self.summary if self.raw_times else None
         text = describe_measurement(self.task_spec, summary, self.number_per_run)
         if self.optimised_away:
-            text = "\n".join(
-                [text, *wrap(f"  WARNING: {describe_caveat(OptimisedAway(), 'python')}", DEFAULT_WIDTH, 11)]
-            )
+            warning = f"  WARNING: {describe_caveat(OptimisedAway(), 'python')}"
+            text = "\n".join([text, *wrap(warning, DEFAULT_WIDTH, 11)])
         return f"<torchmark.Measurement object at {id(self):#x}>\n{text}"
 
     def _repr_html_(self) -> str:

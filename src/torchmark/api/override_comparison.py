@@ -11,11 +11,11 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 from torchmark.analysis.flames import draw_flame
-from torchmark.analysis.overrides import OverrideFinding, OverrideRow, find_overheads, hold_to_expectations
+from torchmark.analysis.overrides import OverrideRow, find_overheads
 from torchmark.analysis.results import summarise_run
 from torchmark.analysis.verdict.judge import SMALLEST_RATIO
 from torchmark.api.ab import BASE, HEAD, GatedComparison, hold_against_gate, make_settings
-from torchmark.api.flames import open_tracer, start_together
+from torchmark.api.flames import Tracer, start_together
 from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import RunRequest, RunTask, execute_run
@@ -80,31 +80,19 @@ def check_types(types: Sequence[str], targets: Sequence[Target]) -> None:
             )
 
 
-@dataclasses.dataclass(frozen=True)
-class MeasuredOverrides:
-    """What came of it."""
-
-    run: Run
-    shown: RunInfo
-    """How commands may call the run."""
-    rows: tuple[OverrideRow, ...]
-    findings: tuple[OverrideFinding, ...]
-    exit_code: int
-
-
 def measure_overrides(
     request: RunRequest, cases: Sequence[Case], cores: Sequence[int], store: Store, *, quiet: bool
-) -> MeasuredOverrides:
-    """Measure all cases on this machine, keep the run, and hold each against plain Tensors."""
+) -> tuple[int, Run, RunInfo, tuple[OverrideRow, ...]]:
+    """Measure all cases on this machine, keep the run, and hold each against plain Tensors.
+
+    The exit code, the run, how commands may call it, and what is more than with plain Tensors.
+    """
     with contextlib.closing(LocalBackend(cores)) as backend:
         task = RunTask(store, request.make_plan(cases), request)
         code, run = execute_run(task, backend, quiet=quiet, fail_fast=False)
     run, shown = store.load(run.info.id, profiles=True), make_unmistakable(store, run.info)
     tallies = {one.order.case: one.result for one in run.outcomes if isinstance(one.result, Tally)}
-    rows = tuple(find_overheads(summarise_run(run), tallies, standardise))
-    return MeasuredOverrides(
-        run=run, shown=shown, rows=rows, findings=tuple(hold_to_expectations(rows)), exit_code=code
-    )
+    return code, run, shown, find_overheads(summarise_run(run), tallies, standardise)
 
 
 Tell = Callable[[str], None]
@@ -131,7 +119,6 @@ class OverrideComparison:
 
     @property
     def comparison(self) -> Comparison:
-        """The same, for those who carry it out."""
         base, head = self.targets
         return Comparison(
             entries=tuple(ComparedPair(case, case) for case in self.cases),
@@ -161,27 +148,15 @@ class Traced:
     """Other than 0 if it was stopped before its end."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Pictures:
-    """What draws PNG files, or why nothing does."""
-
-    renderer: Renderer | None = None
-    missing: str = ""
-
-    def draw(self, name: str, flame: Flame) -> dict[str, str | bytes]:
-        files: dict[str, str | bytes] = {f"{name}.svg": render_svg(flame)}
-        return files if self.renderer is None else files | {f"{name}.png": render_png(flame, self.renderer)}
-
-
-def find_pictures(tell: Tell) -> Pictures:
-    """Ask for what draws PNG files, and say at once if it is not there: the other files do not need it."""
+def find_renderer(tell: Tell) -> Renderer | str:
+    """What draws PNG files, or why nothing does, which is said at once: the other files do not need it."""
     try:
-        return Pictures(open_renderer())
+        return open_renderer()
     except InterpreterError:
         raise
     except SetupError as error:
         tell(f"torchmark: flame graphs are written as SVG only: {error}")
-        return Pictures(missing=str(error))
+        return str(error)
 
 
 def trace_slower(comparison: Comparison, cases: Sequence[Case], tell: Tell) -> Traced:
@@ -206,12 +181,11 @@ def trace_both(
     comparison: Comparison, cases: Sequence[Case]
 ) -> Generator[tuple[Case, Stacks | Failure, Stacks | Failure], None, None]:
     """Where these cases spend their instructions on both sides, as they come."""
-    with open_tracer(comparison.base) as base, open_tracer(comparison.head) as head:
+    with Tracer(comparison.base) as base, Tracer(comparison.head) as head:
         with show_waiting(STARTING):
             start_together(base, head)
         with show_waiting(f"Tracing {count(len(cases), 'case')} that became slower"):
-            pairs = zip(base.trace(cases, RUNS), head.trace(cases, RUNS), strict=True)
-            for (case, one), (_, other) in pairs:
+            for (case, one), (_, other) in zip(base.trace(cases, RUNS), head.trace(cases, RUNS), strict=True):
                 yield case, one, other
 
 
@@ -232,7 +206,8 @@ class ComparedOverrides:
     report: GatedComparison
     slower: tuple[Case, ...]
     traced: Traced
-    pictures: Pictures
+    renderer: Renderer | str
+    """Or why there is none."""
 
     def pack(self, folder: str, store_path: Path) -> bytes:
         """All files as a ZIP, below one folder. The store has the run of the counts."""
@@ -250,7 +225,7 @@ class ComparedOverrides:
         environments = {name: found.evidence.find_environment(target) for name, target in sides.items()}
         flames = {case: draw_graphs(case, *sides, environments) for case, sides in traced.stacks.items()}
         grown = {case: graphs[DIFFERENCE] for case, graphs in flames.items()}
-        missing = self.pictures.missing
+        missing = self.renderer if isinstance(self.renderer, str) else ""
         files: dict[str, str | bytes] = {
             "README.md": write_guide(found.judgements, names, grown, environments, command, traced.failed, missing),
             "report.html": render_report(report),
@@ -262,7 +237,10 @@ class ComparedOverrides:
                 files["run.json"] = dump_json(export_run(store.load(found.run_id, profiles=True)))
         for case, graphs in flames.items():
             for kind, flame in graphs.items():
-                files |= self.pictures.draw(f"flames/{kind.format(names[case])}", flame)
+                name = f"flames/{kind.format(names[case])}"
+                files[f"{name}.svg"] = render_svg(flame)
+                if not isinstance(self.renderer, str):
+                    files[f"{name}.png"] = render_png(flame, self.renderer)
         return files
 
 
@@ -273,13 +251,13 @@ def compare_overrides(
 
     `store` is what commands have to say of the store; `tell` hears what the user should know besides.
     """
-    comparison, pictures = question.comparison, find_pictures(tell)
+    comparison, renderer = question.comparison, find_renderer(tell)
     found = run_comparison(comparison, cores, observer)
     slower = tuple(one.case for one in found.judgements if one.verdict is Verdict.SLOWER)
     traced = trace_slower(comparison, slower, tell) if slower and not found.exit_code else Traced()
     found.exit_code = found.exit_code or traced.exit_code
     report = hold_against_gate(comparison, found, gate, store, tell)
-    return ComparedOverrides(question=question, report=report, slower=slower, traced=traced, pictures=pictures)
+    return ComparedOverrides(question=question, report=report, slower=slower, traced=traced, renderer=renderer)
 
 
 def draw_graphs(

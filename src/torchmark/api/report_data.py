@@ -8,8 +8,6 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
-from typing import TypeVar
 
 from torchmark import __version__
 from torchmark.analysis.flames import (
@@ -27,24 +25,22 @@ from torchmark.analysis.verdict.comparable import RunTarget
 from torchmark.analysis.verdict.stored import (
     CaseId,
     Contrast,
-    choose_counts,
     compare_runs,
     identify,
     leave_out_incomparable,
 )
-from torchmark.api.stored_results import StoredSide, name_sides, split
+from torchmark.api.stored_results import StoredSide, load_counts, name_sides, split
 from torchmark.callgrind.profiles import standardise
-from torchmark.compare.comparison import ComparedPair, Comparison, Evidence
+from torchmark.compare.comparison import ComparedPair, Comparison
 from torchmark.compare.session import ComparisonResult
 from torchmark.define.discovery import DEFAULT_SUITES
 from torchmark.define.selection import AUTOGRAD, LANGUAGES, RUNTIMES, And, Expression, Not, Word
-from torchmark.model import report_data as pages
 from torchmark.model.caveats import Incomparable
 from torchmark.model.costs import Flame, Stacks, Tally
 from torchmark.model.judgement import CaseJudgement, Side, TimeEvidence
 from torchmark.model.outcome import Failure
 from torchmark.model.plan import Case, Metric, Order, Target
-from torchmark.model.report_data import Command, ReportData, ReportEntry, ReportSide
+from torchmark.model.report_data import Command, Drawing, ReportData, ReportEntry, ReportSide
 from torchmark.model.run import CaseSummary, Run, WallSummary
 from torchmark.report.html.report_page import describe_method
 from torchmark.report.html.report_rows import fill_status
@@ -57,8 +53,6 @@ from torchmark.store.runs import Store
 
 # Labels that begin like that of a case are left out by name, if they are no more than these.
 MOST_EXCLUDED = 3
-
-Kind = TypeVar("Kind", bound=Enum)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,25 +140,18 @@ def _find_longer(paths: Collection[str]) -> dict[str, list[str]]:
 
 def format_commands(case: Case, labels: Labels, sides: Sides) -> tuple[Command, ...]:
     """How to measure a case again, and where there are two sides, how to compare it. `labels` has all cases."""
-    which = " ".join(_select(case, labels))
-    suite = case.suite or DEFAULT_SUITES[0]
-    return tuple(_list_commands(shlex.quote(suite), which, sides))
-
-
-def _list_commands(suite: str, which: str, sides: Sides) -> Iterator[Command]:
+    which, head = " ".join(_select(case, labels)), shlex.quote(sides.head)
+    what = f"{shlex.quote(case.suite or DEFAULT_SUITES[0])} {which}"
     if sides.base is None:
         python = f" --python {shlex.quote(sides.head_python)}" if sides.head_python else ""
-        yield Command("Measure it again:", f"torchmark run {suite} {which}{python}")
-        yield Command("Show what is kept of it:", f"torchmark show {shlex.quote(sides.head)} {which}{sides.ending}")
-        return
+        again = Command("Measure it again:", f"torchmark run {what}{python}")
+        return again, Command("Show what is kept of it:", f"torchmark show {head} {which}{sides.ending}")
+    again = Command("Measure it again:", f"torchmark run {what}")
     if sides.base_python and sides.head_python and sides.base_python != sides.head_python:
         pythons = f"--base {shlex.quote(sides.base_python)} --head {shlex.quote(sides.head_python)}"
-        yield Command("Compare it anew, in turns:", f"torchmark ab {suite} {which} {pythons}")
-    else:
-        yield Command("Measure it again:", f"torchmark run {suite} {which}")
-    names = f"{shlex.quote(sides.base)} {shlex.quote(sides.head)}"
-    force = " --force" if sides.force else ""
-    yield Command("Compare what is kept of it:", f"torchmark compare {names} {which}{force}{sides.ending}")
+        again = Command("Compare it anew, in turns:", f"torchmark ab {what} {pythons}")
+    kept = f"{shlex.quote(sides.base)} {head} {which}{' --force' if sides.force else ''}{sides.ending}"
+    return again, Command("Compare what is kept of it:", f"torchmark compare {kept}")
 
 
 def _select(case: Case, labels: Labels) -> Iterator[str]:
@@ -172,10 +159,9 @@ def _select(case: Case, labels: Labels) -> Iterator[str]:
     path = join_path(case)
     if path:
         yield f"-k {shlex.quote(str(labels.name_exactly(path)))}"
-    variant = case.autolabels
-    yield f"--language {_format_command(LANGUAGES, variant.language)}"
-    yield f"--runtime {_format_command(RUNTIMES, variant.runtime)}"
-    yield f"--autograd {_format_command(AUTOGRAD, variant.autograd)}"
+    for field, names in (("language", LANGUAGES), ("runtime", RUNTIMES), ("autograd", AUTOGRAD)):
+        value = getattr(case.autolabels, field)
+        yield f"--{field} {next(name for name, one in names.items() if one is value)}"
     yield f"--threads {case.args.num_threads}"
 
 
@@ -183,10 +169,6 @@ def join_path(case: Case) -> str:
     """A label as expressions find it: as much of it as can be typed, and without blanks at its ends."""
     parts = "".join(c if c.isprintable() else "\n" for c in " / ".join(case.label)).split("\n")
     return max(parts, key=len).strip()
-
-
-def _format_command(names: dict[str, Kind], value: Kind) -> str:
-    return next(name for name, one in names.items() if one is value)
 
 
 NOTHING_COMPARED = Contrast(())
@@ -214,33 +196,29 @@ def make_report_entries(parts: Sequence[RunTarget], contrast: Contrast = NOTHING
 
     There are one or two parts; of two, the first is base.
     """
-    found = [_summarise_case(part) for part in parts]
+    found = [
+        {identify(summary.case): summary for summary in summarise_run(narrow_run(part.run, targets=[part.target]))}
+        for part in parts
+    ]
     judged = {identify(judgement.case): judgement for judgement in contrast.judgements}
     refused = {identify(case): obstacles for case, obstacles in contrast.case_obstacles}
     keys = dict.fromkeys(key for part in found[::-1] for key in part)
-    entries = (_make_stored_entry(key, found, judged) for key in keys)
-    return tuple(_add_obstacles(one, (*contrast.obstacles, *refused.get(identify(one.case), ()))) for one in entries)
-
-
-def _add_obstacles(entry: ReportEntry, obstacles: tuple[Incomparable, ...]) -> ReportEntry:
-    """The same with what keeps its sides from being compared, if it has both."""
-    return dataclasses.replace(entry, obstacles=obstacles) if None not in entry.summaries else entry
-
-
-def _summarise_case(part: RunTarget) -> dict[CaseId, CaseSummary]:
-    summaries = summarise_run(narrow_run(part.run, targets=[part.target]))
-    return {identify(summary.case): summary for summary in summaries}
+    return tuple(
+        _make_stored_entry(
+            [part.get(key) for part in found], judged.get(key), (*contrast.obstacles, *refused.get(key, ()))
+        )
+        for key in keys
+    )
 
 
 def _make_stored_entry(
-    key: CaseId, found: Sequence[Mapping[CaseId, CaseSummary]], judged: Mapping[CaseId, CaseJudgement]
+    summaries: Sequence[CaseSummary | None], judgement: CaseJudgement | None, obstacles: tuple[Incomparable, ...]
 ) -> ReportEntry:
-    summaries = tuple(part.get(key) for part in found)
+    """`obstacles` keep its sides from being compared, if it has both."""
     case = next(one.case for one in summaries[::-1] if one is not None)
-    judgement = judged.get(key)
     # What functions cost is in the breakdown, shortened; all of them, of all cases, would fill the memory.
     kept = None if judgement is None else dataclasses.replace(judgement, explanation=None)
-    return ReportEntry(case, summaries, kept)
+    return ReportEntry(case, tuple(summaries), kept, obstacles=() if None in summaries else obstacles)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -262,9 +240,13 @@ def load_report_data(
 ) -> ReportData:
     """The results of a side, or of base and head."""
     parts = [RunTarget(store.load(side.info.id, select=select), side.target) for side in sides]
-    contrast = _compare(parts, force=wanted.force) if len(parts) == 2 else Contrast(())
+    contrast = _compare(parts, force=wanted.force) if len(parts) == 2 else NOTHING_COMPARED
     names = list(name_sides(sides[0], sides[1])) if len(sides) == 2 else [sides[0].name]
-    spelt = dataclasses.replace(_name_commands(sides, names, parts, wanted.store), force=wanted.force)
+    pythons = [_find_python(part.run, side) for part, side in zip(parts, sides, strict=True)]
+    python = pythons[-1] if len(sides) == 2 or sides[0].target.python else None
+    spelt = Sides(head=names[-1], head_python=python, store=wanted.store, force=wanted.force)
+    if len(sides) == 2:
+        spelt = dataclasses.replace(spelt, base=names[0], base_python=pythons[0])
     labels = Labels(case for part in parts for case in part.run.plan.cases)
     entries = [
         dataclasses.replace(entry, commands=format_commands(entry.case, labels, spelt))
@@ -303,13 +285,6 @@ def _describe_refusal(contrast: Contrast) -> tuple[str, ...]:
         return ()
     which = "These results are not comparable" if contrast.obstacles else "Some cases are not comparable"
     return ("\n".join([f"{which}; --force judges them all the same, and keeps the caveat.", *obstacles]),)
-
-
-def _name_commands(sides: Sequence[StoredSide], names: Sequence[str], parts: Sequence[RunTarget], store: str) -> Sides:
-    pythons = [_find_python(part.run, side) for part, side in zip(parts, sides, strict=True)]
-    if len(sides) == 1:
-        return Sides(names[0], pythons[0] if sides[0].target.python else None, store=store)
-    return Sides(head=names[1], head_python=pythons[1], base=names[0], base_python=pythons[0], store=store)
 
 
 def _find_python(run: Run, side: StoredSide) -> str | None:
@@ -351,19 +326,14 @@ def _add_functions(
     *,
     flames: bool,
 ) -> list[ReportEntry]:
-    """Where instructions go, of these cases."""
     most = share_out_frames(len(explained)) if flames else 0
-    found: dict[CaseId, ReportEntry] = {identify(entry.case): entry for entry in entries}
+    found = {identify(entry.case): entry for entry in entries}
     for batch in split(explained):
-        tallies = [_load_tallies(store, side, batch) for side in sides]
+        counts = [load_counts(store, side, batch) for side in sides]
         for key in batch:
-            found[key] = _add_flames(found[key], [side.get(key) for side in tallies], names, most)
+            tallies = [side[key].tally if key in side else None for side in counts]
+            found[key] = _add_flames(found[key], tallies, names, most)
     return list(found.values())
-
-
-def _load_tallies(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, Tally]:
-    run = store.load(side.info.id, profiles=True, names=keys)
-    return {key: counted.tally for key, counted in choose_counts(run, side.target).items()}
 
 
 def _add_flames(entry: ReportEntry, tallies: Sequence[Tally | None], names: Sequence[str], most: int) -> ReportEntry:
@@ -373,7 +343,7 @@ def _add_flames(entry: ReportEntry, tallies: Sequence[Tally | None], names: Sequ
         flames = [picture([tally], name, most // 2) for tally, name in zip(tallies, names, strict=True)]
     elif most:
         flames = [picture(tallies, name_case(entry.case), most)]
-    drawn = tuple(flame for flame in flames if flame is not None)
+    drawn = tuple(filter(None, flames))
     return dataclasses.replace(entry, breakdown=break_down(tallies, standardise), flames=drawn)
 
 
@@ -387,35 +357,36 @@ def make_live_report_data(
     traced: Traced,
     *,
     title: str,
-    commands: Sequence[pages.Command] = (),
-) -> pages.ReportData:
+    commands: Sequence[Command] = (),
+) -> ReportData:
     """The page of a comparison. `traced` has the exact stacks of both sides of some cases."""
     most = share_out_frames(len(comparison.entries))
     labels = Labels(entry.head for entry in comparison.entries)
-    return pages.ReportData(
+    return ReportData(
         title=title,
-        sides=tuple(_make_live_side(comparison, found.evidence, side) for side in Side),
+        sides=tuple(
+            ReportSide(
+                name=side.value,
+                title="",
+                environments=found.evidence.list_environments(_target(comparison, side)),
+                host=describe_host(os.environ),
+                sources=describe_sources(entry.head.suite for entry in comparison.entries if entry.head.suite),
+            )
+            for side in Side
+        ),
         entries=tuple(
             _make_live_entry(comparison, found, entry, judgement, traced, most, labels)
             for entry, judgement in zip(comparison.entries, found.judgements, strict=True)
         ),
         created=time.time(),
         torchmark=__version__,
-        method=_describe_method(comparison, found, len(traced)),
+        method=tuple(_describe_method(comparison, len(traced))),
         commands=tuple(commands),
     )
 
 
 def _target(comparison: Comparison, side: Side) -> Target:
     return comparison.base if side is Side.BASE else comparison.head
-
-
-def _make_live_side(comparison: Comparison, evidence: Evidence, side: Side) -> pages.ReportSide:
-    found = evidence.list_environments(_target(comparison, side))
-    suites = (entry.head.suite for entry in comparison.entries if entry.head.suite)
-    return pages.ReportSide(
-        name=side.value, title="", environments=found, host=describe_host(os.environ), sources=describe_sources(suites)
-    )
 
 
 def _make_live_entry(
@@ -426,32 +397,30 @@ def _make_live_entry(
     traced: Traced,
     most: int,
     labels: Labels,
-) -> pages.ReportEntry:
+) -> ReportEntry:
     counted = [
         found.evidence.counted.get(Order(case, _target(comparison, side), Metric.COUNT))
         for side, case in zip(Side, (entry.base, entry.head), strict=True)
     ]
     tallies = [one if isinstance(one, Tally) else None for one in counted]
     sides = Sides("head", comparison.head.python, "base", comparison.base.python)
-    drawn = () if judgement.time is None else (_draw(judgement),)
-    return pages.ReportEntry(
+    return ReportEntry(
         case=entry.head,
         summaries=tuple(
-            _summarise_counts(comparison, entry, judgement, side, tally, failure)
-            for side, tally, failure in zip(Side, tallies, counted, strict=True)
+            _summarise_counts(comparison, entry, judgement, side, one) for side, one in zip(Side, counted, strict=True)
         ),
         judgement=judgement,
         breakdown=break_down(tallies, standardise),
         flames=tuple(_choose_flames(entry.head, tallies, traced, most)),
-        drawings=drawn,
+        drawings=tuple(_draw(judgement)),
         commands=format_commands(entry.head, labels, sides)[:1],
     )
 
 
-def _draw(judgement: CaseJudgement) -> pages.Drawing:
-    assert judgement.time is not None
-    name = f"{name_case(judgement.case)}: difference in time by layout of memory"
-    return pages.Drawing(DIFFERENCES, draw_differences(judgement.time, name=name))
+def _draw(judgement: CaseJudgement) -> Iterator[Drawing]:
+    if judgement.time is not None:
+        name = f"{name_case(judgement.case)}: difference in time by layout of memory"
+        yield Drawing(DIFFERENCES, draw_differences(judgement.time, name=name))
 
 
 def _choose_flames(case: Case, tallies: Sequence[Tally | None], traced: Traced, most: int) -> Sequence[Flame]:
@@ -459,8 +428,7 @@ def _choose_flames(case: Case, tallies: Sequence[Tally | None], traced: Traced, 
     if case in traced:
         base, head = traced[case]
         return [abridge(draw_flame(head, name_case(case), base=base), most)]
-    flame = picture(tallies, name_case(case), most)
-    return [] if flame is None else [flame]
+    return [*filter(None, [picture(tallies, name_case(case), most)])]
 
 
 def _summarise_counts(
@@ -468,7 +436,6 @@ def _summarise_counts(
     entry: ComparedPair,
     judgement: CaseJudgement,
     side: Side,
-    tally: Tally | None,
     counted: Tally | Failure | None,
 ) -> CaseSummary:
     failures = [(Metric.COUNT, counted)] if isinstance(counted, Failure) else []
@@ -477,7 +444,7 @@ def _summarise_counts(
         case=entry.base if side is Side.BASE else entry.head,
         target=_target(comparison, side),
         wall=None if judgement.time is None else _summarise_times(judgement.time, side),
-        count=None if tally is None else summarise_counts([tally]),
+        count=summarise_counts([counted]) if isinstance(counted, Tally) else None,
         failures=tuple(dict.fromkeys(failures)),
     )
 
@@ -488,21 +455,19 @@ def _summarise_times(evidence: TimeEvidence, side: Side) -> WallSummary | None:
     return WallSummary(summarise(times), find_median_interval(times, CONFIDENCE), tuple(times)) if times else None
 
 
-def _describe_method(comparison: Comparison, found: ComparisonResult, traced: int) -> tuple[str, ...]:
-    sentences = []
+def _describe_method(comparison: Comparison, traced: int) -> Iterator[str]:
     if Metric.WALL in comparison.metrics:
-        sentences.append(
+        yield (
             "Both sides were timed in turns, block by block on one core, in several layouts of memory; a change in "
             "time was seen again on fresh layouts before it was called one."
         )
     if Metric.COUNT in comparison.metrics:
-        sentences.append(
+        yield (
             "Instructions are counted by Valgrind's Callgrind, as the median of "
             f"{count(len(comparison.count_layouts), 'layout')} of memory."
         )
     if traced:
-        sentences.append(
+        yield (
             f"The flame graphs of {count(traced, 'case')} that became slower are exact, with all callers; the others "
             "are of the counts, shared out among callers."
         )
-    return tuple(sentences)

@@ -6,19 +6,19 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torchmark.analysis.verdict.stored import identify
 from torchmark.api.callgrind_stats import CallgrindStats
 from torchmark.api.measurement import Measurement
-from torchmark.api.statements import make_case
+from torchmark.api.statements import make_task_case
 from torchmark.define.selection import LANGUAGES
 from torchmark.errors import StoreError, UsageError
 from torchmark.files import open_document
 from torchmark.model.costs import INSTRUCTIONS, Costs, Function, Profile, Tally
 from torchmark.model.outcome import Outcome
-from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target, TimerArgs
+from torchmark.model.plan import Case, Metric, Order, Plan, Sampling, Target
 from torchmark.model.run import Host, Run, RunInfo
 from torchmark.model.task import Language, TaskSpec, Times
 from torchmark.report.text.terminal import count
@@ -53,8 +53,7 @@ def read_files(base: str, head: str) -> tuple[Run, Run]:
 
 def _list(run: Run) -> str:
     names = [repr(case.label[0]) for case in run.plan.cases]
-    rest = len(names) - 3
-    return ", ".join(names[:3]) + (f" and {count(rest, 'other')}" if rest > 0 else "")
+    return ", ".join(names[:3]) + (f" and {count(len(names) - 3, 'other')}" if names[3:] else "")
 
 
 def _read(path: str) -> Run:
@@ -84,13 +83,15 @@ def _make_run(path: str, data: object, when: float) -> Run:
         raise StoreError("It has no results: no statement was measured.")
     language = _read_language(document)
     results = [_read_result(from_plain(dict, one, field), metric, language) for one in found]
-    outcomes = _number_rounds(results, metric, when)
+    outcomes = tuple(_number_rounds(results, metric, when))
     cases = tuple(dict.fromkeys(outcome.order.case for outcome in outcomes))
-    _check_cases(cases)
+    for name, times in Counter(map(identify, cases)).items():
+        if times > 1:
+            stmt = next(case.label[0] for case in cases if identify(case) == name)
+            raise StoreError(f"It has the statement {stmt!r:.80} more than once, with different setups.")
     rounds = 1 + max(outcome.order.round for outcome in outcomes)
-    digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
     info = RunInfo(
-        id=digest,
+        id=hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32],
         name=path,
         created=when,
         finished=when,
@@ -120,22 +121,10 @@ def _read_result(data: Mapping[str, Any], metric: Metric, language: Language | N
         if not timed.raw_times:
             raise StoreError("The field 'raw_times' is empty; expected at least one time.")
         times = Times(timed.number_per_run, tuple(timed.raw_times), timed.overhead_s, timed.optimised_away)
-        return _make_case(timed.task_spec, language), times, None
+        return make_task_case(timed.task_spec, language or _guess_language(timed.task_spec)), times, None
     counted = CallgrindStats.from_dict(data)
-    return _make_case(counted.task_spec, language), _make_tally(counted), counted.environment
-
-
-def _make_case(task: TaskSpec, language: Language | None) -> Case:
-    language = language or _guess_language(task)
-    return make_case(
-        TimerArgs(
-            stmt=task.stmt,
-            setup=task.setup,
-            global_setup=task.global_setup,
-            num_threads=task.num_threads,
-            language=language,
-        )
-    )
+    case = make_task_case(counted.task_spec, language or _guess_language(counted.task_spec))
+    return case, _make_tally(counted), counted.environment
 
 
 def _guess_language(task: TaskSpec) -> Language:
@@ -174,26 +163,10 @@ def _make_profile(counted: CallgrindStats) -> Profile:
     return Profile((INSTRUCTIONS,), exclusive, exclusive, {})
 
 
-def _number_rounds(results: Sequence[tuple[Case, Any, Any]], metric: Metric, when: float) -> tuple[Outcome, ...]:
+def _number_rounds(results: Sequence[tuple[Case, Any, Any]], metric: Metric, when: float) -> Iterator[Outcome]:
     """Outcomes of one round, or of several for a statement that was measured more than once."""
     seen: Counter[Case] = Counter()
-    outcomes = []
     for case, result, environment in results:
-        outcomes.append(
-            Outcome(
-                order=Order(case, _TARGET, metric, seen[case]),
-                result=result,
-                began=when,
-                ended=when,
-                environment=environment,
-            )
-        )
+        order = Order(case, _TARGET, metric, seen[case])
+        yield Outcome(order=order, result=result, began=when, ended=when, environment=environment)
         seen[case] += 1
-    return tuple(outcomes)
-
-
-def _check_cases(cases: Sequence[Case]) -> None:
-    for name, times in Counter(map(identify, cases)).items():
-        if times > 1:
-            stmt = next(case.label[0] for case in cases if identify(case) == name)
-            raise StoreError(f"It has the statement {stmt!r:.80} more than once, with different setups.")

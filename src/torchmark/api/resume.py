@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from torchmark.analysis.estimate import Estimate, History, estimate
 from torchmark.api.runs import (
@@ -26,7 +27,7 @@ from torchmark.api.runs import (
 from torchmark.define.discovery import list_suites
 from torchmark.define.selection import CaseOptions
 from torchmark.errors import UsageError
-from torchmark.model.outcome import Failure, Outcome, may_pass_later
+from torchmark.model.outcome import Failure, may_pass_later
 from torchmark.model.plan import Case, Plan, Target
 from torchmark.model.run import SHARD, RunInfo, read_shard
 from torchmark.report.text.run_summary import SHORT_ID
@@ -35,6 +36,7 @@ from torchmark.runner.machine import read_cpu_model
 from torchmark.store.plain import content_hash
 from torchmark.store.runs import DEFAULT_STORE, Store, is_sealed, open_store
 
+_SELECTING = {field.name for field in dataclasses.fields(CaseOptions)}
 # What stays as it was when a run goes on, and how it is spelt.
 _FIXED_OPTIONS = {
     "metrics": "--metric",
@@ -44,8 +46,7 @@ _FIXED_OPTIONS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class ResumableRun:
+class ResumableRun(NamedTuple):
     """A run to go on with."""
 
     info: RunInfo
@@ -71,15 +72,12 @@ def find_resumable(
     for info in candidates:
         earlier = _read_request(info, store.load(info.id, select=lambda _: False).plan)
         # Who names a run means it, wherever it began.
-        differences = [
-            *(_began_elsewhere(info, earlier, store.path) if name is None else ()),
-            *_differ(request, earlier, given),
-            *(
-                _differ_in_cases(cases, store.load(info.id).plan.cases)
-                if cases and DICTIONARY in earlier.program
-                else ()
-            ),
-        ]
+        differences = [*_began_elsewhere(info, earlier, store.path)] if name is None else []
+        differences += _differ(request, earlier, given)
+        if cases and DICTIONARY in earlier.program:
+            # Of a dictionary there is no file.
+            before = [content_hash(case) for case in store.load(info.id).plan.cases]
+            differences += ["has other cases"] if before != [content_hash(case) for case in cases] else []
         if not differences:
             sealed = is_sealed(info.seal, list_sealed(info.id, earlier), os.environ)
             if not sealed:
@@ -102,10 +100,8 @@ def _list_named(store: Store, name: str, given: Collection[str]) -> tuple[RunInf
 
 
 def _read_request(info: RunInfo, plan: Plan) -> RunRequest:
-    options = dict(info.options)
-    fields = {field.name for field in dataclasses.fields(CaseOptions)}
-    sampling = plan.sampling
-    chosen = CaseOptions(**{name: values for name, values in options.items() if name in fields})
+    options, sampling = dict(info.options), plan.sampling
+    chosen = CaseOptions(**{name: values for name, values in options.items() if name in _SELECTING})
     try:
         chosen.select()
     except (KeyError, ValueError) as error:
@@ -186,7 +182,7 @@ def _differ(request: RunRequest, earlier: RunRequest, given: Collection[str]) ->
             if earlier.program
             else f"was begun without {', '.join(request.program)}"
         )
-    if {field.name for field in dataclasses.fields(CaseOptions)} & set(given) and request.chosen != earlier.chosen:
+    if _SELECTING & set(given) and request.chosen != earlier.chosen:
         yield "has another selection of cases"
     for option, spelt in _FIXED_OPTIONS.items():
         if option in given and getattr(request, option) != getattr(earlier, option):
@@ -208,7 +204,6 @@ class Forecast:
     """The orders of an earlier run whose outcomes stay."""
 
     def estimate(self, plan: Plan, cores: int) -> Estimate:
-        """How long the orders of a plan take that are still missing."""
         orders = [order for order in plan.orders if identify_order(order) not in self.settled]
         return estimate(orders, plan.sampling, self.history, cores)
 
@@ -223,19 +218,12 @@ def look_ahead(request: RunRequest, store_path: Path, given: Collection[str] | N
     with open_store(store_path, read_only=True) as store:
         if given is None:
             return Forecast(request, history=store.durations(request.make_plan(()).sampling))
-        resumed = find_resumable(store, request, given, name)
-        request, earlier = resumed.request, store.load(resumed.info.id)
+        info, request, sees_folder = find_resumable(store, request, given, name)
+        earlier = store.load(info.id)
         longer = request.timeout > earlier.plan.sampling.timeout_s
-        settled = (identify_order(one.order) for one in earlier.outcomes if not _is_worth_another_try(one, longer))
-        history = store.durations(request.make_plan(()).sampling)
-        return Forecast(request, resumed.sees_folder, history, frozenset(settled))
-
-
-def _is_worth_another_try(outcome: Outcome, longer: bool) -> bool:
-    return isinstance(outcome.result, Failure) and may_pass_later(outcome.result, longer=longer)
-
-
-def _differ_in_cases(cases: Sequence[Case], earlier: Sequence[Case]) -> Iterator[str]:
-    """Whether a dictionary, of which there is no file, has the cases that it had then."""
-    if [content_hash(case) for case in cases] != [content_hash(case) for case in earlier]:
-        yield "has other cases"
+        settled = frozenset(
+            identify_order(one.order)
+            for one in earlier.outcomes
+            if not (isinstance(one.result, Failure) and may_pass_later(one.result, longer=longer))
+        )
+        return Forecast(request, sees_folder, store.durations(request.make_plan(()).sampling), settled)

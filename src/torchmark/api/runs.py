@@ -64,7 +64,6 @@ class RunRequest:
     """What no option of the command says: that cases are those of a dictionary, or whether all are checked."""
 
     def make_plan(self, cases: Sequence[Case]) -> Plan:
-        """What that means for these cases."""
         sampling = Sampling(
             metrics=self.metrics,
             min_run_time_s=self.min_run_time,

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from torchmark.analysis.summarise import SUSPECT_IQR, StatementGroup, TimedState
 from torchmark.api.callgrind_stats import CallgrindStats, make_stats
 from torchmark.api.measurement import make_measurement
 from torchmark.callgrind.command import find_valgrind
+from torchmark.define.selection import LANGUAGES
 from torchmark.errors import SetupError, UsageError
 from torchmark.measure.snippet import warned_already
 from torchmark.measure.source import STMT_NAME
@@ -106,12 +107,10 @@ class Outcomes:
 
     @property
     def results(self) -> list[TimedStatement]:
-        """Of all groups."""
         return [result for group in self.groups for result in group.results]
 
     @property
     def measurements(self) -> list[dict[str, Any]]:
-        """The results as users store them."""
         return [make_measurement(result.times, result.spec).to_dict() for result in self.results]
 
 
@@ -127,7 +126,6 @@ class Visitor:
 
     @property
     def medians(self) -> tuple[float, ...]:
-        """One for each visit."""
         return tuple(summarise(visit.per_run).median for visit in self.visits)
 
     def measure(self) -> TimedStatement:
@@ -174,20 +172,16 @@ class Stopwatch:
             self.outcomes.groups.append(StatementGroup())
             if len(left) == 1:
                 self._time_alone(left[0])
-            elif len(stmts) == 1 or not all(self._can_share_a_process(spec) for spec in left):
-                self._take_visits(left)
-            else:
+            # What is compiled cannot share a process.
+            elif len(stmts) > 1 and all(
+                isinstance(side, PairedSide) and side.compiled is None for side in map(self._ready.get, left)
+            ):
                 self._race(left)
-
-    def _can_share_a_process(self, spec: TaskSpec) -> bool:
-        side = self._ready[spec]
-        return isinstance(side, PairedSide) and side.compiled is None
+            else:
+                self._take_visits(left)
 
     def _time_alone(self, spec: TaskSpec) -> None:
-        times = self._time(spec, self._budget)
-        if isinstance(times, Failure):
-            self.outcomes.failures[spec.stmt] = times
-        else:
+        if times := self._time(spec, self._budget):
             self.outcomes.groups[-1].results.append(TimedStatement(spec, times))
 
     def _race(self, specs: Sequence[TaskSpec]) -> None:
@@ -233,21 +227,13 @@ class Stopwatch:
         group = self.outcomes.groups[-1]
         group.results.clear()
         short = self._budget._replace(run_time_s=self._budget.run_time_s / VISITS, adaptive=False)
-        visitors: list[Visitor] = []
-        for spec in specs:
-            times = self._time(spec, short)
-            if isinstance(times, Failure):
-                self.outcomes.failures[spec.stmt] = times
-            else:
-                visitors.append(Visitor(spec, times, short.run_time_s))
+        timed = [(spec, self._time(spec, short)) for spec in specs]
+        visitors = [Visitor(spec, times, short.run_time_s) for spec, times in timed if times]
         group.results = [visitor.measure() for visitor in visitors]
         chance, start, rounds, over = random.Random(ORDER_SEED), time.perf_counter(), 0, False
         while len(visitors) > 1 and not over:
             for visitor in chance.sample(visitors, len(visitors)):
-                times = self._time(visitor.spec, short._replace(number=visitor.number), visitor.blocks)
-                if isinstance(times, Failure):
-                    self.outcomes.failures[visitor.spec.stmt] = times
-                else:
+                if times := self._time(visitor.spec, short._replace(number=visitor.number), visitor.blocks):
                     visitor.visits.append(times)
             rounds += 1
             visitors = [visitor for visitor in visitors if visitor.spec.stmt not in self.outcomes.failures]
@@ -255,21 +241,28 @@ class Stopwatch:
             group.rounds = [visitor.medians for visitor in visitors]
             over = is_over(group.rounds, self._budget, time.perf_counter() - start)
 
-    def _time(self, spec: TaskSpec, budget: TimeBudget, blocks: int | None = None) -> Times | Failure:
+    def _time(self, spec: TaskSpec, budget: TimeBudget, blocks: int | None = None) -> Times | None:
+        """None where it failed, which `outcomes` have then."""
         side = self._ready[spec]
+        found: Times | Failure
         if isinstance(side, Failure):
-            return side
-        return retry_if_killed(
-            lambda: self._lab.time_side(
-                side,
-                self._timeout_s,
-                run_time_s=budget.run_time_s,
-                limit_s=budget.limit_s,
-                threshold=budget.threshold,
-                number=budget.number,
-                blocks=blocks,
+            found = side
+        else:
+            found = retry_if_killed(
+                lambda: self._lab.time_side(
+                    side,
+                    self._timeout_s,
+                    run_time_s=budget.run_time_s,
+                    limit_s=budget.limit_s,
+                    threshold=budget.threshold,
+                    number=budget.number,
+                    blocks=blocks,
+                )
             )
-        )
+        if isinstance(found, Times):
+            return found
+        self.outcomes.failures[spec.stmt] = found
+        return None
 
 
 def time_statements(
@@ -284,7 +277,7 @@ def time_statements(
 ) -> None:
     """Time statements, which have one setup. `outcomes` has what came out, also after an interrupt."""
     tasks = [dataclasses.replace(spec, num_threads=n) for n in threads for spec in specs]
-    cases = _make_cases(tasks, language)
+    cases = {task: make_task_case(task, LANGUAGES[language]) for task in tasks}
     lab = _open_lab(python)
     try:
         faults = _find_syntax_faults(cases.values(), lab.target)
@@ -303,22 +296,24 @@ class CountOutcomes:
     failures: list[tuple[TaskSpec, Failure]] = dataclasses.field(default_factory=list)
 
 
-def count_statements(
-    outcomes: CountOutcomes,
-    tasks: Sequence[TaskSpec],
-    *,
-    number: int,
-    layouts: int,
-    python: str | None,
-    variables: Mapping[str, str],
-    simulate: bool,
-    language: str,
-    timeout_s: float,
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class CountOptions:
+    """How to count, as it was asked for."""
+
+    language: str
+    number: int
+    layouts: int
+    python: str | None
+    given: tuple[tuple[str, str], ...]
+    caches: bool
+    timeout: float
+
+
+def count_statements(outcomes: CountOutcomes, tasks: Sequence[TaskSpec], asked: CountOptions) -> None:
     """Count the instructions of each task. `outcomes` has what came out, also after an interrupt."""
-    cases = _make_cases(tasks, language)
-    seeds = choose_layouts(layouts)
-    lab = _open_lab(python, variables, simulate=simulate)
+    cases = {task: make_task_case(task, LANGUAGES[asked.language]) for task in tasks}
+    seeds = choose_layouts(asked.layouts)
+    lab = _open_lab(asked.python, dict(asked.given), simulate=asked.caches)
     counter = lab.make_counter()
     try:
         sides = _try_first(cases, lab, counter)
@@ -328,13 +323,13 @@ def count_statements(
         for task, side in sides.items():
             if isinstance(side, Failure):
                 continue
-            attempt = functools.partial(lab.count_side, side, counter, seeds, timeout_s, number=number)
+            attempt = functools.partial(lab.count_side, side, counter, seeds, asked.timeout, number=asked.number)
             found = retry_if_killed(attempt)
             if isinstance(found, Failure):
                 outcomes.failures.append((task, found))
-            else:
-                compiled = side.compiled is not None
-                outcomes.results.append(make_stats(task, found, counter.environment, compiled=compiled))
+                continue
+            compiled = side.compiled is not None
+            outcomes.results.append(make_stats(task, found, counter.environment, compiled=compiled))
     finally:
         # After an interrupt a worker may still be starting.
         lab.abandon()
@@ -377,7 +372,6 @@ def _compiles(text: str, name: str) -> bool:
 
 
 def _open_lab(python: str | None, variables: Mapping[str, str] | None = None, *, simulate: bool = False) -> Lab:
-    """Workers in this program's own interpreter or in another one."""
     lab = Lab(Target(python=python), os.environ, variables=variables, simulate=simulate, statements=True)
     if python is None:
         # As `python -m` does, so that a setup can import what lies here; not torch, which does not lie here.
@@ -423,17 +417,14 @@ def make_case(args: TimerArgs) -> Case:
     return Case((one_line(args.stmt),), labels, args)
 
 
-def _make_cases(tasks: Iterable[TaskSpec], language: str) -> dict[TaskSpec, Case]:
-    kind = Language.CPP if language == "cpp" else Language.PYTHON
-    return {
-        task: make_case(
-            TimerArgs(
-                stmt=task.stmt,
-                setup=task.setup,
-                global_setup=task.global_setup,
-                num_threads=task.num_threads,
-                language=kind,
-            )
+def make_task_case(task: TaskSpec, language: Language) -> Case:
+    """The same of a task, whose labels are left out."""
+    return make_case(
+        TimerArgs(
+            stmt=task.stmt,
+            setup=task.setup,
+            global_setup=task.global_setup,
+            num_threads=task.num_threads,
+            language=language,
         )
-        for task in tasks
-    }
+    )

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from torchmark.analysis.estimate import list_own_cases
@@ -62,7 +62,6 @@ class StoredSide:
 
     @property
     def title(self) -> str:
-        """With what tells it from others of its name."""
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.info.created))
         where = "" if self.alone else f", {name_target(self.target)}"
         if self.is_file:
@@ -169,7 +168,6 @@ class StoredComparison:
 
     @property
     def is_refused(self) -> bool:
-        """Whether nothing is compared."""
         return bool(self.contrast.obstacles) and not self.forced
 
     @property
@@ -180,7 +178,6 @@ class StoredComparison:
 
     @property
     def names(self) -> tuple[str, str]:
-        """What base and head are called side by side."""
         return name_sides(self.base, self.head)
 
 
@@ -248,7 +245,10 @@ def compare_stored(
     """
     store, sides = loaded.store, loaded.sides
     base, head = sides
-    before, after = (_narrow(run, side, metrics) for run, side in zip(loaded.runs, sides, strict=True))
+    for run, side in zip(loaded.runs, sides, strict=True):
+        check_measured(run, metrics, side.name)
+    narrowed = zip(loaded.runs, sides, strict=True)
+    before, after = (narrow_run(run, targets=[side.target], metrics=metrics) for run, side in narrowed)
     contrast = compare_runs(before, base.target, after, head.target, standardise)
     if not force:
         contrast = leave_out_incomparable(contrast)
@@ -264,11 +264,6 @@ def compare_stored(
     return StoredComparison(base=base, head=head, contrast=contrast, result=result, forced=force, accept=accept)
 
 
-def _narrow(run: Run, side: StoredSide, metrics: tuple[Metric, ...] | None) -> Run:
-    check_measured(run, metrics, side.name)
-    return narrow_run(run, targets=[side.target], metrics=metrics)
-
-
 def check_measured(run: Run, metrics: tuple[Metric, ...] | None, name: str = "this run") -> None:
     """Refuse to look for metrics of which none was measured; None stands for all."""
     there = run.plan.sampling.metrics
@@ -277,7 +272,6 @@ def check_measured(run: Run, metrics: tuple[Metric, ...] | None, name: str = "th
 
 
 def _format_accept(store: Store, head: StoredSide, gate: GateOptions, store_name: str) -> str:
-    """The options of a command that means the counts of head."""
     options = []
     if store.find("@").id != head.info.id:
         options += ["--run", name_run(make_unmistakable(store, head.info))]
@@ -292,29 +286,20 @@ def load_functions(
     """The contrast with explanations, and head's counts: with functions where they are not what the ledger accepts."""
     counts = choose_counts(head, sides[1].target)
     changed = [identify(one.case) for one in contrast.judgements if one.count is not None and one.count.delta]
-    unlike = set(_find_unlike(contrast, counts, gate))
+    accepted = read_entries([one.case for one in contrast.judgements], gate).items()
+    there = [(key, entry) for case, entry in accepted if (key := identify(case)) in counts]
+    unlike = {key for key, entry in there if counts[key].tally.total != entry.total}
     for batch in split(dict.fromkeys([*changed, *unlike])):
-        ours, theirs = (_load_counts(store, side, batch) for side in sides)
-        contrast = explain_changes(contrast, _tallies(ours), _tallies(theirs), standardise)
+        ours, theirs = (load_counts(store, side, batch) for side in sides)
+        before, after = ({key: one.tally for key, one in found.items()} for found in (ours, theirs))
+        contrast = explain_changes(contrast, before, after, standardise)
         counts |= {key: counted for key, counted in theirs.items() if key in unlike}
     return contrast, counts
 
 
-def _load_counts(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, CountedCase]:
-    run = store.load(side.info.id, profiles=True, names=keys)
-    return choose_counts(run, side.target)
-
-
-def _find_unlike(contrast: Contrast, counts: Mapping[CaseId, CountedCase], gate: GateOptions) -> Iterator[CaseId]:
-    """Cases whose count is another than the accepted one."""
-    for case, entry in read_entries([one.case for one in contrast.judgements], gate).items():
-        key = identify(case)
-        if key in counts and counts[key].tally.total != entry.total:
-            yield key
-
-
-def _tallies(counts: Mapping[CaseId, CountedCase]) -> dict[CaseId, Tally]:
-    return {key: counted.tally for key, counted in counts.items()}
+def load_counts(store: Store, side: StoredSide, keys: frozenset[CaseId]) -> dict[CaseId, CountedCase]:
+    """With functions."""
+    return choose_counts(store.load(side.info.id, profiles=True, names=keys), side.target)
 
 
 def find_counted(run: Run) -> tuple[Case, ...]:

@@ -10,13 +10,14 @@ import re
 import textwrap
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar, overload
 
 import torch
 
 from torchmark.api.callgrind_stats import CallgrindStats
 from torchmark.api.measurement import Measurement, make_measurement
-from torchmark.api.timer_engines import CopyIfCallgrind, CppTimer, collect, pack_globals
+from torchmark.api.timer_engines import CopyIfCallgrind, CppTimer, collect, get_worker, pack_globals
 from torchmark.errors import UsageError
 from torchmark.measure import steps
 from torchmark.measure.clock import choose_clock, set_torch_threads
@@ -27,20 +28,14 @@ from torchmark.measure.source import name_callable
 from torchmark.measure.steps import Engine, R, Steps, carry_out, share_setup
 from torchmark.model.job import DEFAULT_LAYOUTS, CountJob, Place
 from torchmark.model.task import Language, TaskSpec, Times
-from torchmark.runner.spec import choose_layouts, visible_path
-from torchmark.runner.worker import DEFAULT_TIMEOUT_S
+from torchmark.runner.spec import choose_layouts, own_worker, visible_path
+from torchmark.runner.worker import DEFAULT_TIMEOUT_S, count
 
 # A raw string, or any string that goes on behind a backslash at the end of a line.
 _LITERAL_OF_SEVERAL_LINES = re.compile(r'R"[^()\\\s"]{0,16}\([^)]*\n|\\\n')
 
-_LANGUAGES = {
-    Language.PYTHON: Language.PYTHON,
-    "py": Language.PYTHON,
-    "python": Language.PYTHON,
-    Language.CPP: Language.CPP,
-    "cpp": Language.CPP,
-    "c++": Language.CPP,
-}
+# Whether it is C++.
+_LANGUAGES = dict.fromkeys((Language.PYTHON, "py", "python"), False) | dict.fromkeys((Language.CPP, "cpp", "c++"), True)
 
 
 class Timer:
@@ -84,7 +79,10 @@ class Timer:
     ) -> None:
         if not isinstance(stmt, str) and not callable(stmt):
             raise UsageError(f"A statement is a `str` or a callable without arguments, not {type(stmt)}.")
-        is_cpp = _is_cpp(language)
+        is_cpp = _LANGUAGES.get(language)
+        if is_cpp is None:
+            choices = "Language.PYTHON or 'python', and Language.CPP or 'cpp'"
+            raise UsageError(f"Invalid language `{language}`. The choices are {choices}.")
         normalise = _normalise_cpp if is_cpp else _normalise
         if isinstance(stmt, str):
             stmt = normalise(stmt)
@@ -106,7 +104,11 @@ class Timer:
         self._globals = dict(globals or {})
         self._engine: Engine
         if is_cpp:
-            self._engine = self._make_cpp_engine(stmt, setup, global_setup, timer)
+            if self._timer_cls is not SnippetTimer:
+                raise AssertionError("_timer_cls has already been swapped.")
+            if not isinstance(stmt, str):
+                raise UsageError("A C++ statement is a `str`.")
+            self._engine = CppTimer(stmt, setup, global_setup, timer, self._globals)
         else:
             self._engine = self._make_python_engine(stmt, setup, global_setup, timer)
         if setup_once and not hasattr(self._engine, "follow"):
@@ -124,13 +126,6 @@ class Timer:
             timer=choose_clock() if timer is default_timer else timer,
             globals={"torch": torch, **CopyIfCallgrind.unwrap_all(self._globals)},
         )
-
-    def _make_cpp_engine(self, stmt: Statement, setup: str, global_setup: str, timer: Callable[[], float]) -> CppTimer:
-        if self._timer_cls is not SnippetTimer:
-            raise AssertionError("_timer_cls has already been swapped.")
-        if not isinstance(stmt, str):
-            raise UsageError("A C++ statement is a `str`.")
-        return CppTimer(stmt, setup, global_setup, timer, self._globals)
 
     def _carry_out(self, steps: Steps[R]) -> R:
         """Measure with the thread count and the setups as asked for."""
@@ -287,19 +282,10 @@ class Timer:
             givens=givens,
             compiled=compiled,
         )
-        results = tuple(
-            collect(
-                spec,
-                job,
-                payload,
-                baseline=collect_baseline and compiled is None,
-                keep_texts=retain_out_file,
-                simulate=simulate_caches,
-                given=set_env or {},
-                timeout_s=timeout_s,
-            )
-            for _ in range(repeats or 1)
-        )
+        worker = get_worker(own_worker(os.environ, set_env, simulate=simulate_caches))
+        baseline = collect_baseline and compiled is None
+        attempt = partial(count, worker, job, payload, timeout_s, baseline=baseline, keep_texts=retain_out_file)
+        results = tuple(collect(spec, job, worker, attempt) for _ in range(repeats or 1))
         return results[0] if repeats is None else results
 
     # Replaced in tests by a clock that stands still.
@@ -319,23 +305,11 @@ class Timer:
             raise UsageError(f"`{name}` must be a number of seconds, not {value}.")
 
 
-def _is_cpp(language: Language | str) -> bool:
-    known = _LANGUAGES.get(language)
-    if known is None:
-        raise UsageError(
-            f"Invalid language `{language}`. The choices are Language.PYTHON or 'python', and Language.CPP or 'cpp'."
-        )
-    return known is Language.CPP
-
-
 def _normalise_cpp(text: str) -> str:
     """The same for C++, but that not a blank is taken out of a literal that spans lines."""
-    if _LITERAL_OF_SEVERAL_LINES.search(text):
-        return text.removeprefix("\n").rstrip()
-    return _normalise(text)
+    return text.removeprefix("\n").rstrip() if _LITERAL_OF_SEVERAL_LINES.search(text) else _normalise(text)
 
 
 def _normalise(text: str) -> str:
     """Without common indentation, a first empty line and trailing white space, so that code can stand indented."""
-    text = textwrap.dedent(text)
-    return text.removeprefix("\n").rstrip()
+    return textwrap.dedent(text).removeprefix("\n").rstrip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import enum
 import io
 import os
@@ -25,20 +26,15 @@ from torchmark.measure.clock import timer as default_timer
 from torchmark.measure.compiled import CompiledTimer
 from torchmark.measure.steps import R, Steps
 from torchmark.measure.torch_files import read_sdk
-from torchmark.model.job import (
-    CountJob,
-    Given,
-)
+from torchmark.model.costs import Counts
+from torchmark.model.job import CountJob, Given
 from torchmark.model.outcome import Failure
 from torchmark.model.task import Compiled, Snippet, TaskSpec
 from torchmark.report.text.failures import describe_failure
 from torchmark.report.text.terminal import COMPILING, one_line, show_waiting
 from torchmark.runner.prepare import build_snippets
-from torchmark.runner.spec import (
-    WorkerSpec,
-    own_worker,
-)
-from torchmark.runner.worker import Worker, count, retry_if_killed
+from torchmark.runner.spec import WorkerSpec
+from torchmark.runner.worker import Worker, retry_if_killed
 
 # Those that have not been compiled. Whoever is the first to run takes the others along.
 _waiting: weakref.WeakSet[CppTimer] = weakref.WeakSet()
@@ -82,20 +78,17 @@ class CppTimer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy compiles, or rather finds, its library itself.
-        snippet = self.snippet
-        return CppTimer, (snippet.stmt, snippet.setup, snippet.global_setup, self._given_clock)
+        return CppTimer, (*dataclasses.astuple(self.snippet), self._given_clock)
 
     def timeit(self, number: int) -> float:
         """Seconds that `number` executions of the statement take."""
         return self._load().timeit(number)
 
     def follow(self, steps: Steps[R]) -> R:
-        """Carry out all of the steps after one run of the setup."""
         return self._load().follow(steps)
 
     @property
     def optimised_away(self) -> bool:
-        """Whether the compiler left nothing of the statement."""
         return self._load().optimised_away
 
     def compile(self) -> Compiled:
@@ -130,9 +123,11 @@ class CppTimer:
 
     def _load(self) -> CompiledTimer:
         if self._timer is None:
-            compiled = self.compile()
+            compiled, clock = self.compile(), self._given_clock
             self._check_registration(compiled)
-            self._timer = CompiledTimer(compiled, _choose_clock(self._given_clock))
+            # The library's own clock is the one that Python reads; any other is called from there.
+            own = None if clock is time.perf_counter else clock
+            self._timer = CompiledTimer(compiled, choose_native_clock() if clock is default_timer else own)
         return self._timer
 
     def _check_registration(self, compiled: Compiled) -> None:
@@ -148,13 +143,6 @@ class CppTimer:
                 "into one library.",
                 kind="registered",
             )
-
-
-def _choose_clock(timer: Callable[[], float]) -> Callable[[], float] | None:
-    """The library's own clock is the one that Python reads; any other is called from there."""
-    if timer is time.perf_counter:
-        return None
-    return choose_native_clock() if timer is default_timer else timer
 
 
 class Serialization(enum.Enum):
@@ -264,21 +252,10 @@ def _serialise(wrapped: CopyIfCallgrind) -> bytes:
     return buffer.getvalue()
 
 
-def collect(
-    spec: TaskSpec,
-    job: CountJob,
-    payload: bytes,
-    *,
-    baseline: bool,
-    keep_texts: bool,
-    simulate: bool,
-    given: Mapping[str, str],
-    timeout_s: float,
-) -> CallgrindStats:
+def collect(spec: TaskSpec, job: CountJob, worker: Worker, attempt: Callable[[], Counts | Failure]) -> CallgrindStats:
     """Count once; what the task did wrong is a WorkerError."""
-    worker = get_worker(own_worker(os.environ, given, simulate=simulate))
     start_counting(worker)
-    outcome = retry_if_killed(lambda: count(worker, job, payload, timeout_s, baseline=baseline, keep_texts=keep_texts))
+    outcome = retry_if_killed(attempt)
     if isinstance(outcome, Failure):
         text = f"Failed to collect callgrind profile:\n{describe_failure(outcome)}"
         raise WorkerError(text, kind=outcome.kind.value)
@@ -304,10 +281,8 @@ def close_workers() -> None:
 
     Without waiting: a daemon thread may be in the middle of a job that has long to go.
     """
-    workers = list(_workers.values())
-    _workers.clear()
-    for worker in workers:
-        worker.abandon()
+    while _workers:
+        _workers.popitem()[1].abandon()
 
 
 def _disown_workers() -> None:
@@ -315,9 +290,8 @@ def _disown_workers() -> None:
     global _lock
     # Another thread may have held it, and is not here to release it.
     _lock = threading.Lock()
-    for worker in _workers.values():
-        worker.disown()
-    _workers.clear()
+    while _workers:
+        _workers.popitem()[1].disown()
 
 
 os.register_at_fork(after_in_child=_disown_workers)

@@ -139,7 +139,6 @@ class AbOptions:
                 )
 
     def make_request(self) -> RunRequest:
-        """The same, as the run that counts are kept in has it."""
         return RunRequest(
             names=self.texts,
             chosen=self.chosen,

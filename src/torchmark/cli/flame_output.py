@@ -28,7 +28,6 @@ FORMATS = {
     "speedscope": (".speedscope.json", ".json"),
     "collapsed": (".collapsed.txt", ".txt", ".folded", ".collapsed"),
 }
-DEFAULT_FORMAT = "svg"
 
 
 def choose_format(wanted: str | None, output: str | None) -> str:
@@ -40,7 +39,7 @@ def choose_format(wanted: str | None, output: str | None) -> str:
     if wanted is not None:
         return wanted
     if output is None or output == "-" or is_folder(output):
-        return DEFAULT_FORMAT
+        return "svg"
     for name, endings in FORMATS.items():
         if output.lower().endswith(endings):
             return name
@@ -56,14 +55,11 @@ def is_folder(output: str) -> bool:
 def place_files(cases: Sequence[Case], output: str | None, kind: str) -> dict[Case, str]:
     """The file of each case. UsageError, before anything is measured, for one that cannot be written."""
     ending = FORMATS[kind][0]
-    if len(cases) == 1 and (output is None or not is_folder(output)):
+    if output is None or not is_folder(output):
+        if len(cases) != 1:
+            how = " with -o." if output is None else f": -o {output.rstrip('/')}/"
+            raise UsageError(f"These are {len(cases)} cases. Select one with -k, or name a folder for all{how}")
         files = {cases[0]: DEFAULT_NAME + ending if output is None else output}
-    elif output is None:
-        raise UsageError(f"These are {len(cases)} cases. Select one with -k, or name a folder for all with -o.")
-    elif not is_folder(output):
-        raise UsageError(
-            f"These are {len(cases)} cases. Select one with -k, or name a folder for all: -o {output.rstrip('/')}/"
-        )
     else:
         try:
             Path(output).mkdir(parents=True, exist_ok=True)

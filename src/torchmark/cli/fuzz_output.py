@@ -38,8 +38,6 @@ from torchmark.report.text.terminal import count, one_line, wrap
 if TYPE_CHECKING:
     from torchmark.api.inputs import FuzzedResult
 
-WAITING = "Waiting for another run of torchmark here."
-
 
 @dataclasses.dataclass
 class FuzzResults:
@@ -53,16 +51,13 @@ class FuzzResults:
 
     @property
     def failures(self) -> list[tuple[int, Failure]]:
-        """By the number of the input."""
         return [(result.index, result.failure) for result in self.results if result.failure is not None]
 
     @property
     def environment(self) -> Environment | None:
-        """What it was measured in."""
         return next((result.environment for result in self.results if result.environment is not None), None)
 
     def comparisons(self) -> list[tuple[InputComparison, RuleSearch]]:
-        """Each statement against the first, and what explains it."""
         measured = [
             (result.input, [Times(m.number_per_run, tuple(m.raw_times)) for m in result.measurements])
             for result in self.results
@@ -75,15 +70,13 @@ class FuzzResults:
             # In the order of inputs again, which is also that in which features come up.
             entries = sorted(comparison.entries, key=lambda entry: entry.input.index)
             features = gather_features([entry.input for entry in entries])
-            effects = [entry.ratio.log_ratio for entry in entries]
-            noise = [entry.noise for entry in entries]
+            effects, noise = [entry.ratio.log_ratio for entry in entries], [entry.noise for entry in entries]
             neutral = None if comparison.base is None else 0.0
             found.append((comparison, look_for_rules(features, effects, noise, neutral)))
         return found
 
 
 def follow(study: FuzzResults, results: Iterable[FuzzedResult], *, quiet: bool) -> None:
-    """Take in results as they come, and show how far things are."""
     with make_progress(sys.stderr, quiet, InputAdvance(study.total, time.monotonic)) as progress:
         for result in results:
             study.results.append(result)
@@ -95,7 +88,8 @@ def follow(study: FuzzResults, results: Iterable[FuzzedResult], *, quiet: bool) 
 def print_waiting() -> None:
     """Say why nothing happens, below the bar if there is one."""
     with contextlib.suppress(OSError):
-        echo(("\n" if sys.stderr and sys.stderr.isatty() else "") + WAITING, err=True)
+        start = "\n" if sys.stderr and sys.stderr.isatty() else ""
+        echo(f"{start}Waiting for another run of torchmark here.", err=True)
 
 
 def report(study: FuzzResults, top: int, json_file: str | None, *, with_code: bool) -> None:
@@ -152,14 +146,13 @@ def _introduce(study: FuzzResults) -> str:
 def _format_again(study: FuzzResults, index: int) -> str:
     options = [f"--{name} {shlex.quote(str(value))}" for name, value in study.about.items() if value is not None]
     stmts = [shlex.quote(stmt) for stmt in study.stmts]
-    if any(stmt.startswith("-") for stmt in study.stmts):
-        # They would be taken for options.
-        return " ".join(["torchmark fuzz", *options, f"--only {index}", "--", *stmts])
-    return " ".join(["torchmark fuzz", *stmts, *options, f"--only {index}"])
+    options.append(f"--only {index}")
+    # What begins with a dash would be taken for an option.
+    words = [*options, "--", *stmts] if any(stmt.startswith("-") for stmt in study.stmts) else [*stmts, *options]
+    return " ".join(["torchmark fuzz", *words])
 
 
 def to_json_fuzz(study: FuzzResults, comparisons: Sequence[tuple[InputComparison, RuleSearch]]) -> dict[str, Any]:
-    """Raw times by input, ratios, and rules."""
     return {
         **begin_document("fuzz"),
         "stmts": list(study.stmts),

@@ -19,10 +19,8 @@ def _read_options(
     """A limit or a ledger that is asked for stops what is slower, without being told so: else it would do nothing."""
     if ledger is not None and not ledger.is_dir():
         raise UsageError(f"There is no ledger {ledger}: torchmark accept --ledger {ledger} makes one.")
-    if fail_on is not None:
-        stops = parse_fail_on(fail_on)
-    else:
-        stops = frozenset({FailOn.SLOWER} if limits or ledger is not None else ())
+    usual = frozenset({FailOn.SLOWER} if limits or ledger is not None else ())
+    stops = usual if fail_on is None else parse_fail_on(fail_on)
     found = ledger or (DEFAULT_LEDGER if DEFAULT_LEDGER.is_dir() else None)
     return GateOptions(Policy(stops, tuple(map(parse_limit, limits))), found, summary, ledger is not None)
 

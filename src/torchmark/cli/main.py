@@ -13,7 +13,6 @@ from torchmark.errors import ExitCode
 
 # A shell that completes a command line sets this, and gives no arguments.
 COMPLETION_VARIABLE = "_TORCHMARK_COMPLETE"
-HELP_ARGUMENTS: tuple[list[str], ...] = ([], ["--help"], ["-h"])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments in HELP_ARGUMENTS and not os.environ.get(COMPLETION_VARIABLE):
+    if arguments in ([], ["--help"], ["-h"]) and not os.environ.get(COMPLETION_VARIABLE):
         if not is_closed(sys.stdout):
             print(overview())
         return 0

@@ -40,7 +40,6 @@ MOST_THREADS = 4096
 # Some thirty years.
 MOST_SECONDS = 1e9
 MOST_LAYOUTS = 1000
-MOST_COUNTED_RUNS = 1_000_000
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -117,7 +116,6 @@ def parse_thread_counts(text: str) -> tuple[int, ...]:
 
 
 def parse_seconds(text: str) -> float:
-    """A length of time that ends."""
     try:
         seconds = float(text)
     except ValueError:
@@ -128,7 +126,6 @@ def parse_seconds(text: str) -> float:
 
 
 def _parse_share(text: str) -> float:
-    """A part of something, as a number or in per cent."""
     number = text.strip()
     try:
         share = float(number[:-1]) / 100 if number.endswith("%") else float(number)
@@ -183,13 +180,10 @@ def give_together(
     def decorate(function: _Function) -> Callable[..., Any]:
         @functools.wraps(function)
         def with_options(*args: Any, **kwargs: Any) -> Any:
-            given = {one: kwargs.pop(one) for one in names}
+            given = {one: kwargs.pop(one) for one in names if one in kwargs}
             return function(*args, **{name: make(**given)}, **kwargs)
 
-        wrapped: Callable[..., Any] = with_options
-        for option in reversed(options):
-            wrapped = option(wrapped)
-        return wrapped
+        return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_options)
 
     return decorate
 
@@ -198,14 +192,12 @@ def give_together(
 
 
 def all_option(cases: str = "case") -> Callable[[_Function], _Function]:
-    """`--all` of what compares."""
-    text = f"A line for each {cases}, however many are the same."
-    return click.option("--all", "all_cases", is_flag=True, help=text)
+    return click.option("--all", "all_cases", is_flag=True, help=f"A line for each {cases}, however many are the same.")
 
 
 cores_option = click.option("--cores", metavar="N|LIST", help="How many cores to use, or which, such as 0,2-3 (all).")
 counted_runs_option = click.option(
-    "--number", type=WholeNumber(1, MOST_COUNTED_RUNS), default=100, metavar="N", help="Runs to count (100)."
+    "--number", type=WholeNumber(1, 1_000_000), default=100, metavar="N", help="Runs to count (100)."
 )
 global_setup_option = click.option(
     "--global-setup", default="", metavar="CODE", help="C++ at file scope, such as #include lines and functions."
@@ -241,12 +233,10 @@ no_explain_option = click.option(
 
 
 def python_option(verb: str = "measure") -> Callable[[_Function], _Function]:
-    """`--python`, where something is done with statements."""
     return click.option("--python", metavar="PATH", help=f"The interpreter to {verb} in, with its own torch.")
 
 
 def quiet_option(what: str = "results") -> Callable[[_Function], _Function]:
-    """`--quiet`, with which only this is printed."""
     return click.option("-q", "--quiet", is_flag=True, help=f"No signs of life, only the {what}.")
 
 
@@ -260,7 +250,6 @@ threads_option = click.option("--threads", type=THREAD_COUNTS, default="1", help
 
 
 def timeout_option(what: str) -> Callable[[_Function], _Function]:
-    """`--timeout`, after which this is given up."""
     text = f"Seconds until {what} is given up ({Sampling.timeout_s:g})."
     return click.option("--timeout", type=SECONDS, default=Sampling.timeout_s, help=text)
 
@@ -272,33 +261,25 @@ def check_interpreters(*pythons: str | None) -> None:
             find_interpreter(python, os.environ)
 
 
-def _refuse(message: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
-    def refuse(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            raise click.UsageError(message, ctx)
+_HABITS = {
+    ("-n", "--loops"): "There is no -n: the number of runs per block is chosen automatically. Use --min-run-time to "
+    "measure for longer, or --number to fix it.",
+    ("--warmup",): "There is no --warmup: statements are always warmed up before they are measured.",
+    ("--setup-file",): "There is no --setup-file: use --setup @FILE.",
+}
 
-    return refuse
+
+def _refuse(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(_HABITS[tuple(param.opts)], ctx)
 
 
 def habit_options(function: _Function) -> _Function:
     """Options of other programs that people try: each is refused with the way to do the same here."""
-    for names, message in _HABITS:
-        option = click.option(
-            *names, expose_value=False, hidden=True, is_flag=False, flag_value="", callback=_refuse(message)
-        )
+    for names in _HABITS:
+        option = click.option(*names, expose_value=False, hidden=True, is_flag=False, flag_value="", callback=_refuse)
         function = option(function)
     return function
-
-
-_HABITS = (
-    (
-        ("-n", "--loops"),
-        "There is no -n: the number of runs per block is chosen automatically. Use --min-run-time to measure for "
-        "longer, or --number to fix it.",
-    ),
-    (("--warmup",), "There is no --warmup: statements are always warmed up before they are measured."),
-    (("--setup-file",), "There is no --setup-file: use --setup @FILE."),
-)
 
 
 def check_folder() -> None:
@@ -443,7 +424,7 @@ class BackendChoice:
 
     def check(self, cores: str | None) -> None:
         """Refuse what does not go together. SetupError if Ray is not installed."""
-        if not self.is_ray and self.address is not None:
+        if self.address is not None and not self.is_ray:
             raise UsageError("--address is of a Ray cluster: give --backend ray with it.")
         if self.is_ray:
             if cores is not None:
@@ -459,7 +440,6 @@ class BackendChoice:
         return ClusterBackend(open_ray(self.address, aligned=aligned, notify=_tell), _tell, together=together)
 
     def make(self, cores: Sequence[int]) -> LocalBackend | ClusterBackend:
-        """What carries out the orders of a run."""
         from torchmark.runner.local import LocalBackend
 
         return self.make_cluster() if self.is_ray else LocalBackend(cores)

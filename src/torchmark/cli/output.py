@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, Any
 
 import click
 
@@ -35,13 +35,6 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True, styled: bool 
         discard(sys.stderr)
 
 
-def write_data(text: str) -> None:
-    """Write a document to standard output, in UTF-8 where its encoding is ASCII."""
-    if is_closed(sys.stdout):
-        raise StoreError("Cannot write to standard output: it is closed. Name a file to write to.")
-    click.echo(printable_lines(text), nl=False)
-
-
 def echo_click_error(error: click.ClickException) -> None:
     text = io.StringIO()
     error.show(text)
@@ -52,14 +45,7 @@ def echo_click_error(error: click.ClickException) -> None:
 def printable_warnings() -> Iterator[None]:
     """Within this, warnings of Python are printed like all other text: they quote statements and names of files."""
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None) -> None:
         text = warnings.formatwarning(message, category, filename, lineno, line)
         if file is None:
             echo(text, err=True, nl=False)
@@ -97,11 +83,14 @@ def write_text(text: str, output: str | None) -> None:
 
     A file appears under its name when it is complete; until then, what was there stays.
     """
-    if output is None or output == STANDARD_OUTPUT:
-        write_data(text)
+    if output is not None and output != STANDARD_OUTPUT:
+        # Characters that no encoding has, such as halves of pairs, are no reason to write nothing.
+        write_bytes(text.encode(errors="replace"), output)
         return
-    # Characters that no encoding has, such as halves of pairs, are no reason to write nothing.
-    write_bytes(text.encode(errors="replace"), output)
+    if is_closed(sys.stdout):
+        raise StoreError("Cannot write to standard output: it is closed. Name a file to write to.")
+    # In UTF-8 where its encoding is ASCII.
+    click.echo(printable_lines(text), nl=False)
 
 
 def write_bytes(content: bytes, output: str) -> None:

@@ -51,7 +51,6 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Propose a command where there is none of that name."""
         if args[0] in COMMANDS or ctx.resilient_parsing or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
         raise click.UsageError(f"No such command {args[0]!r:.80}. {_propose(args)}", ctx)
@@ -74,7 +73,6 @@ def program() -> None:
 
 
 def _propose(words: Sequence[str]) -> str:
-    """Say which command may be meant by words that begin with none."""
     word = words[0]
     if word in _MEANINGS:
         return f"Did you mean 'torchmark {_MEANINGS[word]}'?"

@@ -62,7 +62,7 @@ def tracing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Tracing:
         judgements=tuple(make_judgement(case=case, time=make_time(by)) for case, by in changes.items())
     )
     monkeypatch.setattr(override_comparison, "run_comparison", lambda *_, **__: found)
-    monkeypatch.setattr(override_comparison, "open_tracer", tracing.open)
+    monkeypatch.setattr(override_comparison, "Tracer", tracing.open)
     monkeypatch.setattr(override_comparison, "start_together", tracing.start)
     loaded = Loaded((ADD, NEG, SHAPE), (ADD, NEG, SHAPE), (), Selection())
     monkeypatch.setattr("torchmark.cli.overrides_options.load_cases", lambda *_: loaded)

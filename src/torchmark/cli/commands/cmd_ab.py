@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from torchmark.api.ab import TITLE, compare_with_gate
+from torchmark.api.ab import TITLE, hold_against_gate
 from torchmark.api.gate import GateOptions
 from torchmark.api.report_data import make_live_report_data
 from torchmark.api.runs import ComparisonRecorder
@@ -32,6 +32,7 @@ from torchmark.cli.options import (
     use_colour,
 )
 from torchmark.cli.output import check_output, echo, write_text
+from torchmark.compare.session import run_comparison
 from torchmark.errors import ExitCode, SetupError, UsageError
 from torchmark.report.html.report_page import render_report
 from torchmark.runner.machine import choose_cores
@@ -87,15 +88,16 @@ def command(
     tell = functools.partial(echo, err=True)
     try:
         with open_place(means, comparison) as place:
-            report = compare_with_gate(comparison, usable, recorder, gate, format_store(store_path), tell, place)
+            found = run_comparison(comparison, usable, recorder, place)
     except SetupError as error:
         tell(f"torchmark: {error}")
         return ExitCode.REFUSED
+    report = hold_against_gate(comparison, found, gate, format_store(store_path), tell)
     if offer_json(report.to_dict, json_file):
         text = report.show(terminal_width(), colour=use_colour(), all_cases=all_cases, explaining=not no_explain)
         echo(text, styled=use_colour())
     if page is not None:
-        write_text(render_report(make_live_report_data(comparison, report.found, {}, title=TITLE)), page)
+        write_text(render_report(make_live_report_data(comparison, found, {}, title=TITLE)), page)
     append_summary(report.summarise(), gate)
     print_faults(loaded.faults if loaded else ())
     return report.exit_code or (ExitCode.INVALID if loaded and loaded.faults else 0)

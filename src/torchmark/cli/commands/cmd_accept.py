@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from torchmark.analysis.verdict.stored import CaseId, CountedCase, choose_counts, identify
+from torchmark.analysis.verdict.stored import choose_counts, identify
 from torchmark.api.gate import DEFAULT_LEDGER, accept_count
 from torchmark.api.stored_results import choose_target
 from torchmark.cli.cases import find_named, list_candidates
@@ -63,34 +63,25 @@ def command(
         meant = _choose([case for case in light.plan.cases if identify(case) in known], names, take_all=take_all)
         counts = choose_counts(store.load(info.id, profiles=True, select=meant.__contains__), target)
     for case in meant:
-        path = accept_count(ledger, case, counts[identify(case)], reason)
-        echo(f"Accepted {name_case(case)}: {_format_count(counts, case)}, in {path}")
+        counted = counts[identify(case)]
+        path = accept_count(ledger, case, counted, reason)
+        instructions = f"{counted.tally.total / counted.tally.number:,.10g} instructions"
+        echo(f"Accepted {name_case(case)}: {instructions}, in {path}")
     echo(f"Commit the folder {ledger}, so that others and continuous integration compare with these counts.")
     return 0
 
 
-def _format_count(counts: dict[CaseId, CountedCase], case: Case) -> str:
-    tally = counts[identify(case)].tally
-    return f"{tally.total / tally.number:,.10g} instructions"
-
-
 def _choose(cases: Sequence[Case], names: Sequence[str], *, take_all: bool) -> tuple[Case, ...]:
-    """The cases that are meant, each once."""
     if not cases:
         raise UsageError("Nothing was counted in this run: there is nothing to accept.")
     if not names and not take_all:
         raise UsageError("Say which case to accept, or --all.")
-    found = [case for name in names for case in _find(cases, name, take_all=take_all)]
-    return tuple(dict.fromkeys(found)) if names else tuple(cases)
-
-
-def _find(cases: Sequence[Case], name: str, *, take_all: bool) -> tuple[Case, ...]:
-    found = find_named(cases, name)
-    if len(found) > 1 and not take_all:
-        text = f"{name!r:.80} means {count(len(found), 'case')}:"
-        raise UsageError(
-            "\n".join(
-                [text, *list_candidates(found), "Say more of it, give the whole name, or accept them with --all."]
-            )
-        )
-    return found
+    chosen = {} if names else dict.fromkeys(cases)
+    for name in names:
+        found = find_named(cases, name)
+        if len(found) > 1 and not take_all:
+            text = f"{name!r:.80} means {count(len(found), 'case')}:"
+            advice = "Say more of it, give the whole name, or accept them with --all."
+            raise UsageError("\n".join([text, *list_candidates(found), advice]))
+        chosen |= dict.fromkeys(found)
+    return tuple(chosen)

@@ -90,8 +90,7 @@ def command(
 
 
 def _print_tables(compared: StoredComparison, *, all_cases: bool, explained: Callable[[Case], bool] | None) -> None:
-    width = terminal_width()
-    contrast = compared.contrast
+    contrast, width = compared.contrast, terminal_width()
     if not compared.forced and (contrast.obstacles or contrast.case_obstacles):
         echo(f"torchmark: {describe_refusal(contrast, width)}", err=True)
     if compared.is_refused:

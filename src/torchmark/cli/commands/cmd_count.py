@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import click
 
 from torchmark.api.callgrind_stats import CallgrindStats, list_changes, make_row, to_json_stats
-from torchmark.api.statements import CountOutcomes, count_statements
+from torchmark.api.statements import CountOptions, CountOutcomes, count_statements
 from torchmark.cli.options import (
     VARIABLE,
     check_folder,
     check_language,
     counted_runs_option,
+    give_together,
     global_setup_option,
     json_option,
     language_option,
@@ -30,43 +31,36 @@ from torchmark.errors import ExitCode, UsageError
 from torchmark.model.job import DEFAULT_LAYOUTS
 from torchmark.model.task import TaskSpec
 from torchmark.report.as_json import to_json_counts
-from torchmark.report.text.counts import (
-    Change,
-    describe_caveats,
-    render_counts,
-    render_difference,
-)
+from torchmark.report.text.counts import Change, describe_caveats, render_counts, render_difference
 from torchmark.report.text.failures import describe_failure, list_hints
 from torchmark.report.text.terminal import one_line
 
 
 @click.command("count")
-@statements_argument
-@setup_option("Runs once, before the statement is warmed up.")
-@language_option
-@global_setup_option
-@threads_option
-@counted_runs_option
-@layouts_option(len(DEFAULT_LAYOUTS), "Memory layouts to take the median of (5); 1 gives the bare count.")
-@click.option("--diff", is_flag=True, help="Show which functions make the difference between two statements.")
-@python_option("count")
-@click.option("--set-env", "given", type=VARIABLE, multiple=True, help="A variable for the process that counts.")
-@click.option("--caches", is_flag=True, help="Also simulate caches and branches, and estimate cycles.")
-@timeout_option("a statement")
+@give_together(
+    "asked",
+    CountOptions,
+    statements_argument,
+    setup_option("Runs once, before the statement is warmed up."),
+    language_option,
+    global_setup_option,
+    threads_option,
+    counted_runs_option,
+    layouts_option(len(DEFAULT_LAYOUTS), "Memory layouts to take the median of (5); 1 gives the bare count."),
+    click.option("--diff", is_flag=True, help="Show which functions make the difference between two statements."),
+    python_option("count"),
+    click.option("--set-env", "given", type=VARIABLE, multiple=True, help="A variable for the process that counts."),
+    click.option("--caches", is_flag=True, help="Also simulate caches and branches, and estimate cycles."),
+    timeout_option("a statement"),
+)
 @json_option
 def command(
     stmts: tuple[str, ...],
     setup: str | None,
-    language: str,
     global_setup: str,
     threads: tuple[int, ...],
-    number: int,
-    layouts: int,
     diff: bool,
-    python: str | None,
-    given: tuple[tuple[str, str], ...],
-    caches: bool,
-    timeout: float,
+    asked: CountOptions,
     json_file: str | None,
 ) -> int:
     """Count the instructions of one or more statements, exactly, with Valgrind.
@@ -83,28 +77,21 @@ def command(
     if diff and (len(set(stmts)) != 2 or len(threads) != 1):
         raise UsageError("--diff compares two statements: give exactly two, and one number of threads.")
     check_folder()
-    setup = check_language(language, setup, global_setup)
+    setup = check_language(asked.language, setup, global_setup)
     tasks = [TaskSpec(stmt, setup, global_setup, num_threads=n) for n in threads for stmt in dict.fromkeys(stmts)]
     outcomes = CountOutcomes()
     try:
-        count_statements(
-            outcomes,
-            tasks,
-            number=number,
-            layouts=layouts,
-            python=python,
-            variables=dict(given),
-            simulate=caches,
-            language=language,
-            timeout_s=timeout,
-        )
+        count_statements(outcomes, tasks, asked)
     finally:
         # Also after an interrupt: what has been counted is not lost.
         results, failures = outcomes.results, outcomes.failures
-        changes = list_changes(*results) if diff and len(results) == 2 else []
+        changes = list_changes(*results) if diff and len(results) == 2 else None
         counts = map(to_json_stats, results)
-        if offer_json(lambda: to_json_counts([*counts], failures, changes, language), json_file) and results:
-            _print_counts(results, changes, diff=diff and len(results) == 2)
+        if (
+            offer_json(lambda: to_json_counts([*counts], failures, changes or [], asked.language), json_file)
+            and results
+        ):
+            _print_counts(results, changes)
         for task, failure in failures:
             echo(f"Failed: {one_line(task.stmt)}\n{describe_failure(failure)}", err=True)
         for hint in list_hints(failure for _, failure in failures):
@@ -112,13 +99,12 @@ def command(
     return ExitCode.FAILED if outcomes.failures else 0
 
 
-def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change], *, diff: bool) -> None:
-    width = terminal_width()
-    rows = [make_row(result) for result in results]
+def _print_counts(results: Sequence[CallgrindStats], changes: Sequence[Change] | None) -> None:
+    rows, width = [make_row(result) for result in results], terminal_width()
     names = [row.name for row in rows]
     echo(render_counts(rows, width))
     for note in describe_caveats(names, [result.caveats for result in results]):
         echo(note)
-    if diff:
+    if changes is not None:
         echo()
         echo(render_difference(changes, from_name=names[0], to_name=names[1], line_width=width))

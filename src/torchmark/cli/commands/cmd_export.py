@@ -15,7 +15,7 @@ from torchmark.define.selection import Selection, list_known
 from torchmark.errors import UsageError
 from torchmark.model.costs import Tally
 from torchmark.model.outcome import CompileCosts, Outcome
-from torchmark.model.plan import Metric, Target
+from torchmark.model.plan import Metric
 from torchmark.model.run import Run
 from torchmark.model.task import Times
 from torchmark.report.formats.entries import dump_json
@@ -44,17 +44,12 @@ def choose_format(name: str | None, output: str | None) -> Format:
 
 
 def choose_part(run: Run, metrics: tuple[Metric, ...] | None, env: str | None) -> Run:
-    """The metrics and the target that are meant; what would leave nothing is refused."""
     check_measured(run, metrics)
-    targets = None if env is None else _find_targets(run.plan.targets, env)
+    targets = [target for target in run.plan.targets if env is None or target.name == env]
+    if env is not None and not targets:
+        known = list_known(env, [target.name for target in run.plan.targets])
+        raise UsageError(f"This run has no target {env!r}. {known}")
     return narrow_run(run, targets=targets, metrics=metrics)
-
-
-def _find_targets(targets: tuple[Target, ...], name: str) -> list[Target]:
-    found = [target for target in targets if target.name == name]
-    if not found:
-        raise UsageError(f"This run has no target {name!r}. {list_known(name, [target.name for target in targets])}")
-    return found
 
 
 def describe_left_out(run: Run, kind: Format) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -24,7 +24,6 @@ from torchmark.cli.options import (
 from torchmark.cli.output import STANDARD_OUTPUT, echo, write_text
 from torchmark.define.selection import Selection, list_known, parse
 from torchmark.errors import UsageError
-from torchmark.model.history import History
 from torchmark.model.plan import Case, Metric
 from torchmark.report.as_json import to_json_histories
 from torchmark.report.html.history import render_history_page
@@ -79,17 +78,18 @@ def command(
         if not histories:
             found = {(case.suite, case.key): case for info in infos for case in store.load(info.id).plan.cases}
             return report_nothing_selected([*found.values()], selection)
-    histories = _choose_target(histories, env)
+    if env is not None:
+        known = dict.fromkeys(history.target.name for history in histories)
+        if env not in known:
+            raise UsageError(f"There is no target {env!r} in these runs. {list_known(env, list(known))}")
+        histories = tuple(history for history in histories if history.target.name == env)
     interpreters = find_interpreters(histories)
     shows_text = offer_json(lambda: to_json_histories(histories, metrics, interpreters), json_file)
     if html_file is not None:
         write_text(render_history_page(histories, metrics=metrics, interpreters=interpreters), html_file)
     if shows_text and html_file != STANDARD_OUTPUT:
-        width = terminal_width()
-        text = render_histories(
-            histories, width, metrics=metrics, pinned=pinned, interpreters=interpreters, plain=not _has_blocks()
-        )
-        echo(text)
+        plain, width = not _has_blocks(), terminal_width()
+        echo(render_histories(histories, width, metrics=metrics, pinned=pinned, interpreters=interpreters, plain=plain))
     return 0
 
 
@@ -107,14 +107,6 @@ def _choose(text: str, selection: Selection) -> tuple[Selection, Callable[[Case]
         return named, lambda case: name_case(case) == text and selection.admits(case)
     chosen = dataclasses.replace(selection, expression=expression)
     return chosen, chosen.admits
-
-
-def _choose_target(histories: Sequence[History], name: str | None) -> tuple[History, ...]:
-    found = tuple(history for history in histories if name is None or history.target.name == name)
-    if not found:
-        names = list(dict.fromkeys(history.target.name for history in histories))
-        raise UsageError(f"There is no target {name!r} in these runs. {list_known(name or '', names)}")
-    return found
 
 
 def _has_blocks() -> bool:

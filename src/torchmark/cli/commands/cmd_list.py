@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchmark.cli.cases import (
-    cases_argument,
-    explain_nothing,
-    load_cases,
-    print_faults,
-    selection_options,
-)
+from torchmark.cli.cases import cases_argument, load_cases, print_faults, report_empty_selection, selection_options
 from torchmark.cli.options import json_option, offer_json, terminal_width
 from torchmark.cli.output import echo
 from torchmark.define.selection import Selection
@@ -38,7 +32,7 @@ def command(names: tuple[str, ...], selection: Selection, json_file: str | None)
         width = terminal_width()
         echo(render_cases(loaded.cases, width))
         echo(f"\n{summarise_cases(loaded.cases, len(loaded.found), width)}")
-    if not loaded.cases and (loaded.found or not loaded.faults):
-        echo(f"torchmark: {explain_nothing(loaded)}", err=True)
+    if not loaded.cases:
+        return report_empty_selection(loaded)
     print_faults(loaded.faults)
     return loaded.exit_code

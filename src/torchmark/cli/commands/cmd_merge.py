@@ -75,7 +75,6 @@ def _list_shards(shards: Sequence[Shard]) -> str:
 
 
 def _note(one: Merged) -> Iterator[str]:
-    """All that a person should know before trusting the numbers."""
     name, sources = _name(one.info), one.sources
     if one.repeated:
         differing = f"the counts of {one.differing} differed" if one.differing else "no counts differed"
@@ -98,7 +97,6 @@ def _note(one: Merged) -> Iterator[str]:
 
 
 def _describe_missing(one: Merged, output: Path) -> str:
-    """Which shards are missing, or were stopped, and what to do."""
     info = one.info
     missing = f"{info.orders - info.outcomes} of {count(info.orders, 'result')}"
     text = f"{_name(info)}: {_find_guilty(one, output)}{missing} are not there. Merge again when they are"

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from torchmark.analysis.overrides import hold_to_expectations
 from torchmark.api.gate import GateOptions
-from torchmark.api.override_comparison import MeasuredOverrides, check_types, compare_overrides, measure_overrides
+from torchmark.api.override_comparison import check_types, compare_overrides, measure_overrides
 from torchmark.api.runs import ComparisonRecorder
 from torchmark.cli.cases import report_empty_selection
 from torchmark.cli.gate_options import append_summary, gate_options
@@ -33,8 +34,6 @@ from torchmark.processes import Terminated
 from torchmark.report.as_json import to_json_overrides
 from torchmark.report.text.overrides import describe_bundle, render_overrides
 from torchmark.runner.machine import choose_cores
-
-RUN_NAME = "overrides-ab"
 
 
 @click.command("overrides")
@@ -79,15 +78,17 @@ def command(
     if not asked.compares:
         try:
             with open_to_write(store_path) as store:
-                done = measure_overrides(request, loaded.cases, cores, store, quiet=quiet)
+                code, run, shown, rows = measure_overrides(request, loaded.cases, cores, store, quiet=quiet)
         except Terminated as ended:
             # Before there was anything to show.
             return ExitCode.SIGNALLED + ended.number
-        if offer_json(lambda: to_json_overrides(done.run, done.rows, done.findings), json_file):
-            echo(_render(done, format_store(store_path)), styled=use_colour())
-        return done.exit_code
+        told = run, rows, hold_to_expectations(rows)
+        if offer_json(lambda: to_json_overrides(*told), json_file):
+            width, colour, named = terminal_width(), use_colour(), format_store(store_path)
+            echo(render_overrides(*told, width, colour=colour, shown=shown, store=named), styled=colour)
+        return code
     question = asked.make_question(loaded.cases)
-    recorder = ComparisonRecorder(request, lambda: open_to_write(store_path), RUN_NAME, quiet)
+    recorder = ComparisonRecorder(request, lambda: open_to_write(store_path), "overrides-ab", quiet)
     try:
         changed = compare_overrides(question, cores, recorder, gate, format_store(store_path), tell)
     except InterpreterError:
@@ -103,12 +104,6 @@ def command(
     # Last: whatever goes wrong with it, the verdicts have been told.
     write_bytes(changed.pack(Path(output).stem or "overrides", store_path), output)
     if shows_text:
-        size, drawn = os.path.getsize(output), len(changed.traced.stacks)
-        echo(f"\n{describe_bundle(output, size, drawn, len(changed.slower))}")
+        drawn, slower = len(changed.traced.stacks), len(changed.slower)
+        echo(f"\n{describe_bundle(output, os.path.getsize(output), drawn, slower)}")
     return report.exit_code
-
-
-def _render(done: MeasuredOverrides, store: str) -> str:
-    return render_overrides(
-        done.run, done.rows, done.findings, terminal_width(), colour=use_colour(), shown=done.shown, store=store
-    )

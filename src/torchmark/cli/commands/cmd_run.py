@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from pathlib import Path
 
@@ -9,17 +10,14 @@ import click
 
 from torchmark.analysis.estimate import list_own_cases
 from torchmark.analysis.results import narrow_run, summarise_run
-from torchmark.api.resume import look_ahead
-from torchmark.api.runs import RunRequest, check_name
+from torchmark.api.resume import find_resumable, look_ahead
+from torchmark.api.runs import RunRequest, RunTask, check_name, execute_run
 from torchmark.cli.cases import (
-    MeasuredRun,
     describe_empty_selection,
     list_given,
     load_run,
-    measure_run,
     print_faults,
     report_empty_selection,
-    run_options,
 )
 from torchmark.cli.options import (
     BackendChoice,
@@ -28,18 +26,23 @@ from torchmark.cli.options import (
     format_store,
     json_option,
     offer_json,
+    open_to_write,
     quiet_option,
     store_option,
     terminal_width,
     use_colour,
 )
 from torchmark.cli.output import echo
-from torchmark.errors import ExitCode
+from torchmark.cli.run_options import run_options
+from torchmark.errors import ExitCode, UsageError
+from torchmark.model.run import Run, RunInfo, Shard
+from torchmark.processes import Terminated
 from torchmark.report.as_json import to_json_results
 from torchmark.report.text.plan import render_plan
 from torchmark.report.text.run_summary import render_nodes
 from torchmark.report.text.run_table import render_results
 from torchmark.runner.machine import choose_cores
+from torchmark.store.runs import make_unmistakable
 
 
 @click.command("run")
@@ -75,6 +78,8 @@ def command(
     torchmark run benchmarks/ --env base=/path/to/python --env branch=/other/python
     torchmark run --resume
     """
+    if not request.timeout:
+        raise UsageError("--timeout 0 would give up every case before it has begun.")
     check_folder()
     usable = choose_cores(cores)
     means.check(cores)
@@ -82,15 +87,32 @@ def command(
         check_name(name)
     if dry_run:
         return _preview(request, store_path, len(usable), resume=resume, name=name)
-    measured = measure_run(
-        request, store_path, lambda: means.make(usable), resume=resume, name=name, quiet=quiet, fail_fast=fail_fast
-    )
-    return measured if isinstance(measured, int) else _report(measured, json_file, store_path)
+    # Before there is a store: a slip of the finger makes none.
+    loaded = None if resume else load_run(request)
+    if loaded is not None and not loaded.cases:
+        return report_empty_selection(loaded)
+    with open_to_write(store_path, create=not resume) as store:
+        earlier = None
+        if loaded is None:
+            earlier, request, sees_folder = find_resumable(store, request, list_given(), name)
+            loaded = load_run(request, sees_folder=sees_folder)
+            if not loaded.cases:
+                return report_empty_selection(loaded)
+        task = RunTask(store, request.make_plan(loaded.cases), request, resumed=earlier, name=name)
+        try:
+            with contextlib.closing(means.make(usable)) as backend:
+                code, run = execute_run(task, backend, quiet=quiet, fail_fast=fail_fast)
+        except Terminated as ended:
+            # Before there was anything to show.
+            return ExitCode.SIGNALLED + ended.number
+        shown = make_unmistakable(store, run.info)
+    _report(run, shown, request.shard, json_file, store_path)
+    print_faults(loaded.faults)
+    return code or (ExitCode.INVALID if loaded.faults else 0)
 
 
-def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> int:
-    """Show results, and write them; the exit code."""
-    run, shard, faults = measured.run, measured.request.shard, measured.loaded.faults
+def _report(run: Run, shown: RunInfo, shard: Shard | None, json_file: str | None, store_path: Path) -> None:
+    """Show results, and write them; commands may call the run as it is `shown`."""
     own = run
     if shard is not None:
         # What is known of the whole run stays.
@@ -100,12 +122,10 @@ def _report(measured: MeasuredRun, json_file: str | None, store_path: Path) -> i
         for line in render_nodes(own):
             echo(line)
         colour, store = use_colour(), format_store(store_path)
-        table = render_results(summaries, own.plan, terminal_width(), colour=colour, run=measured.shown, store=store)
+        table = render_results(summaries, own.plan, terminal_width(), colour=colour, run=shown, store=store)
         echo(table, styled=colour)
     if shard is not None and not own.plan.cases:
         echo(describe_empty_selection(run.plan, shard), err=True)
-    print_faults(faults)
-    return measured.code or (ExitCode.INVALID if faults else 0)
 
 
 def _preview(request: RunRequest, store_path: Path, cores: int, *, resume: bool, name: str | None) -> int:

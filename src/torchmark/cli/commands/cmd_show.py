@@ -10,12 +10,7 @@ import click
 
 from torchmark.analysis.results import narrow_run, summarise_run
 from torchmark.api.stored_results import check_measured, find_counted, find_own_cases, load_run_functions
-from torchmark.cli.cases import (
-    find_named,
-    list_candidates,
-    report_nothing_selected,
-    selection_options,
-)
+from torchmark.cli.cases import find_named, list_candidates, report_nothing_selected, selection_options
 from torchmark.cli.options import (
     format_store,
     json_option,
@@ -39,7 +34,6 @@ from torchmark.report.text.run_table import render_results
 from torchmark.report.text.terminal import LEAST_WIDTH, count
 from torchmark.store.runs import make_unmistakable, open_store
 
-FUNCTIONS_HELP = "Where the instructions of one case go; EXPR as for -k."
 # Of so many failures, all that is known is told without being asked for.
 FEW_FAILURES = 3
 
@@ -49,7 +43,7 @@ FEW_FAILURES = 3
 @selection_options
 @metric_option()
 @click.option("--failures", "with_failures", is_flag=True, help="All that is known of what failed.")
-@click.option("--functions", metavar="EXPR", help=FUNCTIONS_HELP)
+@click.option("--functions", metavar="EXPR", help="Where the instructions of one case go; EXPR as for -k.")
 @click.option("--inclusive", is_flag=True, help="With --functions: order by what functions cost with their callees.")
 @json_option
 @store_option
@@ -79,7 +73,11 @@ def command(
         info = store.find(reference)
         own = find_own_cases(store, info)
         select = selection.admits if own is None else lambda case: case in own and selection.admits(case)
-        run = _choose_metrics(store.load(info.id, select=select), metrics)
+        run = store.load(info.id, select=select)
+        if metrics is not None:
+            check_measured(run, metrics)
+            # What is known of the whole run stays.
+            run = dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
         if not run.plan.cases and own != frozenset():
             found = [case for case in store.load(info.id).plan.cases if own is None or case in own]
             return report_nothing_selected(found, selection)
@@ -87,10 +85,11 @@ def command(
         shown = dataclasses.replace(run, info=make_unmistakable(store, info))
     summaries = summarise_run(run)
     if offer_json(lambda: to_json_results(run, summaries, breakdowns), json_file):
-        texts = [render_functions(one.title, one.rows, _width(), inclusive=inclusive) for one in breakdowns]
+        width = max(terminal_width(), LEAST_WIDTH)
+        texts = [render_functions(one.title, one.rows, width, inclusive=inclusive) for one in breakdowns]
         if with_failures and not texts:
-            texts = [describe_run(shown, _width()), render_failures(summaries, run.plan) or "Nothing failed."]
-        texts = texts or _texts(shown, summaries, format_store(store_path), narrow=selection != Selection())
+            texts = [describe_run(shown, width), render_failures(summaries, run.plan) or "Nothing failed."]
+        texts = texts or _texts(shown, summaries, width, format_store(store_path), narrow=selection != Selection())
         echo("\n\n".join(texts), styled=use_colour())
     return 0
 
@@ -107,20 +106,8 @@ def _choose_case(run: Run, expression: str) -> Case:
     return found[0]
 
 
-def _choose_metrics(run: Run, metrics: tuple[Metric, ...] | None) -> Run:
-    """The run as if only these had been asked for."""
-    check_measured(run, metrics)
-    # What is known of the whole run stays.
-    return run if metrics is None else dataclasses.replace(narrow_run(run, metrics=metrics), info=run.info)
-
-
-def _width() -> int:
-    return max(terminal_width(), LEAST_WIDTH)
-
-
-def _texts(run: Run, summaries: Sequence[CaseSummary], store: str, *, narrow: bool) -> list[str]:
+def _texts(run: Run, summaries: Sequence[CaseSummary], width: int, store: str, *, narrow: bool) -> list[str]:
     """Heading and table; where few cases were asked for, all that is known of few failures."""
-    width = _width()
     table = render_results(summaries, run.plan, width, colour=use_colour(), run=run.info, store=store)
     texts = [describe_run(run, width), table]
     if narrow and 0 < sum(len(summary.failures) for summary in summaries) <= FEW_FAILURES:

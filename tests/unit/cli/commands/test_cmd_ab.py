@@ -16,7 +16,7 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_measured(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[object] = []
-    monkeypatch.setattr("torchmark.api.ab.run_comparison", lambda *given, **_: measured.append(given))
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.run_comparison", lambda *given, **_: measured.append(given))
     done = program("ab", "1", "2", "--html", str(tmp_path))
     assert done.returncode == 2
     assert f"{tmp_path} is a folder. Name a file in it, such as {tmp_path}/ab.html." in done.stderr
@@ -38,7 +38,7 @@ def test_a_gate_does_not_pass_a_head_that_fails_where_base_does_not(
 ) -> None:
     other = make_judgement("b", time=None if sides else make_time(0.0), failures=fail(*sides))
     found = ComparisonResult(judgements=(make_judgement("a", time=make_time(0.0)), other))
-    monkeypatch.setattr("torchmark.api.ab.run_comparison", lambda *_, **__: found)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.run_comparison", lambda *_, **__: found)
     ab = ("ab", "1", "2", "--metric", "wall")
     assert program(*ab).returncode == codes[0]
     for gate in (["--fail-on", "slower"], ["--limit", "time:2%"]):
@@ -54,7 +54,7 @@ def test_nothing_compared_is_a_failure_with_and_without_a_gate(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = ComparisonResult(judgements=(make_judgement("a", failures=fail(Side.BASE)),))
-    monkeypatch.setattr("torchmark.api.ab.run_comparison", lambda *_, **__: found)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.run_comparison", lambda *_, **__: found)
     for gate in ((), ("--fail-on", "slower"), ("--limit", "time:2%")):
         done = program("ab", "1", "2", "--metric", "wall", *gate)
         assert done.returncode == 1
@@ -74,7 +74,7 @@ def test_nothing_compared_is_a_failure_with_and_without_a_gate(
 def test_what_was_probably_meant_is_said_before_anything_starts(
     program: Program, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], advice: str
 ) -> None:
-    monkeypatch.setattr("torchmark.api.ab.run_comparison", None)
+    monkeypatch.setattr("torchmark.cli.commands.cmd_ab.run_comparison", None)
     done = program("ab", *arguments)
     assert done.returncode == 2
     assert advice in done.stderr

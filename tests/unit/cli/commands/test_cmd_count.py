@@ -22,7 +22,7 @@ def test_a_note_on_the_machine_is_given_once_and_one_on_a_statement_with_its_nam
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     results = [make_counted("x * 2", 1000, 1000, 1001), make_counted("x + x", 1000, 1100, 1200)]
-    _print_counts(results, [], diff=False)
+    _print_counts(results, None)
     notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("NOTE: ")]
     assert len([line for line in notes if "AVX512" in line]) == 1
     assert notes[0].startswith("NOTE: torch uses AVX512")

@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(
     program: Program, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[object] = []
-    monkeypatch.setattr("torchmark.api.flames.open_tracer", measured.append)
+    monkeypatch.setattr("torchmark.api.flames.Tracer", measured.append)
     monkeypatch.setattr("torchmark.api.flames.sample_case", measured.append)
     done = program("flame", "x + y", *how, "-o", str(tmp_path / "no" / "x.svg"))
     assert done.returncode == 2
@@ -83,7 +83,7 @@ def test_a_picture_that_cannot_be_drawn_is_told_before_anything_is_measured(
     program: Program, how: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[object] = []
-    monkeypatch.setattr("torchmark.api.flames.open_tracer", measured.append)
+    monkeypatch.setattr("torchmark.api.flames.Tracer", measured.append)
     monkeypatch.setattr("torchmark.api.flames.sample_case", measured.append)
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     done = program("flame", "x + y", *how, "-o", str(tmp_path / "x.png"))
