@@ -114,6 +114,8 @@ def _describe_unmatched(caveat: Unmatched) -> str:
 class CaveatEntry:
     """What is known of one kind of caveat."""
 
+    rule: str
+    """The module that decides whether it applies, where its threshold is derived."""
     fact: str | Callable[[Any], str]
     """What was seen."""
     advice: str | Callable[[Any, Face, Collection[str]], str]
@@ -127,11 +129,13 @@ class CaveatEntry:
 # In the order in which marks stand.
 CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
     OptimisedAway: CaveatEntry(
+        rule="analysis/summarise.py",
         fact="The compiler removed the statement, which has no effect: the loop was empty.",
         advice="Use what it computes, or keep it with torchmark::keep(...).",
         mark="x",
     ),
     FewSamples: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: f"{count(c.samples, 'sample')}; an interval of the median takes {c.wanted}.",
         advice=lambda _, face, used: (
             f"Take more with {'a larger --min-run-time' if face == 'shell' else 'repeat() or a larger min_run_time='}."
@@ -140,6 +144,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: -c.samples,
     ),
     Variation: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: (
             f"The result is {'unreliable' if c.iqr_share >= UNRELIABLE_IQR else 'unsteady'}: "
             f"the middle half of the samples spans {c.iqr_share:.0%} of the median."
@@ -153,6 +158,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.iqr_share,
     ),
     Drift: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: (
             f"The statement became {abs(c.change):.0%} {'slower' if c.change > 0 else 'faster'} while it was measured."
         ),
@@ -161,6 +167,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: abs(c.change),
     ),
     TwoModes: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: (
             f"The samples fall into two groups, around {format_time(c.fast_s)} and {format_time(c.slow_s)} "
             f"({c.slow_share:.0%} in the slow one)."
@@ -170,6 +177,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.slow_s - c.fast_s,
     ),
     HighOverhead: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: f"Starting the loop and reading the clock takes {c.share:.1%} of each block.",
         advice=lambda _, face, used: (
             "Give --number a larger value, or leave it out to let the block size be chosen."
@@ -180,6 +188,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.share,
     ),
     UnstableCount: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: f"The count moves by {c.spread:.1%} with the layout of memory.",
         advice=lambda _, face, used: (
             "Does it depend on addresses or on what earlier runs left behind? "
@@ -189,12 +198,14 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.spread,
     ),
     SeveralThreads: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: f"The count is of {c.threads} threads together, and does not repeat exactly.",
         advice="Count with one thread to see small changes.",
         mark="t",
         severity=lambda c: c.threads,
     ),
     OtherPlaces: CaveatEntry(
+        rule="analysis/results.py",
         fact=_describe_places,
         advice=lambda c, face, used: (
             f"Run it {'on nodes of one kind' if c.nodes else 'anew, without --resume,'} to have all rounds in one "
@@ -204,15 +215,18 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.rounds / c.of,
     ),
     OtherInstructionSet: CaveatEntry(
+        rule="analysis/summarise.py",
         fact=lambda c: f"torch uses {c.native} on this machine, but {c.counted} under Valgrind.",
         advice="Counts describe other kernels than those that run outside; compare counts with counts only.",
     ),
     Incomparable: CaveatEntry(
+        rule="analysis/verdict/comparable.py",
         fact=_describe_difference,
         advice=lambda c, face, used: _DIFFERENT.get(c.what, ("", "Measure both alike."))[1],
         mark="i",
     ),
     Unmatched: CaveatEntry(
+        rule="compare/experiment.py",
         fact=_describe_unmatched,
         advice=lambda c, face, used: (
             f"More layouts ({_LAYOUTS_OPTION[face]}) make it narrower."
@@ -221,6 +235,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         mark="n",
     ),
     FewLayouts: CaveatEntry(
+        rule="compare/experiment.py",
         fact=lambda c: (
             f"It ran in {count(c.layouts, 'layout')} of memory; an interval that can be relied on takes {c.wanted}."
         ),
@@ -229,22 +244,26 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: -c.layouts,
     ),
     LayoutSensitive: CaveatEntry(
+        rule="compare/experiment.py",
         fact=lambda c: f"Its time moves by {format_share(c.layout_sd)} with the layout of memory.",
         advice=lambda _, face, used: f"More layouts ({_LAYOUTS_OPTION[face]}) make it firmer.",
         mark="l",
         severity=lambda c: c.layout_sd,
     ),
     NotInTurns: CaveatEntry(
+        rule="analysis/verdict/stored.py",
         fact="Both sides were timed one after the other, whatever the machine did meanwhile.",
         advice="Let them take turns with `torchmark ab` to be sure of a small change.",
         mark="a",
     ),
     NotTimed: CaveatEntry(
+        rule="compare/session.py",
         fact="It was only counted, and not timed: every process would have to compile it anew.",
         advice="Time both with `torchmark run`, and hold the runs against each other with `torchmark compare`.",
         mark="c",
     ),
     FewRounds: CaveatEntry(
+        rule="analysis/verdict/stored.py",
         fact=lambda c: (
             f"One side was timed in {count(c.rounds, 'round')}; to know how far processes are apart takes {c.wanted}."
         ),
@@ -253,6 +272,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: -c.rounds,
     ),
     LeftOut: CaveatEntry(
+        rule="analysis/verdict/stored.py",
         fact=lambda c: (
             f"Another kind of machine measured {count(c.rounds, 'round')} of {c.of} of the "
             f"{METRIC_WORDS.get(c.metric, c.metric)} of {printable(c.side)}; that is left out."
@@ -262,18 +282,21 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.rounds / c.of,
     ),
     ManyThreads: CaveatEntry(
+        rule="analysis/verdict/visits.py",
         fact=lambda c: f"It uses {count(c.threads, 'thread')}: neither times nor counts repeat as those of one do.",
         advice="Compare with one thread to see small changes.",
         mark="t",
         severity=lambda c: c.threads,
     ),
     TooShort: CaveatEntry(
+        rule="analysis/verdict/visits.py",
         fact=lambda c: f"A run takes {format_time(c.seconds)}: the loop around it is a large part of what was timed.",
         advice="Let the statement do its work several times.",
         mark="s",
         severity=lambda c: -c.seconds,
     ),
     TooLong: CaveatEntry(
+        rule="analysis/verdict/visits.py",
         fact=lambda c: (
             f"A run takes {format_time(c.seconds)}, too long for taking turns to cancel what disturbs the machine."
         ),
@@ -282,6 +305,7 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.seconds,
     ),
     SlowSpells: CaveatEntry(
+        rule="analysis/verdict/visits.py",
         fact=lambda c: (
             f"The machine was {c.factor:.3g} times slower for {format_share(c.share)} of the time; the ratio holds, "
             "times do not."
@@ -291,18 +315,21 @@ CATALOGUE: dict[type[AnyCaveat], CaveatEntry] = {
         severity=lambda c: c.share,
     ),
     WildPairs: CaveatEntry(
+        rule="analysis/verdict/visits.py",
         fact=lambda c: f"{format_share(c.share)} of the pairs of blocks differ by more than 10 %.",
         advice="Is the machine busy, or does the statement depend on chance?",
         mark="w",
         severity=lambda c: c.share,
     ),
     PageFaults: CaveatEntry(
+        rule="analysis/verdict/visits.py",
         fact=lambda c: f"{format_share(c.share)} of the blocks used pages of memory for the first time.",
         advice="Allocate what it needs in the setup, where that is not what is compared.",
         mark="p",
         severity=lambda c: c.share,
     ),
     Interrupted: CaveatEntry(
+        rule="analysis/verdict/visits.py",
         fact=lambda c: f"Other programs interrupted {format_share(c.share)} of the blocks.",
         advice="Compare on a quieter machine; `torchmark doctor` may tell what else runs.",
         mark="b",
