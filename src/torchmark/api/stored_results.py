@@ -90,8 +90,7 @@ def find_sides(store: Store, base: str, head: str | None) -> tuple[StoredSide, S
             f"The run {base} has {count(len(targets), 'environment')}; two would be compared with each other. "
             f"Name another run to compare it with, as in torchmark compare {base} @."
         )
-    first, second = (StoredSide(info, target, alone=False) for target in targets)
-    return first, second
+    return StoredSide(info, targets[0], alone=False), StoredSide(info, targets[1], alone=False)
 
 
 def has_two_targets(store: Store, reference: str) -> bool:

@@ -1,6 +1,6 @@
 """The cases that a command is about: options that choose them, how they are loaded.
 
-What measures is imported where it is needed: listing cases needs none of it.
+Nothing that measures is imported here: listing cases needs none of it.
 """
 
 from __future__ import annotations
