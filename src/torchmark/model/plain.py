@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import enum
 import functools
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -17,6 +18,7 @@ _T = TypeVar("_T")
 
 # What SQLite, compiled programs and floats can hold. No count comes near it: a processor takes decades to get there.
 MOST = 2**63 - 1
+_MOST_OF = {int: MOST, float: sys.float_info.max}
 # In an error a value is shown up to here.
 _SHOWN = 40
 
@@ -69,7 +71,17 @@ def at_least(least: int, *fields: str) -> tuple[FieldRule, ...]:
     >>> [rule.expected for rule in at_least(0, "total", "rest")]
     ['at least 0', 'at least 0']
     """
-    return every(f"at least {least}", lambda value: bool(value >= least), *fields)
+    return tuple(
+        FieldRule(field, f"at least {least}", lambda value, field=field: _find_least(getattr(value, field)) >= least)
+        for field in fields
+    )
+
+
+def _find_least(value: Any) -> float:
+    """The least of numbers that may be in tuples; None is not one. Samples come by the thousand."""
+    if not isinstance(value, (tuple, list)):
+        return math.inf if value is None else value
+    return min(map(_find_least, value) if value and isinstance(value[0], (tuple, list)) else value, default=math.inf)
 
 
 def _all_hold(holds: Callable[[Any], bool], field: str, value: object) -> bool:
@@ -151,15 +163,14 @@ def _read(kind: Any, data: object, rules: Rules) -> Any:
 
 
 def _read_simple(kind: Any, value: Any) -> Any:
+    most = _MOST_OF.get(kind)
     # In Python a bool is a number; in a file that is a mistake.
-    fits = isinstance(value, bool) is (kind is bool)
-    if fits and kind is float:
-        fits = isinstance(value, (int, float)) and abs(value) <= sys.float_info.max
-    elif fits:
-        fits = isinstance(value, kind) and (kind is not int or abs(value) <= MOST)
-    if not fits:
-        raise PlainError(f"is {_format(value)}; expected {_EXPECTED[kind]}")
-    return float(value) if kind is float else value
+    fits = type(value) is kind or (isinstance(value, kind) and not isinstance(value, bool))
+    if fits and (most is None or -most <= value <= most):
+        return value
+    if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
+        return float(value)
+    raise PlainError(f"is {_format(value)}; expected {_EXPECTED[kind]}")
 
 
 def _format(value: object) -> str:
