@@ -408,14 +408,16 @@ def test_the_trials_have_hit_whatever_they_aimed_at(
 FORGED = {
     "nested without end": b"[" * 200_000,
     "no mapping": b"5",
-    "texts for times": b'{"kind":"timed","number":1,"raw_times":["x"],"overhead_s":null}',
-    "no runs": b'{"kind":"timed","number":0,"raw_times":[1.0],"overhead_s":null}',
-    "no list": b'{"kind":"timed","number":1,"raw_times":5,"overhead_s":null}',
-    "no blocks": b'{"kind":"timed","number":1,"raw_times":[],"overhead_s":null}',
-    "not a number": b'{"kind":"timed","number":1,"raw_times":[NaN],"overhead_s":null}',
-    "endless": b'{"kind":"timed","number":1,"raw_times":[1e999],"overhead_s":null}',
-    "before it began": b'{"kind":"timed","number":1,"raw_times":[-5.0],"overhead_s":null}',
-    "more runs than can be kept": b'{"kind":"timed","number":1' + b"0" * 400 + b',"raw_times":[1.0],"overhead_s":null}',
+    "texts for times": b'{"kind":"times","number_per_run":1,"raw_times":["x"],"overhead_s":null}',
+    "no runs": b'{"kind":"times","number_per_run":0,"raw_times":[1.0],"overhead_s":null}',
+    "no list": b'{"kind":"times","number_per_run":1,"raw_times":5,"overhead_s":null}',
+    "no blocks": b'{"kind":"times","number_per_run":1,"raw_times":[],"overhead_s":null}',
+    "not a number": b'{"kind":"times","number_per_run":1,"raw_times":[NaN],"overhead_s":null}',
+    "endless": b'{"kind":"times","number_per_run":1,"raw_times":[1e999],"overhead_s":null}',
+    "before it began": b'{"kind":"times","number_per_run":1,"raw_times":[-5.0],"overhead_s":null}',
+    "more runs than can be kept": b'{"kind":"times","number_per_run":1'
+    + b"0" * 400
+    + b',"raw_times":[1.0],"overhead_s":null}',
     "a count": b'{"kind":"counted"}',
     "an unknown failure": b'{"kind":"failed","failure":"nosuch","message":"x","traceback":null}',
     "a failure of no text": b'{"kind":"failed","failure":"raised","message":5,"traceback":null}',
@@ -435,7 +437,7 @@ while data:
     data = data[os.write(where, data):]
 {after}
 """
-TIMED = b'{"kind":"timed","number":1,"raw_times":[1.0],"overhead_s":null}'
+TIMED = b'{"kind":"times","number_per_run":1,"raw_times":[1.0],"overhead_s":null,"optimised_away":false}'
 
 
 def test_whatever_arrives_as_an_answer_costs_its_own_case_and_the_run_can_be_used(
