@@ -189,8 +189,9 @@ def join_result(tagged: Mapping[str, Any], parts: Mapping[str, Any]) -> Result:
     if len(tagged) != 1 or not _KINDS.keys() & tagged.keys():
         raise StoreError(f"The field 'result' has {', '.join(tagged)!r:.40}; expected one of {', '.join(_KINDS)}.")
     ((kind, plain),) = tagged.items()
+    given = from_plain(dict, plain, f"result.{kind}")
     for role in _ROLES:
-        if role in from_plain(dict, plain, f"result.{kind}"):
+        if role in given:
             raise StoreError(f"The field 'result.{kind}.{role}' is not where it belongs.")
     result = from_plain(_KINDS[kind], plain, f"result.{kind}")
     if not parts:
