@@ -72,15 +72,18 @@ def at_least(least: int, *fields: str) -> tuple[FieldRule, ...]:
     ['at least 0', 'at least 0']
     """
     return tuple(
-        FieldRule(field, f"at least {least}", lambda value, field=field: _find_least(getattr(value, field)) >= least)
-        for field in fields
+        FieldRule(field, f"at least {least}", functools.partial(_is_at_least, least, field)) for field in fields
     )
+
+
+def _is_at_least(least: int, field: str, value: object) -> bool:
+    return _find_least(getattr(value, field)) >= least
 
 
 def _find_least(value: Any) -> float:
     """The least of numbers that may be in tuples; None is not one. Samples come by the thousand."""
     if not isinstance(value, (tuple, list)):
-        return math.inf if value is None else value
+        return math.inf if value is None else float(value)
     return min(map(_find_least, value) if value and isinstance(value[0], (tuple, list)) else value, default=math.inf)
 
 
