@@ -1,5 +1,5 @@
 # The two commands: `make bench` and `make test`. Both set up everything they need, once.
-# While writing: `make test-fast` runs the tests that need no more than Python and torch, in less than a minute.
+# While writing: `make test-fast` runs the tests that need no more than Python and torch, in one to two minutes.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
